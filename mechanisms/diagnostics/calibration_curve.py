@@ -44,14 +44,14 @@ class CalibratedBin:
 
     @property
     def off(self) -> bool:
-        """Whether the residual lies outside the band."""
+        """Return True if the residual lies outside the band."""
         return abs(self.residual) > self.band
 
 
 def calibration_curve(
     histogram: ScoreHistogram, *, middles: Sequence[float], epsilon_per_count: float
 ) -> tuple[CalibratedBin, ...]:
-    """The joined bins from the least scores to the greatest; none where there are too few rows for one.
+    """Return the joined bins from the least scores to the greatest; none if there are too few rows for one.
 
     Parameters:
         middles: the middle score of each bin.
@@ -63,13 +63,16 @@ def calibration_curve(
 
 
 def expected_error(bins: Sequence[CalibratedBin]) -> float | None:
-    """The mean distance of outcomes from scores, by rows: the expected calibration error. None without bins."""
+    """Return the mean distance of outcomes from scores, by rows: the expected calibration error.
+
+    Return None without bins.
+    """
     rows = sum(one.rows for one in bins)
     return sum(one.rows * abs(one.residual) for one in bins) / rows if bins else None
 
 
 def _join(rows: Sequence[float], least: float) -> Iterator[tuple[int, int]]:
-    """Runs of bins with rows enough; what is left at the end belongs to the last run."""
+    """Yield runs of bins with enough rows; the rest at the end belongs to the last run."""
     runs: list[tuple[int, int]] = []
     start, found = 0, 0.0
     for place, count in enumerate(rows):

@@ -27,7 +27,7 @@ Perturb = Callable[[Integers, int], Integers]
 
 
 def release_intervals(counts: Integers, *, epsilon: Fraction, most_rows: int, noise: Noise) -> Floats:
-    """Counts by cell: each interval's noisy total, spread evenly over its cells.
+    """Release counts by cell: each interval's noisy total, spread evenly over its cells.
 
     Guarantee: `epsilon`-differential privacy under adding or removing one unit of `most_rows` rows at most, exactly.
 
@@ -47,7 +47,7 @@ def release_intervals(counts: Integers, *, epsilon: Fraction, most_rows: int, no
 def find_intervals(
     counts: Integers, *, epsilon: Fraction, epsilon_of_counts: Fraction, noise: Noise
 ) -> tuple[int, ...]:
-    """The edges of the partition of least noisy cost: `epsilon`-private for one row more or less."""
+    """Return the edges of the partition of least noisy cost: `epsilon`-private for one row more or less."""
     cells = len(counts)
     if cells == 1:
         return (0, 1)
@@ -61,18 +61,24 @@ def find_intervals(
 
 
 def unit_of_costs(cells: int) -> int:
-    """In how many parts a cost of one is counted: every mean of a power of two of cells is whole in them."""
+    """Return the number of parts in which a cost of one is counted.
+
+    Every mean of a power of two of cells is whole in them.
+    """
     return _power_above(cells)
 
 
 def reach_of(length: int, *, cells: int) -> int:
-    """By how many parts one row moves the cost of an interval against any other partition: the scale of its noise."""
+    """Return the parts by which one row moves the cost of an interval against any other partition.
+
+    They are the scale of its noise.
+    """
     unit = unit_of_costs(cells)
     return 4 * unit - 2 * unit // length - 2
 
 
 def least_partition(counts: Integers, *, of_noise: int, perturb: Perturb) -> tuple[int, ...]:
-    """The edges of the partition whose intervals cost least together, of equal ones the first found.
+    """Return the edges of the partition whose intervals cost least together, of equal ones the first found.
 
     Parameters:
         of_noise: what an interval costs beside the distances from its mean, in parts.
@@ -100,5 +106,5 @@ def least_partition(counts: Integers, *, of_noise: int, perturb: Perturb) -> tup
 
 
 def _power_above(cells: int) -> int:
-    """The least power of two that is no less."""
+    """Return the least power of two that is no less."""
     return 1 << max(0, cells - 1).bit_length()

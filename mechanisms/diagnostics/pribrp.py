@@ -52,7 +52,7 @@ class ResidualBin:
 def release_pribrp(
     counts: Integers, *, rows: int, epsilon: Fraction, most_rows: int, noise: Noise
 ) -> tuple[ResidualBin, ...]:
-    """Bins from the least scores to the greatest, each with its mean prediction and outcome.
+    """Release bins from the least scores to the greatest, each with its mean prediction and outcome.
 
     Guarantee: `epsilon`-differential privacy under adding or removing one unit of `most_rows` rows at most, exactly.
 
@@ -76,7 +76,7 @@ def release_pribrp(
 def merge_bins(
     sizes: Integers, edges: tuple[int, ...], *, least: int, epsilon: Fraction, noise: Noise
 ) -> tuple[int, ...]:
-    """Edges of runs of bins from the left, each about `least` rows or more; the rest belongs to the last run.
+    """Return edges of runs of bins from the left, each about `least` rows or more; the rest belongs to the last run.
 
     Guarantee: `epsilon`-private for one row more or less: it is in one run, whose sizes it raises or lowers alike.
     """
@@ -92,7 +92,10 @@ def merge_bins(
 
 
 def _first_large(sizes: Integers, *, least: int, epsilon: Fraction, noise: Noise) -> int | None:
-    """A sparse vector of growing sizes: noise on the threshold, and on each size as much, which all move one way."""
+    """Return the first index with a large size, by a sparse vector of growing sizes.
+
+    The threshold has noise, and each size as much; all sizes move one way.
+    """
     rate = epsilon / 2
     threshold = least + int(noise.discrete_laplace(rate=rate, size=1)[0])
     passing = np.flatnonzero(sizes + noise.discrete_laplace(rate=rate, size=len(sizes)) >= threshold)
@@ -100,7 +103,7 @@ def _first_large(sizes: Integers, *, least: int, epsilon: Fraction, noise: Noise
 
 
 def summarise_bin(counts: Integers, low: int, high: int, *, epsilon: Fraction, noise: Noise) -> ResidualBin:
-    """Size, mean prediction and mean outcome of the cells `low` to `high`: `epsilon`-private for one row."""
+    """Return size, mean prediction and mean outcome of the cells `low` to `high`: `epsilon`-private for one row."""
     inside = counts[low:high]
     size = int(inside.sum()) + _draw(noise, epsilon / 2)
     above_low = int(inside.sum(axis=1) @ np.arange(high - low)) + _draw(noise, epsilon / (4 * max(1, high - low - 1)))

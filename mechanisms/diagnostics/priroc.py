@@ -28,7 +28,7 @@ FIXED_BINS = 1 << 10  # as printed
 
 
 def release_priroc(counts: Integers, *, epsilon: Fraction, most_rows: int, noise: Noise) -> ScoreHistogram:
-    """Thresholds by medians of medians, ten levels of them.
+    """Release a histogram with thresholds by medians of medians, ten levels of them.
 
     Guarantee: `epsilon`-differential privacy under adding or removing one unit of `most_rows` rows at most, exactly.
 
@@ -44,7 +44,10 @@ def release_priroc(counts: Integers, *, epsilon: Fraction, most_rows: int, noise
 
 
 def release_priroc_fix(counts: Integers, *, epsilon: Fraction, most_rows: int, noise: Noise) -> ScoreHistogram:
-    """Fixed thresholds, as many as there are cells, 1,024 at most. Guarantee and parameters as above."""
+    """Release a histogram with fixed thresholds, as many as there are cells, 1,024 at most.
+
+    Guarantee and parameters as above.
+    """
     edges = equal_edges(len(counts), bins=FIXED_BINS)
     return _count(counts, edges, epsilon=epsilon, most_rows=most_rows, noise=noise)
 

@@ -20,7 +20,7 @@ _KEPT = 0.95**2  # within both
 
 
 def release_prirp(counts: Integers, *, rows: int, epsilon: Fraction, most_rows: int, noise: Noise) -> ResidualGrid:
-    """Bounds of predictions and of residuals, each on both sides of zero, and a grid between them.
+    """Release bounds of predictions and of residuals, each on both sides of zero, and a grid between them.
 
     Guarantee: `epsilon`-differential privacy under adding or removing one unit of `most_rows` rows at most, exactly.
 

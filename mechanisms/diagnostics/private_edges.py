@@ -19,7 +19,7 @@ from mechanisms.protocol import Noise
 
 
 def find_edges(counts: Integers, *, levels: int, epsilon: Fraction, most_rows: int, noise: Noise) -> tuple[int, ...]:
-    """Rising edges, from 0 to the number of cells, of `2**levels` bins at most.
+    """Return rising edges, from 0 to the number of cells, of at most `2**levels` bins.
 
     Guarantee: `epsilon`-differential privacy under adding or removing one unit of `most_rows` rows at most, exactly.
     How many draws there are depends on the edges alone. Proof: docs/proofs/score_histogram.md.
@@ -41,7 +41,7 @@ def find_edges(counts: Integers, *, levels: int, epsilon: Fraction, most_rows: i
 
 
 def find_noisy_maximum(scores: Integers, *, rate: Fraction, noise: Noise) -> int:
-    """The index of the greatest score with one-sided noise; of equal ones the first.
+    """Return the index of the greatest score with one-sided noise; of equal ones the first.
 
     Guarantee: `2 * rate`-private where one unit changes each score by one at most.
     """
@@ -49,7 +49,7 @@ def find_noisy_maximum(scores: Integers, *, rate: Fraction, noise: Noise) -> int
 
 
 def _median(counts: Integers, *, rate: Fraction, noise: Noise) -> int:
-    """A cut with about as many rows before as behind it; 0 where one cell leaves nothing to cut."""
+    """Return a cut with about as many rows before as behind it; 0 if one cell leaves nothing to cut."""
     if len(counts) < 2:
         return 0
     before = np.cumsum(counts)

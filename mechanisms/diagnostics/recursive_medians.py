@@ -25,7 +25,7 @@ _DIGITS = 53  # of a number between 0 and 1 in floating point
 def recursive_medians(
     values: Sequence[float], *, low: float, high: float, levels: int, epsilon: Fraction, noise: Noise
 ) -> tuple[float, ...]:
-    """`2**levels - 1` rising cuts between `low` and `high`.
+    """Return `2**levels - 1` rising cuts between `low` and `high`.
 
     Guarantee: `epsilon`-differential privacy under adding or removing one value, but for floating point.
 
@@ -44,7 +44,10 @@ def recursive_medians(
 
 
 def smooth_sensitivity(ordered: Floats, low: float, high: float, *, smoothness: float) -> float:
-    """`max over k of exp(-k smoothness) max over t of (P[m+t] - P[m+t-k-1])`, `P` padded with the interval's ends."""
+    """Return `max over k of exp(-k smoothness) max over t of (P[m+t] - P[m+t-k-1])`.
+
+    `P` is padded with the interval's ends.
+    """
     size = len(ordered)
     middle = size // 2
     largest = 0.0
@@ -72,7 +75,7 @@ def _pad(ordered: Floats, places: np.ndarray[tuple[int, ...], np.dtype[np.int64]
 
 
 def _uniform(noise: Noise) -> float:
-    """Strictly between 0 and 1."""
+    """Return a number strictly between 0 and 1."""
     digits = noise.bernoulli(probability=Fraction(1, 2), size=_DIGITS)
     whole = sum(1 << place for place, digit in enumerate(digits.tolist()) if digit)
     return (whole + 0.5) / float(1 << _DIGITS)

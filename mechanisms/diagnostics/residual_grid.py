@@ -44,7 +44,7 @@ class ResidualGrid:
 
 @dataclass(frozen=True, slots=True)
 class GridShares:
-    """How epsilon is split, from the number of rows as it is public."""
+    """The split of epsilon, by the public number of rows."""
 
     bounds: Fraction
     cells: Fraction
@@ -52,7 +52,10 @@ class GridShares:
 
 
 def split_grid(epsilon: Fraction, *, rows: int, kept: float = 0.9) -> GridShares:
-    """The published split: `min(.3, 470 / (epsilon n))` for bounds, and `sqrt(kept n epsilon_2 / 10)` cells a side."""
+    """Return the published split of the loss.
+
+    Bounds get `min(.3, 470 / (epsilon n))`; the grid has `sqrt(kept n epsilon_2 / 10)` cells a side.
+    """
     share = min(_MOST_SHARE, Fraction(_ENOUGH) / (epsilon * max(rows, 1)))
     cells = epsilon * (1 - share)
     side = round(math.sqrt(kept * rows * float(cells) / 10))
@@ -60,7 +63,7 @@ def split_grid(epsilon: Fraction, *, rows: int, kept: float = 0.9) -> GridShares
 
 
 def release_residuals(counts: Integers, *, rows: int, epsilon: Fraction, most_rows: int, noise: Noise) -> ResidualGrid:
-    """Bounds of predictions from below and above and of residuals, and a grid between them.
+    """Release bounds of predictions from below and above and of residuals, and a grid between them.
 
     Guarantee: `epsilon`-differential privacy under adding or removing one unit of `most_rows` rows at most, exactly.
     Proof: docs/proofs/score_histogram.md.
@@ -91,7 +94,10 @@ def release_residuals(counts: Integers, *, rows: int, epsilon: Fraction, most_ro
 
 
 def scan_cells(counts: Integers, *, rows: int, epsilon: Fraction, noise: Noise) -> int:
-    """A whole number of cells, at least one, behind which few rows lie: `epsilon`-private for one row more or less."""
+    """Return a whole number of cells, at least one, behind which few rows lie.
+
+    It is `epsilon`-private for one row more or less.
+    """
     candidates = bound_candidates(len(counts))[1:]
     behind = counts.sum() - np.cumsum(counts)[np.array(candidates) - 1]
     rate = epsilon / 2
@@ -103,18 +109,21 @@ def scan_cells(counts: Integers, *, rows: int, epsilon: Fraction, noise: Noise) 
 
 
 def fold_middle(counts: Integers) -> Integers:
-    """Counts by distance from the middle of an even number of cells."""
+    """Return counts by distance from the middle of an even number of cells."""
     half = len(counts) // 2
     return np.asarray(counts[half:] + counts[:half][::-1])
 
 
 def cut_evenly(low: int, high: int, *, parts: int) -> tuple[int, ...]:
-    """Rising whole edges from `low` to `high`, as even as they can be; fewer parts where there are fewer cells."""
+    """Return rising whole edges from `low` to `high`, as even as they can be.
+
+    Fewer parts where there are fewer cells.
+    """
     return tuple(dict.fromkeys(low + round(Fraction((high - low) * part, parts)) for part in range(parts + 1)))
 
 
 def draw_grid(grid: ResidualGrid, counts: Integers, *, rate: Fraction, noise: Noise) -> ResidualGrid:
-    """The grid with its counts and noise on each; what lies outside the edges is left out."""
+    """Return the grid with its counts and noise on each; rows outside the edges are left out."""
     check_rate(rate)
     prediction, residual = grid.predictions, grid.residuals
     inside = counts[prediction[0] : prediction[-1], residual[0] : residual[-1]]

@@ -57,12 +57,12 @@ class RocCurve:
 
     @property
     def saturated(self) -> bool:
-        """Whether one bin holds so much that the curve hides what it should show."""
+        """Return True if one bin holds so much that the curve hides what it should show."""
         return self.largest_bin > MOST_IN_ONE_BIN
 
 
 def roc_curve(histogram: ScoreHistogram) -> RocCurve | None:
-    """The curve of a histogram; None where noise leaves no positive or no negative row."""
+    """Return the curve of a histogram; None if noise leaves no positive or no negative row."""
     summed = [isotonic(np.cumsum(histogram.counts[::-1, outcome])).clip(min=0.0) for outcome in (0, 1)]
     negatives, positives = (float(one[-1]) for one in summed)
     if min(negatives, positives) < 1.0:

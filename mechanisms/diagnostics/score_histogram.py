@@ -41,7 +41,7 @@ class ScoreHistogram:
     variance: float
 
     def __post_init__(self) -> None:
-        """Raises ValueError for edges out of order or counts of another shape."""
+        """Raise ValueError for edges out of order or counts of another shape."""
         if any(before >= after for before, after in zip(self.edges, self.edges[1:], strict=False)):
             raise ValueError("the edges of a histogram rise")
         if self.counts.shape != (len(self.edges) - 1, 2):
@@ -49,7 +49,9 @@ class ScoreHistogram:
 
 
 def choose_bins(rows: float, *, epsilon: float) -> int:
-    """How many equal bins err least: few where noise is what errs, many where width is. A function of public numbers.
+    """Return the number of equal bins that errs least.
+
+    It is small where noise errs, large where width does, and a function of public numbers.
 
     >>> [choose_bins(3000, epsilon=epsilon) for epsilon in (0.1, 1.0, 10.0)]
     [16, 32, 64]
@@ -59,7 +61,7 @@ def choose_bins(rows: float, *, epsilon: float) -> int:
 
 
 def equal_edges(cells: int, *, bins: int) -> tuple[int, ...]:
-    """Edges of `bins` bins as equal as whole cells allow; fewer bins where there are fewer cells.
+    """Return edges of `bins` bins as equal as whole cells allow; fewer bins where there are fewer cells.
 
     >>> equal_edges(10, bins=4)
     (0, 2, 5, 8, 10)
@@ -70,7 +72,7 @@ def equal_edges(cells: int, *, bins: int) -> tuple[int, ...]:
 def release_scores(
     counts: Integers, *, edges: tuple[int, ...], epsilon: Fraction, most_rows: int, noise: Noise
 ) -> ScoreHistogram:
-    """The joint histogram over public edges.
+    """Release the joint histogram over public edges.
 
     Guarantee: `epsilon`-differential privacy under adding or removing one unit of `most_rows` rows at most, exactly.
     Proof: docs/proofs/score_histogram.md.
@@ -90,7 +92,9 @@ def release_scores(
 
 
 def release_adaptive(counts: Integers, *, epsilon: Fraction, most_rows: int, noise: Noise) -> ScoreHistogram:
-    """The same over edges that are found privately, so that each bin has about as many rows: for saturated scores.
+    """Release the same over edges that are found privately, so each bin has about as many rows.
+
+    Saturated scores need it.
 
     Guarantee, parameters and errors as for `release_scores`; a fifth of epsilon goes into the edges.
     """
@@ -100,7 +104,7 @@ def release_adaptive(counts: Integers, *, epsilon: Fraction, most_rows: int, noi
 
 
 def laplace_variance(rate: float) -> float:
-    """The variance `2a / (1 - a)**2` of discrete Laplace noise, `a = exp(-rate)`.
+    """Return the variance `2a / (1 - a)**2` of discrete Laplace noise, `a = exp(-rate)`.
 
     >>> round(laplace_variance(1.0), 4)
     1.8413

@@ -58,7 +58,7 @@ _STEPS = 40  # of a reach, by halving: it only says where to look for rates
 def calibrate_on_sums(
     mechanism: str, task: DecisionTask, *, schedule: Schedule, empty: Callable[[int], EmptyGroups | None]
 ) -> Calibration:
-    """One rate for every sum, and one test for every functional, so that the contract holds.
+    """Return one rate for every sum, and one test for every functional, which together keep the contract.
 
     Guarantee: `fnr` and `fpr` as `meet_contract` has them, from the exact laws of the tests' noise, early looks under
     the union bound; `worst_case_epsilon` is the largest sum, over the sums' exposures, of rate times sensitivity times
@@ -101,7 +101,9 @@ def calibrate_on_sums(
 
 
 def decide_on_sums(calibration: Calibration, sums: Integers, *, noise: Noise) -> Outcome:
-    """Every key, look by look, on noisy sums: at each look all sums are revealed for the keys that are still open.
+    """Decide every key, look by look, on noisy sums.
+
+    At each look all sums are revealed for the keys that are still open.
 
     Guarantee: a key's loss is the worst case times the part of the rates at which it stopped, since all sums go
     through the looks together. No noise is left for other questions. Proof: docs/proofs/common_sums.md.
@@ -129,7 +131,7 @@ def decide_on_sums(calibration: Calibration, sums: Integers, *, noise: Noise) ->
 
 
 def read_functionals(common: CommonSums, sums: Integers) -> Integers:
-    """The exact functionals that exact sums mean, where these are told: to owners, and in tests."""
+    """Return the functionals of exact sums where these may be shown: to owners, and in tests."""
     read = [
         sum(times * sums[place] for place, times in reading) // scale
         for reading, scale in zip(common.readings, common.scales, strict=True)
@@ -180,7 +182,10 @@ class _SumsRun:
         raise AssertionError("a key is still open after every look")
 
     def _toss(self, keys: int, noise: Noise) -> dict[int, Booleans]:
-        """One coin per key and functional for values on the very boundary: literals on one value keep their order."""
+        """Toss one coin per key and functional for values on the very boundary.
+
+        Literals on one value keep their order.
+        """
         tests = enumerate(self._calibration.tests)
         return {f: noise.bernoulli(probability=test.tie, size=keys) for f, test in tests if test.tie}
 
@@ -211,7 +216,9 @@ class _SumsRun:
 
 
 def fine_tolerance(tolerance: int, scale: int) -> int:
-    """A tolerance in steps of which `scale` make one: values that just hold and that just fail lie this and one apart.
+    """Return a tolerance in steps, `scale` of which make one.
+
+    Values that just hold and that just fail lie this and one apart.
 
     >>> fine_tolerance(3, 1), fine_tolerance(3, 10)
     (3, 39)
@@ -220,7 +227,7 @@ def fine_tolerance(tolerance: int, scale: int) -> int:
 
 
 def look_parts(calibration: Calibration) -> tuple[Fraction, ...]:
-    """The parts of the last rates at which all sums are looked at, coarse to fine."""
+    """Return the parts of the last rates at which all sums are looked at, coarse to fine."""
     test = next(test for test in calibration.tests if test.rate)
     return (*(look.rate / test.rate for look in test.looks), Fraction(1))
 
@@ -235,7 +242,7 @@ class _Pair:
 
 
 class _Rates:
-    """Which rates the sums need for given shares of all functionals, and the tests that come of them."""
+    """The rates that the sums need for given shares of all functionals, and the tests that follow."""
 
     def __init__(
         self,
@@ -257,7 +264,7 @@ class _Rates:
         self._kept = schedule.last * (1.0 - MARGIN)
 
     def tests(self, shares: Shares) -> Mapping[int, FunctionalTest]:
-        """The tests of all functionals. Raises `Unachievable`."""
+        """Return the tests of all functionals. Raise `Unachievable` if there are none."""
         rates = [Fraction(0)] * len(self._common.sensitivities)
         for functional in self._plain:
             ((place, _),) = self._common.readings[functional]
@@ -286,8 +293,10 @@ class _Rates:
         return min(self._schedule.rates, default=Fraction(1))
 
     def _rate_of_further(self, pair: _Pair, shares: Shares) -> Fraction:
-        """About the rate of the further sum with which both cost least: Laplace noise that is continuous, a sum of
-        losses. What follows from it is sound whatever it is."""
+        """Return about the rate of the further sum with which both cost least.
+
+        It supposes continuous Laplace noise and a sum of losses. Any rate is sound.
+        """
         prices = self._price(pair.first), self._price(pair.further)
         widest = max(1, *(abs(self._times(one)) for one in pair.functionals))
         best, chosen = math.inf, 0.0
@@ -307,7 +316,7 @@ class _Rates:
         return rounded_up(min(max(chosen, float(LEAST_RATE)), float(GREATEST_RATE)))
 
     def _rate_of_first(self, pair: _Pair, shares: Shares, further: Fraction) -> Fraction:
-        """The least rate of the sum with which every functional of a pair is met, as bisection finds it."""
+        """Return the least rate of the sum with which every functional of a pair is met, as bisection finds it."""
 
         def met(rate: Fraction) -> bool:
             return all(self._shift(one, shares, rate, further) is not None for one in pair.functionals)
@@ -337,7 +346,7 @@ class _Rates:
         raise Unachievable("the tolerances are too narrow for thresholds that share a noisy count")
 
     def _shift(self, functional: int, shares: Shares, rate: Fraction, further: Fraction) -> int | None:
-        """The least shift that keeps false negatives, None where false positives are too many then.
+        """Return the least shift that keeps false negatives, None if false positives are too many then.
 
         What just holds is `scale` steps beyond the threshold: the noise has to fall short by `shift + scale` of them.
         """
@@ -354,7 +363,7 @@ class _Rates:
         return high - scale if accepted <= self._kept * shares.fpr[functional] else None
 
     def _bare(self, functional: int, shares: Shares, rate: Fraction, further: Fraction) -> FunctionalTest:
-        """The test of what is read off two sums at these rates, without its shift and looks."""
+        """Return the test of what is read off two sums at these rates, without its shift and looks."""
         scale = self._common.scales[functional]
         return FunctionalTest(
             epsilon=0.0,
@@ -368,7 +377,7 @@ class _Rates:
         )
 
     def _test(self, functional: int, shares: Shares, rates: Sequence[Fraction]) -> FunctionalTest:
-        """The test with one look, at the sums' rates."""
+        """Return the test with one look, at the sums' rates."""
         (place, _), *others = self._common.readings[functional]
         rate, near = rates[place], self._near[functional]
         if not others:
@@ -404,12 +413,12 @@ class _Rates:
         return self._common.readings[functional][1][1]
 
     def _price(self, place: int) -> float:
-        """What a unit of a sum's rate costs at most."""
+        """Return the highest cost of a unit of a sum's rate."""
         return float(max(one[place] for one in self._common.exposures)) * self._common.sensitivities[place]
 
 
 def _reach(ratio: float, share: float) -> float:
-    """How far `X + ratio * Y` reaches with a probability, X and Y Laplace of scale one."""
+    """Return the reach of `X + ratio * Y` with a probability, X and Y Laplace of scale one."""
     if share >= 0.5:
         return 0.0
     wide = max(ratio, 1e-6) if abs(ratio - 1.0) > 1e-3 else 1.001  # the quotient below is 0 / 0 at one
@@ -430,7 +439,7 @@ def _reads_one_sum_often(formula: Formula, common: CommonSums) -> bool:
 
 
 def _alternatives(common: CommonSums) -> tuple[Exposure, ...]:
-    """The sums' exposures with the loss of each sum laid onto one of the functionals that are read off it, in turn.
+    """Return the sums' exposures with the loss of each sum laid onto one functional that is read off it, each in turn.
 
     Shares are apportioned by them, since a sum costs what the dearest of its functionals needs.
     """
@@ -457,8 +466,11 @@ def _calibrate_none(functional: int, fnr: float, fpr: float) -> FunctionalTest:
 
 
 def _check_readings(task: DecisionTask, common: CommonSums) -> None:
-    """Raises ValueError for readings of another form, `Unachievable` for several thresholds on what is read off two
-    sums: its tails are not convex, so that nothing bounds them on an interval."""
+    """Raise ValueError for readings of another form.
+
+    Raise `Unachievable` for several thresholds on what is read off two sums: its tails are not convex, so nothing
+    bounds them on an interval.
+    """
     further = {reading[1][0] for reading in common.readings if len(reading) == 2}
     for reading, scale in zip(common.readings, common.scales, strict=True):
         alone = len(reading) == 1 and scale == 1

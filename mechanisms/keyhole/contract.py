@@ -40,7 +40,7 @@ _MOST_ATTEMPTS = 40  # shrinking converges in a few; beyond, an interval is narr
 
 @dataclass(frozen=True, slots=True)
 class OneShotKind:
-    """How one functional is tested: what a pair of shares costs, and the test that meets it.
+    """The test of one functional: the price of a pair of shares, and the test that meets it.
 
     `loss(f, fnr, fpr)` gives epsilon and its slopes; `calibrate(f, fnr, fpr)` the test, or raises `Unachievable`.
     `tied` when only the smaller share counts, `several` when the mechanism decides several formulas on one value.
@@ -60,7 +60,7 @@ class OneShotKind:
     in_closed_form: bool = False
 
     def calibrate_all(self, shares: Shares, used: Sequence[int]) -> dict[int, FunctionalTest]:
-        """The tests of the functionals that are used: all at once where their noise is common to them."""
+        """Return the tests of the functionals that are used: all at once where their noise is common to them."""
         if self.together is not None:
             return dict(self.together(shares))
         return {one: self.calibrate(one, shares.fnr[one], shares.fpr[one]) for one in used}
@@ -68,8 +68,9 @@ class OneShotKind:
 
 @dataclass(frozen=True, slots=True)
 class _Promises:
-    """What has to hold of all formulas that are not constant, `formulas`: the constraints of each that has them, the
-    bounds of the others' `trees`.
+    """The conditions on all formulas that are not constant, `formulas`.
+
+    Those with constraints have these, the others have bounds of their `trees`.
 
     `fnr`, `fpr` are all constraints, without repetitions; `empty` are the formulas whose relaxation always holds.
     """
@@ -82,12 +83,12 @@ class _Promises:
 
     @property
     def exact(self) -> bool:
-        """Whether any formula has its constraints."""
+        """Return True if any formula has its constraints."""
         return len(self.trees) < len(self.formulas)
 
     @staticmethod
     def of(task: DecisionTask) -> "_Promises":
-        """The promises of a task."""
+        """Return the promises of a task."""
         formulas = tuple(dict.fromkeys(formula for formula in task.formulas if any(True for _ in cuts(formula))))
         found = {formula: constraints(formula) for formula in formulas}
         known = [exact for exact in found.values() if exact is not None]
@@ -101,8 +102,11 @@ class _Promises:
 
 
 def check_task(task: DecisionTask, *, several: bool = False) -> None:
-    """Raises `Unachievable` for rates outside (0, 1) or summing to one, and for predicates unless `several` formulas
-    can be decided; ValueError for a task that is malformed."""
+    """Raise `Unachievable` or ValueError for a task that cannot be calibrated.
+
+    Rates outside (0, 1) or summing to one are `Unachievable`, and predicates unless `several` formulas can be decided.
+    A malformed task is a ValueError.
+    """
     if task.predicates and not several:
         raise Unachievable(SEVERAL_REFUSED, instead=_DECIDES_SEVERAL)
     if not (0.0 < task.fnr < 1.0 and 0.0 < task.fpr < 1.0):
@@ -117,7 +121,7 @@ def check_task(task: DecisionTask, *, several: bool = False) -> None:
 
 
 def tolerances(formula: Formula, functionals: int) -> tuple[int, ...]:
-    """Each functional's tolerance: the least of its literals', zero where it has none."""
+    """Return each functional's tolerance: the least of its literals', zero if it has none."""
     least: dict[int, int] = {}
     for cut in cuts(formula):
         least[cut.functional] = min(cut.tolerance, least.get(cut.functional, cut.tolerance))
@@ -125,17 +129,17 @@ def tolerances(formula: Formula, functionals: int) -> tuple[int, ...]:
 
 
 def task_tolerances(task: DecisionTask) -> tuple[int, ...]:
-    """Each functional's tolerance: the least of its literals' in any formula, zero where it has none."""
+    """Return each functional's tolerance: the least of its literals' in any formula, zero if it has none."""
     return tolerances(AllOf(task.formulas), len(task.sensitivities))
 
 
 def exact_epsilon(test: FunctionalTest, sensitivity: int) -> Fraction:
-    """What one privacy unit can reveal through one noisy value."""
+    """Return the loss of one privacy unit through one noisy value."""
     return test.rate * (sensitivity if test.block == 1 else 1)
 
 
 def idle_test(task: DecisionTask) -> FunctionalTest:
-    """Stands for a functional that no formula mentions: nothing is drawn, nothing is revealed."""
+    """Return the stand-in for a functional that no formula mentions: nothing is drawn, nothing is revealed."""
     return FunctionalTest(
         epsilon=0.0,
         rate=Fraction(0),
@@ -185,8 +189,9 @@ def meet_contract(mechanism: str, task: DecisionTask, kind: OneShotKind) -> Cali
 def _use_wide_tolerances(
     first: Calibration, objective: Objective, promises: _Promises, kind: OneShotKind
 ) -> Calibration:
-    """The calibration or a cheaper one of the same contract, with shares that follow from what its tests really err at
-    each literal's own tolerance.
+    """Return the calibration or a cheaper one of the same contract.
+
+    Its shares follow from the true errors of its tests at each literal's own tolerance.
 
     A functional is tested for the narrowest tolerance that any formula has on it. A formula with a wide one hardly ever
     errs there, and leaves what it may err to the other functionals of its clauses. Once is enough: a second time saves
@@ -247,7 +252,7 @@ def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares:
 
 
 def list_mentioned(task: DecisionTask) -> tuple[int, ...]:
-    """The functionals that some formula mentions, in their order."""
+    """Return the functionals that some formula mentions, in their order."""
     return tuple(sorted({cut.functional for cut in task.literals()}))
 
 
@@ -265,13 +270,19 @@ def _objective(task: DecisionTask, promises: _Promises, kind: OneShotKind, used:
 
 
 def _used_exposures(task: DecisionTask, used: Sequence[int]) -> tuple[Exposure, ...]:
-    """The exposures' parts of the formulas' functionals, in the order of `used`, without those that others cover."""
+    """Return the exposures' parts of the formulas' functionals, in the order of `used`.
+
+    Exposures that others cover are left out.
+    """
     check_covered(used, task.exposures)
     return drop_dominated(tuple(exposure[functional] for functional in used) for exposure in task.exposures)
 
 
 def _share_in_closed_form(objective: Objective) -> Shares | None:
-    """The least of the shares with which each formula by itself keeps its rates; None where one has no closed form."""
+    """Return the least of the shares with which each formula by itself keeps its rates.
+
+    Return None if one has no closed form.
+    """
     fnr, fpr = [objective.fnr] * objective.functionals, [objective.fpr] * objective.functionals
     for formula in objective.formulas:
         used = tuple(sorted({cut.functional for cut in cuts(formula)}))
@@ -337,7 +348,7 @@ class _TestRates:
         )
 
     def of_tree(self, formula: Formula) -> tuple[float, float]:
-        """The whole formula's bounds."""
+        """Return the whole formula's bounds."""
         fnr, _ = tree_bound(formula, lambda cut: self.missed(cut.functional, 1), fnr=True)
         fpr, _ = tree_bound(formula, lambda cut: self.wrong(cut.functional, -cut.tolerance), fnr=False)
         return fnr, fpr

@@ -13,12 +13,12 @@ _Result = TypeVar("_Result")
 
 
 def key_parts(keys: int) -> list[slice]:
-    """The parts, in order; one without keys where there are none."""
+    """Return the parts, in order; one without keys if there are none."""
     return [slice(start, min(keys, start + KEYS_AT_ONCE)) for start in range(0, max(keys, 1), KEYS_AT_ONCE)]
 
 
 def decide_in_parts(decide: Callable[[slice], _Result], keys: int, *, noise: Noise) -> Iterator[tuple[slice, _Result]]:
-    """Each part with what `decide`, which draws from `noise`, makes of it; in order.
+    """Yield each part with the result of `decide`, which draws from `noise`; in order.
 
     Raises:
         Exception: what it raises for the first part for which it does.

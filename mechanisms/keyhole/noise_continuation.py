@@ -70,7 +70,7 @@ class Continuation:
 
 
 def continue_on(calibration: Calibration, paths: Paths) -> Continuation | None:
-    """The question on these paths; None where none of them is of use to it.
+    """Return the question on these paths; None if none of them is of use to it.
 
     Guarantee: the calibration's contract, verified anew. Which paths are used, and what for, depends on the contract
     and the paths' rates alone, not on their values. No path is read up to a rate that costs more above its finest than
@@ -213,7 +213,7 @@ def _on_path(
 
 
 def _above(test: FunctionalTest, path: NoisePath, sensitivity: int) -> Fraction:
-    """Epsilon of the rates above a path's finest."""
+    """Return epsilon of the rates above a path's finest."""
     return max(Fraction(0), test.rate - path.rates[-1]) * sensitivity
 
 

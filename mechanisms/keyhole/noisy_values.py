@@ -26,8 +26,11 @@ _ALL = slice(None)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChosenKeys:
-    """Keys that take a look: those numbered `where`, or of all of them, which `where` is then, those of the mask
-    `among`. What is drawn and found for them has `size` entries, one for each of `where`."""
+    """Keys that take a look, numbered `where`.
+
+    Of all keys, which `where` is then, they are those of the mask `among`. The draws and results for them have `size`
+    entries, one for each of `where`.
+    """
 
     where: Integers | slice
     among: Booleans | None
@@ -35,7 +38,7 @@ class ChosenKeys:
 
     @staticmethod
     def of(chosen: Booleans, *, all_at_once: bool) -> "ChosenKeys":
-        """The keys of a mask; those that are many by the mask, if they may be."""
+        """Return the keys of a mask. Many keys keep the mask if they may."""
         count = int(np.count_nonzero(chosen))
         if all_at_once and count > _FEW and count * _MANY_OF >= chosen.size:
             return ChosenKeys(_ALL, chosen, chosen.size)
@@ -79,16 +82,18 @@ class NoisyValues:
             self._noisy[: len(before)] = path.values
 
     def choose(self, keys: Booleans) -> ChosenKeys:
-        """The keys of a mask, which are to take a look."""
+        """Return the keys of a mask that take a look."""
         return ChosenKeys.of(keys, all_at_once=self._fresh)
 
     def is_known(self, look: int) -> Booleans:
-        """The keys whose value at a look had been revealed before this run."""
+        """Return True for the keys whose value at a look had been revealed before this run."""
         return np.asarray(self._before > self._rows[look], dtype=np.bool_)
 
     def reveal(self, look: int, keys: ChosenKeys, *, noise: Noise) -> None:
-        """Reveal the look's value for keys that have taken every look before it, with all coarser values, unless it
-        is known."""
+        """Reveal the look's value for keys that have taken every look before it.
+
+        All coarser values are revealed with it, unless it is known.
+        """
         if self._fresh:
             self._reveal_next(look, keys, noise)
             return
@@ -103,8 +108,10 @@ class NoisyValues:
                 self._reveal_next(level, ChosenKeys(here, None, here.size), noise)
 
     def distances(self, cut: Cut, look: int, keys: ChosenKeys) -> tuple[Integers, int]:
-        """The literal's noisy distances at a look that the keys have just taken, or had known, and what is still to be
-        subtracted; in blocks where the noise is."""
+        """Return the literal's noisy distances at a look that the keys have just taken, or had known.
+
+        The second part is still to be subtracted; it is in blocks if the noise is.
+        """
         noisy = self._noisy[self._kept_at(self._rows[look]), keys.where]
         if self.test.block > 1:
             exact = self._exact[keys.where]
@@ -113,18 +120,20 @@ class NoisyValues:
         return (noisy, cut.cut) if cut.above else (-noisy, -(cut.cut + 1))
 
     def total_loss(self) -> Epsilons:
-        """Per key, epsilon of all that this question has read, rounded up."""
+        """Return epsilon of all that this question has read, per key, rounded up."""
         lost: Epsilons = _losses_between(levels(self.test), scale=self._scale)[0, self.taken]
         return lost
 
     def fresh(self) -> Epsilons:
-        """Per key, epsilon of what this run has revealed beyond what was known, rounded up."""
+        """Return epsilon of what this run has revealed beyond what was known, per key, rounded up."""
         lost: Epsilons = _losses_between(self.rates, scale=self._scale)[self._before, self.reached]
         return lost
 
     def path(self) -> NoisePath | None:
-        """All that has been revealed; None where it was not kept, and for noise on block indices, which serves one
-        threshold alone."""
+        """Return all that has been revealed.
+
+        Return None if it was not kept, and for noise on block indices, which serves one threshold alone.
+        """
         if self.test.block > 1 or self._newest_alone:
             return None
         return NoisePath(rates=self.rates, values=self._noisy, reached=self.reached)
@@ -173,12 +182,12 @@ class NoisyValues:
 
 
 def levels(test: FunctionalTest) -> tuple[Fraction, ...]:
-    """The rates at which a test looks, coarse to fine, the last one included."""
+    """Return the rates at which a test looks, coarse to fine, the last one included."""
     return (*(look.rate for look in test.looks), test.rate)
 
 
 @lru_cache(maxsize=128)
 def _losses_between(rates: tuple[Fraction, ...], *, scale: int) -> Epsilons:
-    """Epsilon from each level, 0 for none, to each other one, rounded up; zero to coarser ones."""
+    """Return epsilon from each level, 0 for none, to each other one, rounded up; zero to coarser ones."""
     every = (Fraction(0), *rates)
     return np.array([[at_least(max(Fraction(0), fine - coarse) * scale) for fine in every] for coarse in every])

@@ -28,13 +28,13 @@ class Keyhole:
     summary = "optimal threshold tests, error rates split over the minimal formula (one loss, known beforehand)"
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """One test per functional. Raises `Unachievable`."""
+        """Calibrate one test per functional. Raise `Unachievable` if none exists."""
         if task.common is not None:
             return calibrate_on_sums(self.name, task, schedule=ONE_LOOK, empty=lambda _functional: None)
         return meet_contract(self.name, task, self.kind(task))
 
     def kind(self, task: DecisionTask) -> OneShotKind:
-        """How a functional of the task is tested."""
+        """Return how a functional of the task is tested."""
         near = task_tolerances(task)
         alone = single_thresholds(task)
 
@@ -56,7 +56,7 @@ class Keyhole:
     def decide(
         self, calibration: Calibration, aggregates: Integers, *, noise: Noise, keep_paths: bool = True
     ) -> Outcome:
-        """Every key on one noisy value per functional; the loss is the worst case for all keys alike."""
+        """Decide every key on one noisy value per functional; the loss is the worst case for all keys alike."""
         if calibration.task.common is not None:
             return decide_on_sums(calibration, aggregates, noise=noise)
         return decide_anew(calibration, aggregates, everything=True, keep_paths=keep_paths, noise=noise)
@@ -69,7 +69,10 @@ def uniform_outcome(calibration: Calibration, aggregates: Integers, *, noise: No
 
 
 def optimal_loss(task: DecisionTask) -> LossCurve:
-    """What a pair of shares costs each functional with the optimal one-shot test: what apportionment minimises."""
+    """Return the cost of a pair of shares for each functional with the optimal one-shot test.
+
+    Apportionment minimises it.
+    """
     near = task_tolerances(task)
     alone = single_thresholds(task)
 
@@ -87,15 +90,17 @@ def optimal_loss(task: DecisionTask) -> LossCurve:
 
 
 def single_thresholds(task: DecisionTask) -> frozenset[int]:
-    """The functionals with one threshold in all formulas together, whether that is to be crossed, or not to be, or
-    both; their noise may live on block indices if the task allows it."""
+    """Return the functionals with one threshold in all formulas together.
+
+    It may be crossed, not crossed, or both. Their noise may live on block indices if the task allows it.
+    """
     thresholds = Counter(functional for functional, _ in {(cut.functional, cut.cut) for cut in task.literals()})
     alone = frozenset(functional for functional, count in thresholds.items() if count == 1)
     return alone if task.blocks is None else alone & task.blocks
 
 
 def cheaper_alone(calibration: Calibration) -> dict[int, float]:
-    """What sharing a noisy value costs: per functional, the epsilon of a test in blocks, where that would be less.
+    """Return the epsilon of a test in blocks per functional, if that would be less than its shared noisy value.
 
     A block test serves one threshold only, so functionals with several cannot use it; EXPLAIN prints
     the gap.

@@ -45,7 +45,7 @@ class Progressive:
     summary = "a few looks per key, coarse to fine: far keys stop early and cost little (default)"
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """One three-zone test per functional. Raises `Unachievable`."""
+        """Calibrate one three-zone test per functional. Raise `Unachievable` if none exists."""
         if task.common is not None:
             short, near = _shortfalls(task), task_tolerances(task)
             return calibrate_on_sums(
@@ -57,7 +57,7 @@ class Progressive:
         return meet_contract(self.name, task, self.kind(task))
 
     def kind(self, task: DecisionTask) -> OneShotKind:
-        """How a functional of the task is tested."""
+        """Return how a functional of the task is tested."""
         near = task_tolerances(task)
         alone = single_thresholds(task)
         both = two_sided(task)
@@ -90,20 +90,25 @@ class Progressive:
     def decide(
         self, calibration: Calibration, aggregates: Integers, *, noise: Noise, keep_paths: bool = True
     ) -> Outcome:
-        """Every key, look by look; `aggregates` has shape (functionals, keys), within +-2**62."""
+        """Decide every key, look by look; `aggregates` has shape (functionals, keys), within +-2**62."""
         if calibration.task.common is not None:
             return decide_on_sums(calibration, aggregates, noise=noise)
         return decide_anew(calibration, aggregates, everything=False, keep_paths=keep_paths, noise=noise)
 
 
 def empty_groups(task: DecisionTask, functional: int, tolerance: int) -> EmptyGroups | None:
-    """How far a group without rows, whose functionals are zero, is from passing the literals of a functional that it
-    fails by more than the tolerance; None where there are none such."""
+    """Return the distance from which a group without rows passes the literals that it fails by more than the tolerance.
+
+    Its functionals are zero. Return None if there are no such literals.
+    """
     return _nearest(_shortfalls(task).get(functional, ()), tolerance, keys=task.keys)
 
 
 def _shortfalls(task: DecisionTask) -> dict[int, list[int]]:
-    """By functional, how far zero is from each of its literals in any formula; negative where it passes."""
+    """Return the distances of zero from each of its literals in any formula, by functional.
+
+    Negative where it passes.
+    """
     found: dict[int, list[int]] = {}
     for cut in task.literals():
         found.setdefault(cut.functional, []).append(cut.cut if cut.above else -(cut.cut + 1))
@@ -116,6 +121,6 @@ def _nearest(shortfalls: Sequence[int], tolerance: int, *, keys: int) -> EmptyGr
 
 
 def two_sided(task: DecisionTask) -> frozenset[int]:
-    """The functionals with literals of both directions, whether in one formula or in several."""
+    """Return the functionals with literals of both directions, whether in one formula or in several."""
     directions = {(cut.functional, cut.above) for cut in task.literals()}
     return frozenset(f for f, _ in directions if {(f, True), (f, False)} <= directions)

@@ -118,7 +118,7 @@ def decide_on_known(calibration: Calibration, paths: Paths, *, everything: bool,
 
 
 def unread(path: NoisePath | None, top: Fraction, *, sensitivity: int, keys: int) -> Epsilons:
-    """Per key, epsilon of what is still to be revealed of one functional up to the rate `top`, rounded up."""
+    """Return epsilon of what is still to be revealed of one functional up to the rate `top`, per key, rounded up."""
     if path is None:
         return np.full(keys, at_least(top * sensitivity))
     before = (Fraction(0), *path.rates)
@@ -133,7 +133,7 @@ def _slice_paths(paths: Paths, part: slice) -> list[NoisePath | None]:
 
 @dataclass(frozen=True, slots=True)
 class _Closed:
-    """What is left of a run once its keys are decided."""
+    """The rest of a run once its keys are decided."""
 
     passed: Booleans
     predicates: tuple[Booleans, ...]
@@ -144,8 +144,10 @@ class _Closed:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Formulas that are settled together, by the functionals that they mention, in a public order; `of_returned` where
-    they are open only for keys that may be returned."""
+    """Formulas that are settled together, by the functionals that they mention, in a public order.
+
+    `of_returned` where they are open only for keys that may be returned.
+    """
 
     formulas: Mapping[int, tuple[Formula, ...]]
     of_returned: bool
@@ -192,7 +194,7 @@ class _KeysRun:
             self._take(functional, look, concerned & self._values[functional].is_known(look), coins=False)
 
     def short(self) -> bool:
-        """Whether a value that is not known yet could still matter, however the coins of `flip` fall."""
+        """Return True if an unknown value could still matter, however the coins of `flip` fall."""
         return any(self._unread(stage, functional).any() for stage in self._stages for functional in stage.formulas)
 
     def flip(self) -> None:
@@ -212,7 +214,7 @@ class _KeysRun:
             self._take(functional, look, self._find_concerned(stage, functional, look), coins=last)
 
     def close(self) -> _Closed:
-        """The answers and losses of keys that are all settled."""
+        """Return the answers and losses of keys that are all settled."""
         task, worst = self._task, self._calibration.worst_case_epsilon
         answer, *values_of = (settle_formula(formula, self._verdicts, keys=self._keys) for formula in task.formulas)
         assert np.all(answer != 0), "a key's formula is still open after every look"
@@ -233,14 +235,16 @@ class _KeysRun:
         )
 
     def _list_by_functional(self, formulas: Sequence[Formula]) -> dict[int, tuple[Formula, ...]]:
-        """The formulas that mention each functional, the cheapest to look at first."""
+        """Return the formulas that mention each functional, the cheapest to look at first."""
         mentioned = {formula: {cut.functional for cut in cuts(formula)} for formula in formulas}
         own = {f: tuple(formula for formula, used in mentioned.items() if f in used) for f in self._order}
         return {functional: formulas for functional, formulas in own.items() if formulas}
 
     def _turns(self) -> Iterator[tuple[_Stage, int, int]]:
-        """Stages, their functionals and these ones' looks in a public order. Tests of a stage end together: those with
-        fewer looks start later."""
+        """Yield stages, their functionals and their looks in a public order.
+
+        Tests of a stage end together: those with fewer looks start later.
+        """
         for stage in self._stages:
             looks = {functional: len(self._values[functional].test.looks) for functional in stage.formulas}
             most = max(looks.values(), default=0)
@@ -251,16 +255,16 @@ class _KeysRun:
                         yield stage, functional, look
 
     def _find_concerned(self, stage: _Stage, functional: int, look: int) -> Booleans:
-        """The keys that have the look still to come and for which it matters."""
+        """Return the keys that have the look still to come and for which it matters."""
         return self._find_mattering(stage, functional, self._values[functional].taken == look)
 
     def _unread(self, stage: _Stage, functional: int) -> Booleans:
-        """The keys for which the functional matters and has looks left."""
+        """Return the keys for which the functional matters and has looks left."""
         left = self._values[functional].taken <= len(self._values[functional].test.looks)
         return self._find_mattering(stage, functional, left)
 
     def _find_mattering(self, stage: _Stage, functional: int, among: Booleans) -> Booleans:
-        """Of some keys, those for which the functional can still change a formula of the stage that may be shown."""
+        """Return the keys, among some, whose functional can still change a formula of the stage that may be shown."""
         if self._everything:
             return among
         if stage.of_returned:
@@ -304,7 +308,7 @@ class _KeysRun:
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """What is decided of all keys, part by part, in arrays that are there once."""
+    """The decisions on all keys, part by part, in arrays that exist once."""
 
     passed: Booleans
     predicates: tuple[Booleans, ...]
@@ -314,7 +318,7 @@ class _Decided:
 
     @staticmethod
     def none(keys: int, *, predicates: int, anew: bool) -> "_Decided":
-        """Nothing so far."""
+        """Return the state in which nothing is decided."""
         return _Decided(
             passed=np.zeros(keys, dtype=np.bool_),
             predicates=tuple(np.zeros(keys, dtype=np.bool_) for _ in range(predicates)),
@@ -324,7 +328,7 @@ class _Decided:
         )
 
     def add(self, part: slice, closed: _Closed) -> None:
-        """These keys are settled."""
+        """Add keys that are settled."""
         self.passed[part] = closed.passed
         self.lost[part] = closed.lost
         if self.fresh is not None:
@@ -334,7 +338,7 @@ class _Decided:
         self.paths.append(closed.paths)
 
     def outcome(self, *, keep_paths: bool) -> Outcome:
-        """The whole."""
+        """Return the outcome of all keys."""
         return Outcome(
             passed=self.passed,
             predicates=self.predicates,

@@ -15,7 +15,7 @@ from mechanisms.protocol import FunctionalTest, Noise
 
 
 def run_once(formula: Formula, tests: tuple[FunctionalTest, ...], aggregates: Integers, *, noise: Noise) -> Booleans:
-    """Which keys pass the formula, every literal decided on its functional's noisy value.
+    """Return the keys that pass the formula, every literal decided on its functional's noisy value.
 
     Guarantee: for one key the values revealed are `epsilon`-private per functional as calibrated; the keys' noise is
     independent; only functionals in the formula draw noise.
@@ -41,7 +41,7 @@ def run_once(formula: Formula, tests: tuple[FunctionalTest, ...], aggregates: In
 
 
 def decide_literal(cut: Cut, test: FunctionalTest, values: Integers, *, noise: Noise) -> Booleans:
-    """One literal on fresh noise, for mechanisms that re-run every occurrence."""
+    """Decide one literal on fresh noise, for mechanisms that re-run every occurrence."""
     drawn = noise.discrete_laplace(rate=test.rate, size=values.size)
     tie = noise.bernoulli(probability=test.tie, size=values.size)
     return _decide(cut, test, values + drawn, tie)

@@ -4,7 +4,7 @@ import math
 
 
 def mass(rate: float, value: int) -> float:
-    """`P(K = value)`, of noise at a rate.
+    """Return `P(K = value)`, of noise at a rate.
 
     >>> round(mass(0.5, 0), 4), round(mass(0.5, 3) / mass(0.5, 4), 4) == round(math.exp(0.5), 4)
     (0.2449, True)
@@ -14,7 +14,7 @@ def mass(rate: float, value: int) -> float:
 
 
 def upper_tail(rate: float, value: int) -> float:
-    """`P(K >= value)`, to a relative 1e-14 also where it is tiny.
+    """Return `P(K >= value)`, to a relative 1e-14 also where it is tiny.
 
     >>> round(upper_tail(0.5, 1), 4), f"{upper_tail(0.5, 1000):.3g}"
     (0.3775, '4.43e-218')
@@ -25,5 +25,5 @@ def upper_tail(rate: float, value: int) -> float:
 
 
 def lower_tail(rate: float, value: int) -> float:
-    """`P(K <= value)`; the law is symmetric."""
+    """Return `P(K <= value)`; the law is symmetric."""
     return upper_tail(rate, -value)

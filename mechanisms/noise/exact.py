@@ -81,7 +81,10 @@ def _laplace_law(rate: Fraction) -> _Digits:
 
 @lru_cache(maxsize=256)
 def _thinned_law(rate: Fraction, nonzero: Probability) -> _Digits:
-    """As of one less than the magnitude; the rest is one more, so that zero is the zero of the variable itself."""
+    """Return the digits of one less than the magnitude.
+
+    The rest is one more, so zero is the zero of the variable itself.
+    """
     law = _geometric_law(rate)
     survivals = geometric_survivals(nonzero, rate, doubled=law.places)
     return _Digits(low=law.low, places=law.places, rest=Inversion.of(survivals, endless=True, tail=law.rest))
@@ -116,7 +119,7 @@ class ExactNoise:
         self.threads = threads
 
     def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
-        """`size` exact draws with `P(K = j) = (1 - a) / (1 + a) * a**abs(j)`, `a = exp(-rate)`.
+        """Draw `size` exact values with `P(K = j) = (1 - a) / (1 + a) * a**abs(j)`, `a = exp(-rate)`.
 
         Guarantee: the law is exact given uniform bytes; only integers are compared.
 
@@ -133,8 +136,9 @@ class ExactNoise:
         return self._draw(_laplace_law(rate), size, signed=True)
 
     def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
-        """`size` exact draws, each with exactly the probability `nonzero` a discrete Laplace draw that is not zero, and
-        else zero; pass one object again to reuse its digits.
+        """Draw `size` exact values: with exactly the probability `nonzero` a discrete Laplace draw that is not zero.
+
+        Else a value is zero. Pass one object again to reuse its digits.
 
         Guarantee, parameters and errors as for `discrete_laplace`; the probability is irrational.
 
@@ -144,7 +148,7 @@ class ExactNoise:
         return self._draw(_thinned_law(rate, nonzero), size, signed=True)
 
     def geometric(self, *, rate: Fraction, size: int) -> Integers:
-        """`size` exact draws with `P(G = n) = (1 - a) * a**n` for `n >= 0`, `a = exp(-rate)`; one-sided noise.
+        """Draw `size` exact values with `P(G = n) = (1 - a) * a**n` for `n >= 0`, `a = exp(-rate)`; one-sided noise.
 
         Guarantee, parameters and errors as for `discrete_laplace`.
 
@@ -154,11 +158,11 @@ class ExactNoise:
         return self._draw(_geometric_law(rate), size, signed=False)
 
     def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
-        """`size` exact draws, each true with exactly `probability`, in [0, 1]."""
+        """Draw `size` exact values, each true with exactly `probability`, in [0, 1]."""
         return self._flip(_single_coin(probability), size)
 
     def coin(self, *, probability: Probability, size: int) -> Booleans:
-        """`size` exact draws, each true with exactly `probability`; pass one object again to reuse its digits."""
+        """Draw `size` exact values, each true with exactly `probability`; pass one object again to reuse its digits."""
         return self._flip(_certified_coin(probability), size)
 
     def _draw(self, law: _Digits, size: int, *, signed: bool) -> Integers:
@@ -207,7 +211,7 @@ class ExactNoise:
 
 
 def system_noise() -> ExactNoise:
-    """Noise from the operating system's cryptographic generator: the product's only source of randomness.
+    """Return noise from the operating system's cryptographic generator: the product's only source of randomness.
 
     Many bytes at once are a cipher's under a fresh key of that generator's (docs/decisions/0032-random-bytes.md).
     """
@@ -215,6 +219,6 @@ def system_noise() -> ExactNoise:
 
 
 def check_rate(rate: Fraction) -> None:
-    """Raises `Unachievable` for a rate outside [`LEAST_RATE`, `GREATEST_RATE`]."""
+    """Raise `Unachievable` for a rate outside [`LEAST_RATE`, `GREATEST_RATE`]."""
     if not LEAST_RATE <= rate <= GREATEST_RATE:
         raise Unachievable("the noise this accuracy needs lies outside the range of exact sampling")

@@ -28,7 +28,9 @@ from mechanisms.protocol import Noise
 
 
 def release_chain(rates: Sequence[Fraction], *, size: int, noise: Noise) -> Integers:
-    """Noises `K_1 .. K_m` for `size` values, to be revealed in this order, each discrete Laplace of its own rate.
+    """Draw noises `K_1 .. K_m` for `size` values, to be revealed in this order.
+
+    Each is discrete Laplace of its own rate.
 
     Guarantee: revealing `S + K_1 .. S + K_j`, with `j` chosen from what was revealed before, is `rates[j - 1] *
     sensitivity`-private; the joint law is exact given uniform bytes.
@@ -53,7 +55,7 @@ def release_chain(rates: Sequence[Fraction], *, size: int, noise: Noise) -> Inte
 
 
 def refine(value: Integers, *, coarse: Fraction, fine: Fraction, noise: Noise) -> Integers:
-    """The noise of rate `fine` given that the noise of rate `coarse` was `value`.
+    """Draw the noise of rate `fine` given that the noise of rate `coarse` was `value`.
 
     Guarantee: exactly the conditional law of `release_chain`, so stored noise may be refined any number of times, to
     rates chosen from what was revealed before, and the total loss is the last level's.
@@ -83,7 +85,7 @@ def refine(value: Integers, *, coarse: Fraction, fine: Fraction, noise: Noise) -
 
 
 def _geometric(rate: Fraction, size: int, noise: Noise) -> Integers:
-    """`P(G = n) = (1 - a) a**n`; beyond the sampler's range the lesser of two at half the rate."""
+    """Draw `G` with `P(G = n) = (1 - a) a**n`; beyond the sampler's range the lesser of two at half the rate."""
     if rate > GREATEST_RATE:
         return np.minimum(_geometric(rate / 2, size, noise), _geometric(rate / 2, size, noise))
     return noise.geometric(rate=rate, size=size)
@@ -91,13 +93,13 @@ def _geometric(rate: Fraction, size: int, noise: Noise) -> Integers:
 
 @lru_cache(maxsize=1024)
 def _chance_moved(coarse: Fraction, fine: Fraction) -> Probability:
-    """One object per pair of rates, so that its digits are worked out once."""
+    """Return one object per pair of rates, so that its digits are worked out once."""
     return chance_moved(coarse=coarse, fine=fine)
 
 
 @dataclass(frozen=True, slots=True)
 class _Refinement:
-    """What `refine` draws for one pair of rates: two geometric laws by their rates, and a coin."""
+    """The draw of `refine` for one pair of rates: two geometric distributions by their rates, and a coin."""
 
     kept: Fraction
     below: Fraction
@@ -106,7 +108,7 @@ class _Refinement:
 
 @lru_cache(maxsize=1024)
 def _refinement(coarse: Fraction, fine: Fraction) -> _Refinement:
-    """One object per pair of rates, so that its digits are worked out once. Raises as `refine` does."""
+    """Return one object per pair of rates, so that its digits are worked out once. Raise as `refine` does."""
     if fine <= coarse:
         raise ValueError("the rates of a gradual release strictly increase")
     check_rate(coarse)

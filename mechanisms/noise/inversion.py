@@ -46,7 +46,7 @@ class Inversion:
 
     @staticmethod
     def of(survivals: Survivals, *, endless: bool, tail: "Inversion | None" = None) -> "Inversion":
-        """The law with these survivals, irrational ones.
+        """Return the sampler with these survivals, irrational ones.
 
         Parameters:
             survivals: all of them, or of an endless law those from 1 on, without end.
@@ -71,7 +71,7 @@ class Inversion:
         )
 
     def draw(self, size: int, random_bytes: RandomBytes, *, signed: bool) -> Integers:
-        """`size` draws, int64; `signed` with a fair sign of their own each."""
+        """Draw `size` values, int64; `signed` with a fair sign of their own each."""
         words = np.frombuffer(random_bytes(2 * size), dtype="<u2")
         if size < _TABLE_PAYS:
             return self._settle(words, random_bytes, signed=signed)
@@ -83,7 +83,10 @@ class Inversion:
         return result
 
     def _settle(self, words: Words, random_bytes: RandomBytes, *, signed: bool) -> Integers:
-        """What the words say, and further ones where they do not; those that decide cost no further byte."""
+        """Return the values that the words decide, and read further words where they do not.
+
+        Decided words read no further byte.
+        """
         counts, tied = self._compare(words)
         places = np.flatnonzero(tied)
         if places.size:
@@ -99,14 +102,14 @@ class Inversion:
         return np.where(words & 1, -counts, counts) if signed else counts
 
     def _compare(self, words: Words) -> tuple[Integers, npt.NDArray[np.bool_]]:
-        """How many survivals surely lie above, and whether the next one has these very first digits."""
+        """Return how many survivals surely lie above, and if the next one has these very first digits."""
         digits = np.right_shift(words, 1, dtype=np.uint16)
         counts: Integers = self.first.size - np.searchsorted(self.first, digits, side="right")
         # where all lie above, this looks at the greatest, whose digits are not these
         return counts, self.first[self.first.size - 1 - counts] == digits
 
     def _settle_tie(self, which: int, random_bytes: RandomBytes) -> bool:
-        """Whether a uniform number lies below the survival `which`, whose first and further digits it has."""
+        """Return True if a uniform number lies below the survival `which`, whose first and further digits it has."""
         known = _FIRST_DIGITS + _FURTHER_DIGITS
         while True:
             word = int.from_bytes(random_bytes(_FURTHER_DIGITS // 8), "big")
@@ -126,7 +129,10 @@ class Inversion:
 
 
 def _digits(survivals: Survivals) -> list[int]:
-    """The first and further digits of the survivals up to the first that has the first digits of the one before."""
+    """Return the first and further digits of the survivals.
+
+    They end with the first survival that has the first digits of the one before.
+    """
     precision = _PRECISION
     while True:
         found: list[int] = []
@@ -145,7 +151,7 @@ def _digits(survivals: Survivals) -> list[int]:
 
 @lru_cache(maxsize=64)
 def _table(law: Inversion, *, signed: bool) -> Table:
-    """What each word says, 128 kB."""
+    """Return the meaning of each word, 128 kB."""
     words = np.arange(1 << 16, dtype=np.uint16)
     counts, undecided = law._compare(words)
     if law.endless:

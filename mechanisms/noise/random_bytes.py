@@ -13,7 +13,7 @@ _KEY_BYTES, _COUNTER_BYTES = 32, 16  # of AES-256: its longest key, and a block
 
 
 def random_bytes(count: int) -> bytes:
-    """`count` bytes that nobody can tell from independent uniform ones, as the operating system's own."""
+    """Return `count` bytes that nobody can tell from independent uniform ones, as the operating system's own."""
     if count <= _FEW:
         return os.urandom(count)
     # nobody who draws little, such as most commands, waits for this import

@@ -10,7 +10,7 @@ from mechanisms.noise import discrete_laplace
 
 
 def upper_tail(rate: float, value: int, *, times: int, beside: float) -> float:
-    """`P(K + times * L >= value)`, where K has the rate `rate` and L `beside`.
+    """Return `P(K + times * L >= value)`, where K has the rate `rate` and L `beside`.
 
     Both noises are symmetric, so the sign of `times` says nothing; with `times` 0 it is K's own tail.
 
@@ -33,12 +33,12 @@ def upper_tail(rate: float, value: int, *, times: int, beside: float) -> float:
 
 
 def lower_tail(rate: float, value: int, *, times: int, beside: float) -> float:
-    """`P(K + times * L <= value)`; the law is symmetric."""
+    """Return `P(K + times * L <= value)`; the law is symmetric."""
     return upper_tail(rate, -value, times=times, beside=beside)
 
 
 def _geometric_sum(first: float, growth: float, terms: int) -> float:
-    """The sum of `exp(first + growth * n)` for `n` from 0 to `terms - 1`, the largest term taken out."""
+    """Return the sum of `exp(first + growth * n)` for `n` from 0 to `terms - 1`, the largest term taken out."""
     if growth == 0.0:
         return terms * math.exp(first)
     if growth > 0.0:
