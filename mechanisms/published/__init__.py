@@ -1,5 +1,6 @@
-"""The mechanisms of MIDE, ProBE and MiM and the sparse vector technique, on any formula; and a published bound, for
-comparison alone.
+"""The mechanisms of MIDE, ProBE and MiM and the sparse vector technique, on any formula.
+
+And a published bound, for comparison alone.
 
 May refuse: `Denied`, `Unachievable`.
 May import: `keyhole`, `ranking`, `streams`, `alarm`, `risk` and below.

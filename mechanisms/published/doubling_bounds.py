@@ -25,7 +25,7 @@ from mechanisms.published.sparse_vector import sparse_vector
 
 
 def doubling_candidates(least: int, *, greatest: int) -> tuple[int, ...]:
-    """The least, doubled again and again, up to the public end, which is the last.
+    """Return the least, doubled again and again, up to the public end, which is the last.
 
     Raises:
         ValueError: not `1 <= least <= greatest`.
@@ -42,7 +42,7 @@ def doubling_candidates(least: int, *, greatest: int) -> tuple[int, ...]:
 
 
 def find_first_covering(within: Integers, *, wanted: int, epsilon: Fraction, noise: Noise) -> Integers:
-    """Independent scans side by side: the index of the first candidate released, or the last, for each row.
+    """Run independent scans side by side: return the index of the first candidate released, or the last, for each row.
 
     Guarantee: each row's is `epsilon`-private under adding or removing one unit (docs/proofs/private_bounds.md).
 

@@ -86,12 +86,12 @@ class Dppwlm(_Parameters):
     summary = "MIDE's progressive test with data-dependent levels: error rates aimed at, not guaranteed"
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """PPWLM's schedule as the plan of every functional. Raises `Unachievable`, also for a tolerance of zero."""
+        """Calibrate PPWLM's schedule as the plan of every functional. Raise `Unachievable` if none exists."""
         planned = calibrate_ppwlm(self.name, task, looks=self.looks, first_epsilon=self.first_epsilon)
         return replace(planned, fnr=None, fpr=None, notes=(*planned.notes, NOTE))
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Every key look by look at levels chosen on the way; the loss per key is that of the levels reached."""
+        """Decide every key look by look at levels chosen on the way; the loss per key is that of the levels reached."""
         shares = [test.fnr for test in calibration.tests]
         return _decide(calibration, aggregates, shares=shares, fine_steps=self.fine_steps, noise=noise)
 
@@ -108,7 +108,10 @@ class DppwlmBounded(_Parameters):
     summary = "MIDE's data-dependent levels on shares reduced until both error rates hold under any choice"
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """A plan per functional and the bound of its worst rule. Raises `Unachievable`, also for no tolerance."""
+        """Calibrate a plan per functional and the bound of its worst rule.
+
+        Raise `Unachievable` if none exists, also for no tolerance.
+        """
 
         def calibrate(functional: int, tolerance: int, share: float) -> FunctionalTest:
             try:
@@ -127,7 +130,7 @@ class DppwlmBounded(_Parameters):
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Every key look by look at levels chosen on the way; the loss per key is that of the levels reached."""
+        """Decide every key look by look at levels chosen on the way; the loss per key is that of the levels reached."""
         task = calibration.task
         shares = [0.0] * len(calibration.tests)
         for functional in {cut.functional for cut in cuts(task.formula)}:
@@ -158,7 +161,9 @@ class _Bounded:
 def _bounded_test(
     *, sensitivity: int, tolerance: int, share: float, looks: int, first_epsilon: float, fine_steps: int
 ) -> _Bounded:
-    """The largest share, to a thousandth, with which the worst rule errs no more often than `share` on either side.
+    """Return the largest share, to a thousandth, that the worst rule keeps.
+
+    With it, the rule errs no more often than `share` on either side.
 
     Raises:
         Unachievable: the last level lies outside the sampler's range.
@@ -236,7 +241,7 @@ class NextStep:
     undecided: int = 0
 
     def __call__(self, progress: Progress, keys: Integers, /) -> Look | None:
-        """The first level of the plan, then NEXTSTEPPARAMS until the last level has been used."""
+        """Return the first level of the plan, then NEXTSTEPPARAMS until the last level has been used."""
         if progress.level == self.test.rate:
             return None
         if not self.plan:
@@ -250,7 +255,7 @@ class NextStep:
         return self._look(step.rate, step.parts)
 
     def _next_step(self, progress: Progress, keys: Integers) -> "_Step":
-        """Algorithm 4: the step that leaves the greatest min-entropy; the later of equals, as printed."""
+        """Run algorithm 4: return the step that leaves the greatest min-entropy; the later of equals, as printed."""
         steps = _steps(self.plan, sensitivity=self.sensitivity, fine_steps=self.fine_steps)
         if not steps:
             return _step(self.plan[0], parts=1, sensitivity=self.sensitivity)
@@ -266,7 +271,7 @@ class NextStep:
         ]
 
     def _still_undecided(self, progress: Progress, keys: Integers, steps: Sequence["_Step"]) -> Values:
-        """Equation 5.9, over the literals that are open: a key stays with its functional while one of them is."""
+        """Return equation 5.9, over the open literals: a key stays with its functional while one of them is open."""
         shifts = np.array([self._shift(step) for step in steps])
         rates = np.array([step.float_rate for step in steps])
         chances: Values = np.zeros((len(steps), keys.size))
@@ -285,7 +290,7 @@ class NextStep:
         return -math.log(2.0 * self._share * step.parts / self._looks) / step.float_rate
 
     def _losses(self, reached: float, last: float, left: int) -> dict[float, int]:
-        """How many keys would have which loss if `left` of the undecided stayed so: E'."""
+        """Return the number of keys by loss if `left` of the undecided stayed so: E'."""
         levels = {**self.settled}
         for loss, count in ((reached, self.undecided - left), (last, left)):
             levels[loss] = levels.get(loss, 0) + count
@@ -306,8 +311,11 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A candidate level, how many parts of beta it uses (those of the levels up to its interval's upper end), and the
-    loss of a key that stops there."""
+    """A candidate level, its use of beta, and its loss.
+
+    It uses as many parts of beta as the levels up to its interval's upper end. The loss is that of a key that stops
+    there.
+    """
 
     rate: Fraction
     float_rate: float
@@ -317,7 +325,7 @@ class _Step:
 
 @lru_cache(maxsize=1 << 12)
 def _steps(plan: tuple[Fraction, ...], *, sensitivity: int, fine_steps: int) -> tuple[_Step, ...]:
-    """The candidates of a plan, the last level last."""
+    """Return the candidates of a plan, the last level last."""
     rates = (
         (low + (high - low) * step / fine_steps, interval + 1)
         for interval, (low, high) in enumerate(pairwise(plan))
@@ -331,7 +339,7 @@ def _step(rate: Fraction, *, parts: int, sensitivity: int) -> _Step:
 
 
 def _greatest(candidates: Sequence[dict[float, int]]) -> int:
-    """The place of the greatest min-entropy, the last of equals."""
+    """Return the place of the greatest min-entropy, the last of equals."""
     keys = sum(candidates[0].values())
     exact = all(_vertices(losses) <= _MOST_VERTICES for losses in candidates)
     best, greatest = 0, 0.0
@@ -353,5 +361,5 @@ def _exact(counts: tuple[tuple[float, int], ...]) -> float:
 
 
 def _vertices(losses: dict[float, int]) -> float:
-    """How many vertices the exact method enumerates: counts on all levels but the lowest."""
+    """Return the number of vertices that the exact method enumerates: counts on all levels but the lowest."""
     return math.prod(float(losses[loss] + 1) for loss in sorted(losses)[1:])

@@ -46,12 +46,15 @@ class EstimatedFps:
     negatives: float
 
     def excess(self, *, fpr: float) -> int:
-        """How many keys must still go, rounded up; zero if the estimate is within `fpr * negatives`."""
+        """Return the number of keys that must still go, rounded up.
+
+        Zero if the estimate is within `fpr * negatives`.
+        """
         return max(0, math.ceil(self.false_positives - fpr * self.negatives))
 
 
 def estimate_fps(distances: Integers, *, shift: int, share: float, returned: Booleans) -> EstimatedFps:
-    """Equations 22 and 23 for one occurrence. A function of noisy values alone: it costs nothing.
+    """Return equations 22 and 23 for one occurrence. It is a function of noisy values alone, so it costs nothing.
 
     Parameters:
         distances: noisy distances, positive where the condition seems to hold, shape (keys,).
@@ -70,12 +73,14 @@ def estimate_fps(distances: Integers, *, shift: int, share: float, returned: Boo
 
 
 def uncertain(distances: Integers, *, shift: int, returned: Booleans) -> Booleans:
-    """The keys that were returned on an uncertain value, `O_p` without `O_pp`: those that a second phase re-runs."""
+    """Return the keys returned on an uncertain value, `O_p` without `O_pp`: those that a second phase re-runs."""
     return np.asarray((distances > -shift) & (distances <= shift) & returned, dtype=np.bool_)
 
 
 def narrower_tolerance(distances: Integers, *, shift: int, excess: int, returned: Booleans) -> int | None:
-    """`2u'` such that `excess` uncertain keys lie left of `c - 2u'`, in integer units; None if no positive one does.
+    """Return `2u'` such that `excess` uncertain keys lie left of `c - 2u'`, in integer units.
+
+    Return None if no positive one does.
 
     Parameters as above; `excess` at least one. The result is at least 1 and less than `shift`.
     """

@@ -23,7 +23,10 @@ Values = npt.NDArray[np.float64]
 
 
 def expected_undecided(distances: Values, *, shift: float, previous_rate: float, next_rate: float) -> float:
-    """The expected number of keys whose next noisy value lies within `shift` of the threshold. Parameters as below."""
+    """Return the expected number of keys whose next noisy value lies within `shift` of the threshold.
+
+    Parameters as below.
+    """
     chances = undecided_chances(distances, shift=shift, previous_rate=previous_rate, next_rate=next_rate)
     return float(chances.sum())
 
@@ -31,7 +34,7 @@ def expected_undecided(distances: Values, *, shift: float, previous_rate: float,
 def undecided_chances(
     distances: Values, *, shift: float | Values, previous_rate: float, next_rate: float | Values
 ) -> Values:
-    """Per key, `P(z + X + Y in [-shift, shift])` for independent Laplace X, Y of the two rates.
+    """Return `P(z + X + Y in [-shift, shift])` per key, for independent Laplace X, Y of the two rates.
 
     Parameters:
         distances: the last noisy value less the threshold, `z`, shape (keys,).
@@ -45,7 +48,7 @@ def undecided_chances(
 
 
 def upper_tail_of_sum(bound: Values, *, first_rate: float, second_rate: float | Values) -> Values:
-    """`P(X + Y > bound)` for independent Laplace variables of the two rates."""
+    """Return `P(X + Y > bound)` for independent Laplace variables of the two rates."""
     high, low = np.maximum(first_rate, second_rate), np.minimum(first_rate, second_rate)
     size = np.abs(bound)
     gap = (high - low) * size

@@ -38,19 +38,19 @@ _NOTHING = Fraction(0)  # a rate at which nothing was revealed yet
 
 
 def chance_missed(test: FunctionalTest, distance: int) -> float:
-    """A bound on the literal's rejection at `distance`: the sum over its looks, and the last one."""
+    """Return a bound on the literal's rejection at `distance`: the sum over its looks, and the last one."""
     early = sum(lower_tail(float(look.rate), look.rejecting - distance) for look in test.looks)
     return early + rejection(test, distance)
 
 
 def wrong(test: FunctionalTest, distance: int) -> float:
-    """A bound on the literal's acceptance at `distance`: the sum over its looks, and the last one."""
+    """Return a bound on the literal's acceptance at `distance`: the sum over its looks, and the last one."""
     early = sum(upper_tail(float(look.rate), look.accepting - distance) for look in test.looks)
     return early + acceptance(test, distance)
 
 
 def last_look(test: FunctionalTest) -> Look:
-    """The final cut-off as a look that leaves nothing undecided."""
+    """Return the final cut-off as a look that leaves nothing undecided."""
     return Look(rate=test.rate, rejecting=-test.shift, accepting=1 - test.shift)
 
 
@@ -63,7 +63,7 @@ def meet_contract_in_looks(
     missed: ErrorRate = chance_missed,
     wrong: ErrorRate = wrong,
 ) -> Calibration:
-    """Shares per functional as for TSLM, each cut into equal parts for its looks.
+    """Return shares per functional as for TSLM, each cut into equal parts for its looks.
 
     Guarantee: the union bound over looks and the formula's constraints; both rates hold for every key.
 
@@ -89,7 +89,7 @@ def meet_contract_in_looks(
 
 
 class Progress:
-    """What the looks so far have revealed and decided about one functional, for all keys."""
+    """The values and decisions of the looks so far about one functional, for all keys."""
 
     def __init__(self, formula: Formula, functional: int, aggregates: Integers, sensitivity: int) -> None:
         keys = aggregates.shape[1]
@@ -103,7 +103,7 @@ class Progress:
         self._sensitivity = sensitivity
 
     def open(self, cut: Cut) -> Booleans:
-        """The keys for which the literal is undecided."""
+        """Return the keys for which the literal is undecided."""
         return np.asarray(self.verdicts[cut] == 0, dtype=np.bool_)
 
     def take(self, look: Look, keys: Integers, *, noise: Noise) -> None:
@@ -133,7 +133,7 @@ class NextLook(Protocol):
     """The rule of one functional: its next look, or None when it has had its last."""
 
     def __call__(self, progress: Progress, keys: Integers, /) -> Look | None:
-        """`keys` are those the look would concern; at least one."""
+        """Return the next look; `keys` are those it would concern, at least one."""
 
 
 @dataclass(slots=True)
@@ -144,7 +144,7 @@ class Planned:
     taken: int = 0
 
     def __call__(self, progress: Progress, keys: Integers, /) -> Look | None:
-        """The looks in their order."""
+        """Return the looks in their order."""
         del progress, keys
         self.taken += 1
         return self.looks[self.taken - 1] if self.taken <= len(self.looks) else None
@@ -153,7 +153,9 @@ class Planned:
 def look_by_look(
     calibration: Calibration, aggregates: Integers, *, rule: Callable[[int], NextLook], noise: Noise
 ) -> Outcome:
-    """Every key until its formula is decided; the loss is the joint loss of the levels its functionals reached.
+    """Decide every key look by look until its formula is decided.
+
+    The loss is the joint loss of the levels its functionals reached.
 
     Guarantee: the loss of a key is that of the last value revealed of each functional, at most the worst case. The
     answer is the one that full evaluation of all literals would give: a decided formula no longer changes.

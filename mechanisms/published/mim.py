@@ -46,11 +46,11 @@ class MimBaseline:
     summary = "MiM's one-shot threshold shift"
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """One test per functional. Raises `Unachievable`, also for a tolerance of zero."""
+        """Calibrate one test per functional. Raise `Unachievable` if none exists, also for a tolerance of zero."""
         return _calibrate(self.name, task, looks=lambda _: 1, knowledge={})
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Functional after functional, none for a key that is already decided."""
+        """Decide functional after functional, none for a key that is already decided."""
         return _decide(calibration, aggregates, noise)
 
 
@@ -61,11 +61,11 @@ class MimProgressive:
     summary = "MiM's two looks: far failing groups stop at a small loss"
 
     def __init__(self, *, knowledge: Mapping[int, Knowledge] | None = None) -> None:
-        """`knowledge` by functional, where the task has none, sets the first level, else a quarter of the last."""
+        """Take `knowledge` by functional for tasks without one. It sets the first level, else a quarter of the last."""
         self._knowledge = dict(knowledge or {})
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """Two looks per functional. Raises `Unachievable`, also for a tolerance of zero."""
+        """Calibrate two looks per functional. Raise `Unachievable` if none exist, also for a tolerance of zero."""
         return _calibrate(self.name, task, looks=lambda _: 2, knowledge=_find_knowledge(task, self._knowledge))
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
@@ -83,11 +83,11 @@ class Mim:
     summary = "MiM: one or two looks, chosen from public knowledge"
 
     def __init__(self, *, knowledge: Mapping[int, Knowledge] | None = None) -> None:
-        """`knowledge` by functional where the task has none; see `Knowledge`."""
+        """Take `knowledge` by functional for tasks without one; see `Knowledge`."""
         self._knowledge = dict(knowledge or {})
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """One or two looks per functional. Raises `Unachievable`, also for a tolerance of zero."""
+        """Calibrate one or two looks per functional. Raise `Unachievable` if none exist, also without tolerance."""
         check_task(task)
         refuse_zero_tolerance(task)
         near = tolerances(task.formula, len(task.sensitivities))
@@ -105,13 +105,13 @@ class Mim:
 
 
 def _find_knowledge(task: DecisionTask, otherwise: Mapping[int, Knowledge]) -> Mapping[int, Knowledge]:
-    """The task's knowledge by functional, or all of `otherwise` where the task has none at all."""
+    """Return the task's knowledge by functional, or all of `otherwise` if the task has none at all."""
     told = {functional: knowledge for functional, knowledge in enumerate(task.knowledge) if knowledge is not None}
     return told or otherwise
 
 
 def looks_by_model(knowledge: Knowledge, *, shift: float, share: float) -> int:
-    """One or two: whichever has the fewer expected false positives at the epsilon of the two looks.
+    """Return one or two: whichever has the fewer expected false positives at the epsilon of the two looks.
 
     Parameters:
         shift: `u` of the last look, integer units, > 0.
@@ -125,26 +125,29 @@ def looks_by_model(knowledge: Knowledge, *, shift: float, share: float) -> int:
 
 
 def false_positives_of_one_look(knowledge: Knowledge, *, rate: float, share: float) -> float:
-    """Equation 4: every failing key as if it were near, `(h_1 + h_2) P(noise > c - u - x_2)`."""
+    """Return equation 4: every failing key as if it were near, `(h_1 + h_2) P(noise > c - u - x_2)`."""
     shift = -math.log(2.0 * share) / rate
     return (knowledge.far_keys + knowledge.near_keys) * _upper_tail(knowledge.near_distance - shift, rate)
 
 
 def false_positives_of_two_looks(knowledge: Knowledge, *, first_rate: float, rate: float, share: float) -> float:
-    """Equations 5 and 6: the far keys that survive the first look and all near ones, all as if near at the second."""
+    """Return equations 5 and 6: the far keys that survive the first look and all near ones.
+
+    All count as near at the second.
+    """
     first_shift, shift = -math.log(share) / first_rate, -math.log(share) / rate
     survivors = knowledge.far_keys * _upper_tail(knowledge.far_distance - first_shift, first_rate)
     return (survivors + knowledge.near_keys) * _upper_tail(knowledge.near_distance - shift, rate)
 
 
 def _upper_tail(bound: float, rate: float) -> float:
-    """`P(noise > bound)` of the papers' continuous Laplace law."""
+    """Return `P(noise > bound)` of the papers' continuous Laplace law."""
     tail = 0.5 * math.exp(-rate * abs(bound))
     return tail if bound >= 0.0 else 1.0 - tail
 
 
 def _first_rate(knowledge: Knowledge | None, *, rate: float, share: float) -> float:
-    """The first level: its shift reaches down to the near keys, the greatest that equation 5 supposes."""
+    """Return the first level: its shift reaches down to the near keys, the greatest that equation 5 supposes."""
     if knowledge is None:
         return rate * float(_UNINFORMED)
     return min(-math.log(share) / knowledge.near_distance, rate * float(_GREATEST_SHARE_OF_LAST))
@@ -171,7 +174,7 @@ def _calibrate(
 def two_looks(
     *, sensitivity: int, tolerance: int, share: float, knowledge: Knowledge | None, functional: int
 ) -> FunctionalTest:
-    """Algorithm 2 with `m = 2`, `u = tolerance / 2`, each look with half the share.
+    """Return the test of algorithm 2 with `m = 2`, `u = tolerance / 2`, each look with half the share.
 
     Raises:
         Unachievable: the last level lies outside the sampler's range.

@@ -43,13 +43,13 @@ class Bracket:
 
 
 def entropy(posterior: Values) -> float:
-    """`-sum p ln p`, with nothing for `p = 0`."""
+    """Return `-sum p ln p`, with nothing for `p = 0`."""
     positive = posterior[posterior > 0.0]
     return float(-np.sum(positive * np.log(positive)))
 
 
 def posterior_box(epsilons: Sequence[float], *, priors: Sequence[float] | None = None) -> tuple[Values, Values]:
-    """MIDE's bounds of each posterior by itself, `(low, high)`, both of shape (keys,).
+    """Return MIDE's bounds of each posterior by itself, `(low, high)`, both of shape (keys,).
 
     Parameters:
         epsilons: the loss of each key, >= 0.
@@ -64,7 +64,7 @@ def posterior_box(epsilons: Sequence[float], *, priors: Sequence[float] | None =
 
 
 def minimise_entropy(epsilons: Sequence[float]) -> Values:
-    """MIDE's algorithm 5, corrected: the posterior of least entropy within the box, uniform priors.
+    """Return MIDE's algorithm 5, corrected: the posterior of least entropy within the box, uniform priors.
 
     Guarantee: exact. The intervals are nested, so at some least point the widest key is at a bound, or all others are
     together at their lower or at their upper bounds; the two options of each step are these.
@@ -98,7 +98,7 @@ def _min_ent(low: Values, room: Values, slack: float) -> Values:
 
 
 def min_entropy_by_level(losses: Sequence[float], counts: Sequence[int]) -> float:
-    """Gamma of the box for keys on few distinct losses, uniform priors: polynomial in the counts.
+    """Return gamma of the box for keys on few distinct losses, uniform priors: polynomial in the counts.
 
     Guarantee: exact (to rounding). Keys of one level are alike, so a vertex is a count per level and one fractional
     key, and the narrower levels are all at their lower or all at their upper bounds: only the counts of wider levels
@@ -128,7 +128,7 @@ def min_entropy_by_level(losses: Sequence[float], counts: Sequence[int]) -> floa
 
 
 def _least_with_fraction_on(level: int, low: Values, high: Values, number: Counts, *, narrower_full: bool) -> float:
-    """The least entropy with the fractional key on `level` and every count of the wider levels tried."""
+    """Return the least entropy with the fractional key on `level` and every count of the wider levels tried."""
     room = high - low
     terms_low, terms_high = -low * np.log(low), -high * np.log(high)
     narrower = number[:level]
@@ -152,7 +152,7 @@ def _least_with_fraction_on(level: int, low: Values, high: Values, number: Count
 
 
 def min_entropy_by_class(losses: Sequence[float], priors: Sequence[float], counts: Sequence[int]) -> float:
-    """Gamma of the box for keys of few classes, alike in loss and prior: polynomial in the counts.
+    """Return gamma of the box for keys of few classes, alike in loss and prior: polynomial in the counts.
 
     Guarantee: exact (to rounding). With different priors the intervals are not nested, so algorithm 5 does not apply; a
     vertex still is a count per class and one fractional key, and the counts of all classes but its own are enumerated.
@@ -179,7 +179,7 @@ def min_entropy_by_class(losses: Sequence[float], priors: Sequence[float], count
 
 
 def least_entropy_by_class(losses: Sequence[float], priors: Sequence[float], counts: Sequence[int]) -> float:
-    """Gamma of the true posterior set, exact where `min_entropy_bracket` gives bounds; parameters as above.
+    """Return gamma of the true posterior set, exact where `min_entropy_bracket` gives bounds; parameters as above.
 
     Guarantee: exact (to rounding): entropy is concave, so a least point has every weight at `q exp(-eps)` or `q
     exp(eps)`, and keys of one class are alike: how many of each are raised is enumerated.
@@ -206,14 +206,14 @@ def _classes(losses: Sequence[float], priors: Sequence[float], counts: Sequence[
 
 
 def _refuse_many(number: Counts, *, besides: int) -> None:
-    """Raises ValueError where too many counts would be tried; the largest product leaves out the smallest classes."""
+    """Raise ValueError if too many counts would be tried; the largest product leaves out the smallest classes."""
     tried = np.sort(number)[besides:] + 1
     if float(np.prod(tried.astype(np.float64))) > _MOST_VERTICES:
         raise ValueError("too many keys in too many classes; use the bracket")
 
 
 def min_entropy_bracket(epsilons: Sequence[float], *, priors: Sequence[float] | None = None) -> Bracket:
-    """Certified bounds of gamma of the true posterior set, for any priors and any number of keys, in O(k log k).
+    """Return certified bounds of gamma of the true posterior set, for any priors and any number of keys, in O(k log k).
 
     Guarantee: `lower <= gamma <= upper`. Entropy is concave, so a least point is a vertex: every weight at
     `q exp(-eps)` or `q exp(eps)`. With `Z` the sum of the weights and `T = sum w ln w`, the entropy is `ln Z - T / Z`;

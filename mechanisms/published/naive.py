@@ -17,7 +17,7 @@ class Naive:
     summary = "ProBE's baseline: equal shares, every occurrence re-run"
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """One test per occurrence. Raises `Unachievable`, also for a tolerance of zero."""
+        """Calibrate one test per occurrence. Raise `Unachievable` if none exists, also for a tolerance of zero."""
         refuse_zero_tolerance(task)
         occurrences = len(list(cuts(task.formula)))
         return calibrate_occurrences(
@@ -28,5 +28,5 @@ class Naive:
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Every occurrence on fresh noise; the loss is the worst case for all keys alike."""
+        """Decide every occurrence on fresh noise; the loss is the worst case for all keys alike."""
         return decide_occurrences(calibration, aggregates, noise=noise)

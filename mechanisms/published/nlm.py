@@ -25,8 +25,10 @@ class Nlm:
     summary = "plain noisy comparison: no bound on missed groups near a threshold"
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """One test per functional; `fnr` of the result is None. Raises `Unachievable`, also for a tolerance of
-        zero."""
+        """Calibrate one test per functional; `fnr` of the result is None.
+
+        Raise `Unachievable` if none exists, also for a tolerance of zero.
+        """
         refuse_zero_tolerance(task)
         near = tolerances(task.formula, len(task.sensitivities))
 
@@ -55,7 +57,7 @@ class Nlm:
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Every key on one noisy value per functional; the loss is the worst case for all keys alike."""
+        """Decide every key on one noisy value per functional; the loss is the worst case for all keys alike."""
         return uniform_outcome(calibration, aggregates, noise=noise)
 
 

@@ -26,7 +26,7 @@ _FAR = 1 << 60  # keeps distances within 64-bit integers
 def calibrate_occurrences(
     mechanism: str, task: DecisionTask, *, fnr: Sequence[float], fpr: Sequence[float]
 ) -> Calibration:
-    """A TSLM test per occurrence, in order of appearance, each with the smaller of its two shares.
+    """Return a TSLM test per occurrence, in order of appearance, each with the smaller of its two shares.
 
     Guarantee: by the union bound over occurrences, both of the contract's rates, if the shares sum to them.
 
@@ -57,7 +57,7 @@ def calibrate_occurrences(
 
 
 def decide_occurrences(calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-    """Every occurrence on fresh noise; the loss is the worst case for all keys alike."""
+    """Decide every occurrence on fresh noise; the loss is the worst case for all keys alike."""
     formula = calibration.task.formula
     answers = [
         decide_literal(cut, test, aggregates[cut.functional], noise=noise)
@@ -68,13 +68,13 @@ def decide_occurrences(calibration: Calibration, aggregates: Integers, *, noise:
 
 
 def number_occurrences(formula: Formula) -> Formula:
-    """The formula with occurrences, in order of appearance, in the place of functionals."""
+    """Return the formula with occurrences, in order of appearance, in the place of functionals."""
     places = count()
     return formula.mapped(lambda literal: replace(literal, functional=next(places)))
 
 
 def traverse(leaves: Formula, run: Callable[[int], Booleans], *, keys: int) -> Booleans:
-    """ProBE's algorithm 2: the tree in pre-order; a conjunction stops once no key passes.
+    """Run ProBE's algorithm 2: walk the tree in pre-order; a conjunction stops once no key passes.
 
     Parameters:
         leaves: a formula as `number_occurrences` gives it.
@@ -98,13 +98,19 @@ def traverse(leaves: Formula, run: Callable[[int], Booleans], *, keys: int) -> B
 
 
 def shift_weights(task: DecisionTask) -> list[float]:
-    """`sensitivity / u` of every occurrence, `u = tolerance / 2`. Raises `Unachievable` for a tolerance of zero."""
+    """Return `sensitivity / u` of every occurrence, `u = tolerance / 2`.
+
+    Raise `Unachievable` for a tolerance of zero.
+    """
     refuse_zero_tolerance(task)
     return [2 * task.sensitivities[cut.functional] / cut.tolerance for cut in cuts(task.formula)]
 
 
 def noisy_distances(cut: Cut, noisy: Integers) -> Integers:
-    """How far inside a literal noisy values lie: 1 where it only just holds. Values past 2**60 are as good as that."""
+    """Return how far inside a literal noisy values lie: 1 where it only just holds.
+
+    Values past 2**60 are as good as that.
+    """
     distances = np.clip(noisy, cut.cut - _FAR, cut.cut + _FAR) - cut.cut
     return distances if cut.above else 1 - distances
 
@@ -117,7 +123,7 @@ def _total(task: DecisionTask, tests: Sequence[FunctionalTest]) -> Fraction:
 
 
 def _by_functional(task: DecisionTask, tests: Sequence[FunctionalTest]) -> tuple[FunctionalTest, ...]:
-    """For display: each functional's least noisy test with the epsilon of all its occurrences together."""
+    """Return each functional's least noisy test with the epsilon of all its occurrences together, for display."""
     shown = [idle_test(task)] * len(task.sensitivities)
     totals = [Fraction(0)] * len(task.sensitivities)
     for cut, test in zip(cuts(task.formula), tests, strict=True):

@@ -47,28 +47,34 @@ class Ppwlm:
     summary = "MIDE's progressive test: far groups stop at a small loss"
 
     def __init__(self, *, looks: int = LOOKS, first_epsilon: float = FIRST_EPSILON) -> None:
-        """The published parameters: `looks >= 2` and the first level, as MIDE 5.5.1 sets them by default."""
+        """Take the published parameters: `looks >= 2` and the first level, as MIDE 5.5.1 sets them by default."""
         check_looks(looks, first_epsilon)
         self._looks = looks
         self._first_epsilon = first_epsilon
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """One schedule per functional. Raises `Unachievable`, also for a tolerance of zero."""
+        """Calibrate one schedule per functional. Raise `Unachievable` if none exists, also for a tolerance of zero."""
         return calibrate_ppwlm(self.name, task, looks=self._looks, first_epsilon=self._first_epsilon)
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Every key look by look, as `Progressive` runs any fixed looks; the loss is that of the levels reached."""
+        """Decide every key look by look, as `Progressive` runs any fixed looks.
+
+        The loss is that of the levels reached.
+        """
         return Progressive().decide(calibration, aggregates, noise=noise)
 
 
 def check_looks(looks: int, first_epsilon: float) -> None:
-    """Raises ValueError for fewer than two looks or a first level that is not positive."""
+    """Raise ValueError for fewer than two looks or a first level that is not positive."""
     if looks < 2 or not first_epsilon > 0.0:
         raise ValueError("a progressive test has at least two looks and a positive first level")
 
 
 def calibrate_ppwlm(mechanism: str, task: DecisionTask, *, looks: int, first_epsilon: float) -> Calibration:
-    """The schedule of every functional, its share cut into `looks` equal parts. Raises `Unachievable`."""
+    """Return the schedule of every functional, its share cut into `looks` equal parts.
+
+    Raise `Unachievable` if there is none.
+    """
 
     def calibrate(functional: int, tolerance: int, share: float) -> FunctionalTest:
         return ppwlm_test(
@@ -86,7 +92,7 @@ def calibrate_ppwlm(mechanism: str, task: DecisionTask, *, looks: int, first_eps
 def ppwlm_test(
     *, sensitivity: int, tolerance: int, share: float, looks: int, first_epsilon: float, functional: int
 ) -> FunctionalTest:
-    """The published schedule with `u = tolerance / 2`: both error rates are at most `share`.
+    """Return the published schedule with `u = tolerance / 2`: both error rates are at most `share`.
 
     The first level is `first_epsilon`, or lower where the last one is not `2**(looks - 1)` times as high.
 
@@ -118,6 +124,6 @@ def ppwlm_test(
 
 
 def published_look(rate: Fraction, *, share: float) -> Look:
-    """Positive above `c + u`, eliminated at or below `c - u`, `u = ln(1 / (2 share)) / rate`."""
+    """Return the published look: positive above `c + u`, eliminated up to `c - u`, `u = ln(1 / (2 share)) / rate`."""
     shift = max(0.0, -math.log(2.0 * share)) / float(rate)
     return Look(rate=rate, rejecting=-math.ceil(shift), accepting=math.floor(shift) + 1)

@@ -82,7 +82,7 @@ class Probe:
         first_phase: Fraction = FIRST_PHASE,
         most_epsilon: float | None = None,
     ) -> None:
-        """The published parameters.
+        """Take the published parameters.
 
         Parameters:
             shares: by theorem 4.5, or equal for all occurrences, in both phases.
@@ -104,7 +104,7 @@ class Probe:
         self._most_epsilon = most_epsilon
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """The tests of the first phase. Raises `Unachievable`, also for a tolerance of zero."""
+        """Calibrate the tests of the first phase. Raise `Unachievable` if none exist, also for a tolerance of zero."""
         first = calibrate_occurrences(
             self.name,
             task,
@@ -120,7 +120,7 @@ class Probe:
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Phase one, the estimate, and phase two where needed; `aggregates` has shape (functionals, keys)."""
+        """Run phase one, the estimate, and phase two if needed; `aggregates` has shape (functionals, keys)."""
         run = _TwoPhaseRun(calibration, aggregates, noise, gradual=self._gradual, second=self._second(calibration.task))
         try:
             passed = run.answer()
@@ -138,7 +138,7 @@ class Probe:
         return self._shares(task, task.fnr * float(1 - self._first_phase))
 
     def _chance_missed(self, first: Calibration) -> float:
-        """Both phases' rejections of a true literal, over the tree."""
+        """Return both phases' rejections of a true literal, over the tree."""
         tests, second = first.occurrences, self._second(first.task)
         leaves = number_occurrences(first.task.formula)
         return tree_bound(leaves, lambda cut: rejection(tests[cut.functional], 1) + second[cut.functional], fnr=True)[0]
@@ -149,13 +149,16 @@ class Denied(Exception):
 
 
 def check_most_epsilon(most_epsilon: float | None) -> None:
-    """Raises ValueError for a limit that is not positive and finite."""
+    """Raise ValueError for a limit that is not positive and finite."""
     if most_epsilon is not None and not 0.0 < most_epsilon < math.inf:
         raise ValueError("a limit on the loss is positive and finite")
 
 
 def reservation_of(first: Calibration, *, most_epsilon: float | None) -> float:
-    """The loss that no key passes: the limit given, or a multiple of the first phase's; zero if nothing is tested."""
+    """Return the loss that no key passes: the limit given, or a multiple of the first phase's.
+
+    It is zero if nothing is tested.
+    """
     if not first.occurrences:
         return 0.0
     return PHASES_RESERVED * first.worst_case_epsilon if most_epsilon is None else most_epsilon
@@ -179,7 +182,7 @@ class _Node:
         return self.distances > -self.shift
 
     def losses(self) -> Epsilons:
-        """Per key, each number rounded up."""
+        """Return the loss per key, each number rounded up."""
         losses = np.full(self.distances.size, at_least(self.loss))
         if self.rerun is not None:
             losses[self.rerun] = at_least(self.rerun_loss)
@@ -205,7 +208,7 @@ class _TwoPhaseRun:
         self._nodes: dict[int, _Node] = {}
 
     def answer(self) -> Booleans:
-        """Algorithm 1. Raises `Denied`."""
+        """Run algorithm 1. Raise `Denied` if the reservation does not suffice."""
         passed = self._traverse(self._first)
         excesses = self._excesses(passed)
         if not excesses:
@@ -217,7 +220,7 @@ class _TwoPhaseRun:
         return passed
 
     def losses(self) -> Epsilons:
-        """Per key, the sum of what ran for it, rounded up, at most what was reserved."""
+        """Return the sum of what ran for each key, rounded up, at most what was reserved."""
         total = np.zeros(self._keys)
         for node in self._nodes.values():
             total += node.losses()
@@ -227,7 +230,7 @@ class _TwoPhaseRun:
         return traverse(self._leaves, run, keys=self._keys)
 
     def _first(self, place: int) -> Booleans:
-        """TSLM on all keys."""
+        """Run TSLM on all keys."""
         cut, test = self._literals[place], self._calibration.occurrences[place]
         loss = self._loss(place, test.rate)
         self._pay(loss)
@@ -245,7 +248,7 @@ class _TwoPhaseRun:
         return node.accept()
 
     def _excesses(self, passed: Booleans) -> dict[int, int]:
-        """The occurrences over their allowance, with how many keys must go."""
+        """Return the occurrences over their allowance, with the number of keys that must go."""
         allowed = self._calibration.task.fpr / max(1, len(self._literals))
         found = {}
         for place, node in self._nodes.items():
@@ -261,7 +264,7 @@ class _TwoPhaseRun:
         return tolerance
 
     def _rerun(self, place: int, tolerance: int | None, passed: Booleans) -> Booleans:
-        """TSLM with the narrower `u` on the uncertain keys; occurrences within their allowance stay as they are."""
+        """Run TSLM with the narrower `u` on the uncertain keys; occurrences within their allowance stay as they are."""
         node = self._nodes[place]
         if tolerance is None:
             return node.accept()
@@ -303,7 +306,7 @@ class _TwoPhaseRun:
         return rate * self._calibration.task.sensitivities[self._literals[place].functional]
 
     def _pay(self, loss: Fraction) -> None:
-        """Before anything is drawn. Raises `Denied`."""
+        """Charge a loss before anything is drawn. Raise `Denied` if the reservation does not cover it."""
         if self._spent + loss > self._most:
             raise Denied
         self._spent += loss

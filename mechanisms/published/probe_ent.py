@@ -68,7 +68,7 @@ class ProbeEnt:
     summary = "ProBE's multi-step variant with data-dependent levels: error rates aimed at, not guaranteed"
 
     def __init__(self, *, looks: int = LOOKS, fine_steps: int = FINE_STEPS, most_epsilon: float | None = None) -> None:
-        """The published parameters.
+        """Take the published parameters.
 
         Parameters:
             looks: of an occurrence, at least two.
@@ -84,7 +84,10 @@ class ProbeEnt:
         self._most_epsilon = most_epsilon
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """The first looks, if no share is left over. Raises `Unachievable`, also for a tolerance of zero."""
+        """Calibrate the first looks, if no share is left over.
+
+        Raise `Unachievable` if none exist, also for a tolerance of zero.
+        """
         shares = probe_shares(bound=min(task.fnr, task.fpr) / self._looks, weights=shift_weights(task))
         first = calibrate_occurrences(self.name, task, fnr=shares, fpr=shares)
         for cut, test in zip(cuts(task.formula), first.occurrences, strict=True):
@@ -100,7 +103,10 @@ class ProbeEnt:
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Every occurrence look by look, in the order of the tree; `aggregates` has shape (functionals, keys)."""
+        """Decide every occurrence look by look, in the order of the tree.
+
+        `aggregates` has shape (functionals, keys).
+        """
         keys = aggregates.shape[1]
         run = _ProbeEntRun(calibration, aggregates, noise, looks=self._looks, fine_steps=self._fine_steps)
         try:
@@ -132,7 +138,7 @@ class _ProbeEntRun:
         self._progress: list[Progress] = []
 
     def occurrence(self, place: int) -> Booleans:
-        """A DPPWLM run of one occurrence. Raises `Denied`."""
+        """Run DPPWLM on one occurrence. Raise `Denied` if the reservation does not suffice."""
         cut = replace(self._literals[place], functional=0)
         sensitivity = self._calibration.task.sensitivities[self._literals[place].functional]
         share = probe_shares(bound=self._remaining, weights=self._weights[place:])[0]
@@ -160,14 +166,14 @@ class _ProbeEntRun:
         return self._accepted[place]
 
     def losses(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        """Per key, the sum of the levels reached, rounded up, at most what was reserved."""
+        """Return the sum of the levels reached per key, rounded up, at most what was reserved."""
         total = np.zeros(self._aggregates.shape[1])
         for progress in self._progress:
             total += progress.epsilon
         return np.minimum(total * (1.0 + len(self._progress) * 2.0**-52), self._calibration.worst_case_epsilon)
 
     def _alone(self, cut: Cut, sensitivity: int, first: FunctionalTest) -> Calibration:
-        """The occurrence as a question of its own."""
+        """Return the occurrence as a question of its own."""
         task = DecisionTask(
             formula=cut,
             sensitivities=(sensitivity,),
@@ -178,7 +184,10 @@ class _ProbeEntRun:
         return replace(self._calibration, task=task, tests=(first,), occurrences=())
 
     def _narrower(self, place: int, distances: Integers, first: FunctionalTest) -> int | None:
-        """`2u'` from EstimateFPs, None if the estimate is within its allowance. Raises `Denied`."""
+        """Return `2u'` from EstimateFPs, None if the estimate is within its allowance.
+
+        Raise `Denied` if no narrower tolerance exists.
+        """
         so_far = _so_far(self.leaves, {**self._accepted, place: distances > -first.shift})
         assert so_far is not None, "the occurrence itself has run"
         share = first.fnr / self._looks
@@ -192,14 +201,14 @@ class _ProbeEntRun:
         return tolerance
 
     def _pay(self, loss: Fraction) -> None:
-        """Before anything is drawn. Raises `Denied`."""
+        """Charge a loss before anything is drawn. Raise `Denied` if the reservation does not cover it."""
         if self._spent + loss > self._most:
             raise Denied
         self._spent += loss
 
 
 def _so_far(leaves: Formula, accepted: dict[int, Booleans]) -> Booleans | None:
-    """What the occurrences that have run return together; None where none has."""
+    """Return the joint answer of the occurrences that have run; None if none has."""
     if isinstance(leaves, Cut):
         return accepted.get(leaves.functional)
     known = [part for part in (_so_far(child, accepted) for child in leaves.children) if part is not None]
@@ -223,7 +232,10 @@ class _ResetStep:
     progress: Progress | None = field(default=None)
 
     def __call__(self, progress: Progress, keys: Integers, /) -> Look | None:
-        """The first look, the reset, then NEXTSTEPPARAMS until the last level has been used. Raises `Denied`."""
+        """Return the first look, the reset, then NEXTSTEPPARAMS until the last level has been used.
+
+        Raise `Denied` if the reservation does not suffice.
+        """
         if self.progress is None:
             self.progress = progress
             self.begun(progress)
@@ -236,7 +248,10 @@ class _ResetStep:
         return self.step(progress, keys)
 
     def _reset(self, tolerance: int) -> None:
-        """Geometric levels up to the one that `u'` asks for. Raises `Denied`."""
+        """Set geometric levels up to the one that `u'` asks for.
+
+        Raise `Denied` if the reservation does not cover them.
+        """
         part = self.first.fnr / self.looks
         try:
             narrowed = tslm_test(sensitivity=self.step.sensitivity, tolerance=tolerance, share=part, functional=0)
@@ -251,16 +266,16 @@ class _ResetStep:
         self.step.plan = (*rates, self.last)
 
     def accept(self, passed: Booleans) -> Booleans:
-        """Undecided keys are returned."""
+        """Return the accepted keys: undecided ones are returned."""
         return passed if self.progress is None else passed | self.progress.open(self.cut)
 
     def parts(self) -> int:
-        """How many parts of the share have been used."""
+        """Return the number of parts of the share that have been used."""
         if self.last is None:
             return 1
         return 1 + self.looks - len(self.step.plan)
 
     def unspent(self) -> Fraction:
-        """The rate that was set aside and not reached."""
+        """Return the rate that was set aside and not reached."""
         reached = Fraction(0) if self.progress is None else self.progress.level
         return (self.first.rate if self.last is None else self.last) - reached

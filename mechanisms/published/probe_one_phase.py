@@ -16,7 +16,7 @@ class ProbeOnePhase:
     summary = "ProBE's split in one phase, every occurrence re-run"
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """One test per occurrence. Raises `Unachievable`, also for a tolerance of zero."""
+        """Calibrate one test per occurrence. Raise `Unachievable` if none exists, also for a tolerance of zero."""
         weights = shift_weights(task)
         return calibrate_occurrences(
             self.name,
@@ -26,5 +26,5 @@ class ProbeOnePhase:
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Every occurrence on fresh noise; the loss is the worst case for all keys alike."""
+        """Decide every occurrence on fresh noise; the loss is the worst case for all keys alike."""
         return decide_occurrences(calibration, aggregates, noise=noise)

@@ -49,19 +49,19 @@ class Zones:
 
 
 class ZonesOf(Protocol):
-    """Which outcomes of a look are the error in question; the last look leaves nothing undecided."""
+    """The outcomes of a look that are the error in question; the last look leaves nothing undecided."""
 
     def __call__(self, look: Look, *, last: bool) -> Zones:
-        """The zones of one look, in noise or mirrored noise."""
+        """Return the zones of one look, in noise or mirrored noise."""
 
 
 def zones_of_misses(look: Look, *, last: bool) -> Zones:
-    """Errors are rejections at distance one."""
+    """Return the zones of misses: errors are rejections at distance one."""
     return Zones(win=look.rejecting - 1, lose=look.rejecting if last else look.accepting - 1)
 
 
 def zones_of_returns(tolerance: int) -> ZonesOf:
-    """Errors are acceptances at minus the tolerance, on the mirrored noise."""
+    """Return the zones of wrong returns: errors are acceptances at minus the tolerance, on the mirrored noise."""
 
     def zones(look: Look, *, last: bool) -> Zones:
         accepting = look.rejecting + 1 if last else look.accepting
@@ -78,7 +78,7 @@ def worst_of_any_rule(
     zones_of: ZonesOf,
     cells: int = CELLS,
 ) -> float:
-    """At least the probability that one literal is decided wrongly, under the worst rule of choosing levels.
+    """Return an upper bound on the probability that one literal is decided wrongly under the worst choice of levels.
 
     Parameters:
         levels: the plan, coarse to fine, at least two; every interval is cut into `fine_steps` steps.
@@ -114,7 +114,10 @@ def worst_of_any_rule(
 
 
 def _choices(node: Node, nodes: Sequence[Node], last: Node) -> list[Node]:
-    """Where algorithm 4 may go: any step of a later interval, or from inside the last interval to its end."""
+    """Return the steps that algorithm 4 may take.
+
+    They lead to a later interval, or from inside the last interval to its end.
+    """
     return [other for other in nodes if other[0] > node[0]] or [last]
 
 
@@ -134,7 +137,7 @@ def _below(rate: float, edge: float) -> float:
 
 
 def _edges(zone: Zones, cells: int) -> Values:
-    """The first integers of the open zone's cells, and its end; every integer where there are few."""
+    """Return the first integers of the open zone's cells, and its end; every integer where there are few."""
     width = zone.lose - zone.win - 1
     if width <= cells:
         return np.arange(zone.win + 1, zone.lose + 1, dtype=np.float64)
@@ -150,7 +153,7 @@ class Refined:
     value: Values
 
     def at_most(self, bound: Values) -> Values:
-        """`P(V2 <= bound | V1 = value)`, of shape (values, bounds)."""
+        """Return `P(V2 <= bound | V1 = value)`, of shape (values, bounds)."""
         bound = bound.astype(np.float64)
         result = np.empty((self.value.size, bound.size))
         up = self.value >= 0.0
@@ -159,7 +162,7 @@ class Refined:
         return result
 
     def _at_most(self, value: Values, bound: Values) -> Values:
-        """For `value >= 0`: left, middle and right part of the mixture, and its atom."""
+        """Return `at_most` for `value >= 0`: left, middle and right part of the mixture, and its atom."""
         together, ratio = self.coarse + self.fine, self.fine - self.coarse
         risen = np.exp(-ratio * (value + 1.0))
         atom = risen * math.expm1(-2.0 * self.coarse) / math.expm1(-2.0 * self.fine)

@@ -51,7 +51,7 @@ _FINENESS = 16  # steps of the widest tolerance's scale: finer weights against l
 
 
 class SparseVector:
-    """As published: one public threshold, and no answer after the limit is reached.
+    """The published mechanism: one public threshold, and no answer after the limit is reached.
 
     Guarantee: false positives as in the contract, for every key. A key for which the formula holds is tested and
     rejected with probability `task.fnr` at most; but a key that comes, in the order of the key domain, after the limit
@@ -71,7 +71,7 @@ class SparseVector:
         self._most_positives = _check_limit(most_positives)
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """The thesis's split of the loss, half for the threshold, scaled to the contract.
+        """Calibrate the thesis's split of the loss, half for the threshold, scaled to the contract.
 
         Raises `Unachievable`, also without a limit or for several literals.
         """
@@ -85,7 +85,7 @@ class SparseVector:
         return _calibrate(self.name, task, most_positives=self._most_positives)
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Keys in order, until the limit; the loss is the whole question's for all keys alike."""
+        """Decide keys in order, until the limit; the loss is the whole question's for all keys alike."""
         return _decide(calibration, aggregates, noise)
 
 
@@ -104,11 +104,14 @@ class GeneralisedSparseVector:
         self._most_positives = _check_limit(most_positives)
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """As for `SparseVector`, for the largest weighted sensitivity, least tolerance. Raises `Unachievable`."""
+        """Calibrate as for `SparseVector`, for the largest weighted sensitivity, least tolerance.
+
+        Raise `Unachievable` as it does.
+        """
         return _calibrate(self.name, task, most_positives=self._most_positives)
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Keys in order, until the limit; the loss is the whole question's for all keys alike."""
+        """Decide keys in order, until the limit; the loss is the whole question's for all keys alike."""
         return _decide(calibration, aggregates, noise)
 
 
@@ -198,7 +201,7 @@ def sparse_vector(
     most_positives: int,
     noise: Noise,
 ) -> Booleans:
-    """Which queries are answered positive, stream by stream; after the limit's last positive nothing is.
+    """Return the queries that are answered positive, stream by stream; after the limit's last positive nothing is.
 
     Guarantee: for distances that change by at most `D` each, one stream's answers are `D (threshold_rate + 2
     most_positives query_rate)`-private, whatever the number of queries.
@@ -218,12 +221,12 @@ def sparse_vector(
 
 
 def whole_loss(*, query_rate: Fraction, most_positives: int, sensitivity: int) -> Fraction:
-    """The loss of all answers together under the thesis's split, half of it the threshold's."""
+    """Return the loss of all answers together under the thesis's split, half of it the threshold's."""
     return 4 * most_positives * query_rate * sensitivity
 
 
 def weights(task: DecisionTask) -> tuple[int, ...]:
-    """By functional, a whole number that brings those of the formula to nearly one sensitivity; at least 1.
+    """Return a whole number by functional that brings those of the formula to nearly one sensitivity; at least 1.
 
     With weights `w` a distance moves by `max w D` at most, and is `min w` at least where the formula holds, `-min w
     tolerance` at most where the relaxed one fails. No weighted tolerance passes the farthest distance.
@@ -241,7 +244,7 @@ def weights(task: DecisionTask) -> tuple[int, ...]:
 
 
 def signed_distance(formula: Formula, aggregates: Integers, *, weights: Sequence[int] = ()) -> Integers:
-    """How far each key is inside the formula: it holds from 1 on; least over AND, greatest over OR.
+    """Return the distance of each key inside the formula: it holds from 1 on; least over AND, greatest over OR.
 
     Parameters:
         weights: what a step of each functional counts, at least 1; 1 if none are given. A literal's distance is held
@@ -263,7 +266,9 @@ def signed_distance(formula: Formula, aggregates: Integers, *, weights: Sequence
 
 
 def difference_tail(distance: int, *, threshold_rate: float, query_rate: float) -> float:
-    """`P(V - R >= distance)`, V and R discrete Laplace of the query's and the threshold's rate, the latter larger.
+    """Return `P(V - R >= distance)`, V and R discrete Laplace of the query's and the threshold's rate.
+
+    The latter is larger.
 
     Guarantee: to a relative 1e-12. With `a`, `b` the exponentials of minus the rates: conditional on `R = j` the tail
     is `a**(distance + j) / (1 + a)` or its complement, and each of three ranges of `j` sums geometrically.
@@ -283,7 +288,10 @@ def difference_tail(distance: int, *, threshold_rate: float, query_rate: float) 
 
 
 def _least_rate(most_positives: int, tolerance: int, *, fnr: float, fpr: float) -> tuple[Fraction, int]:
-    """The least query rate, rounded up, and the shift, with which both error rates hold under the thesis's split."""
+    """Return the least query rate, rounded up, and the shift.
+
+    With them, both error rates hold under the thesis's split.
+    """
     most = float(GREATEST_RATE) / (2 * most_positives)
     low, high = float(LEAST_RATE), most
     for _ in range(_HALVINGS):
@@ -305,7 +313,7 @@ def _least_rate(most_positives: int, tolerance: int, *, fnr: float, fpr: float) 
 
 
 def _shift(query_rate: float, most_positives: int, tolerance: int, *, fnr: float, fpr: float) -> int | None:
-    """A threshold shift in [0, tolerance] that meets both rates, or None."""
+    """Return a threshold shift in [0, tolerance] that meets both rates, or None."""
     rates = {"threshold_rate": 2 * most_positives * query_rate, "query_rate": query_rate}
     low, high = 0, tolerance
     while low < high:

@@ -31,7 +31,7 @@ class Tslm:
     summary = "MIDE's threshold-shift Laplace test, rates split over the minimal formula"
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """One test per functional. Raises `Unachievable`, also for a tolerance of zero."""
+        """Calibrate one test per functional. Raise `Unachievable` if none exists, also for a tolerance of zero."""
         near = tolerances(task.formula, len(task.sensitivities))
 
         def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
@@ -51,12 +51,12 @@ class Tslm:
         return meet_contract(self.name, task, OneShotKind(loss=loss, calibrate=calibrate, tied=True))
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Every key on one noisy value per functional; the loss is the worst case for all keys alike."""
+        """Decide every key on one noisy value per functional; the loss is the worst case for all keys alike."""
         return uniform_outcome(calibration, aggregates, noise=noise)
 
 
 def refuse_zero_tolerance(task: DecisionTask) -> None:
-    """Raises `Unachievable` when a literal has no band in which errors are allowed."""
+    """Raise `Unachievable` if a literal has no band in which errors are allowed."""
     for cut in cuts(task.formula):
         if cut.tolerance == 0:
             raise Unachievable(
@@ -66,13 +66,16 @@ def refuse_zero_tolerance(task: DecisionTask) -> None:
 
 
 def shift_loss(*, sensitivity: int, shift: float, share: float) -> tuple[float, float, float]:
-    """`sensitivity * ln(1 / (2 share)) / shift` and its slopes in the logarithms of the two equal shares."""
+    """Return `sensitivity * ln(1 / (2 share)) / shift` and its slopes in the logarithms of the two equal shares."""
     scale = sensitivity / shift
     return max(0.0, -scale * math.log(2.0 * share)), -scale, 0.0
 
 
 def shifted_rate(*, shift: float, share: float, functional: int) -> Fraction:
-    """`ln(1 / (2 share)) / shift` rounded up to an exact rate. Raises `Unachievable` beyond the sampler's range."""
+    """Return `ln(1 / (2 share)) / shift` rounded up to an exact rate.
+
+    Raise `Unachievable` beyond the sampler's range.
+    """
     rate = max(rounded_up(max(0.0, -math.log(2.0 * share)) / shift * (1.0 + 2.0**-30)), LEAST_RATE)
     if rate > GREATEST_RATE:
         raise Unachievable("error rates this small need a wider tolerance", functional=functional)
@@ -80,7 +83,7 @@ def shifted_rate(*, shift: float, share: float, functional: int) -> Fraction:
 
 
 def tslm_test(*, sensitivity: int, tolerance: int, share: float, functional: int) -> FunctionalTest:
-    """The published test with `u = tolerance / 2`: both error rates are at most `share`.
+    """Return the published test with `u = tolerance / 2`: both error rates are at most `share`.
 
     Parameters:
         sensitivity, tolerance: integer units, tolerance >= 1.

@@ -9,7 +9,7 @@ from mechanisms.protocol import Noise
 
 
 def draw_binomials(numbers: Integers, *, probability: Fraction, noise: Noise) -> Integers:
-    """Of each number of records, how many are chosen, each with exactly `probability`; of the same shape."""
+    """Draw how many of each number of records are chosen, each with exactly `probability`; of the same shape."""
     flat = numbers.ravel()
     found = np.zeros_like(flat)
     some = np.flatnonzero(flat)
@@ -21,7 +21,7 @@ def draw_binomials(numbers: Integers, *, probability: Fraction, noise: Noise) ->
 
 
 def spread_evenly(numbers: Integers, *, over: int, noise: Noise) -> Integers:
-    """Each number of records over `over` values, every record to each of them with the same probability.
+    """Spread each number of records over `over` values, every record to each of them with the same probability.
 
     Parameters:
         numbers: int64 of shape (groups,).

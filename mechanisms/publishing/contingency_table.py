@@ -16,7 +16,7 @@ from mechanisms.protocol import Noise
 
 
 def release_table(counts: Integers, *, epsilon: Fraction, most_rows: int, noise: Noise) -> Integers:
-    """Noisy counts; negative ones are possible, and sums of many are right only with them.
+    """Release noisy counts. Negative ones are possible, and sums of many are right only with them.
 
     Guarantee: `epsilon`-differential privacy in each cell and, of a unit that is in `G` of them, `G * epsilon`, under
     adding or removing one unit of `most_rows` rows at most in a cell, exactly. Proof: docs/proofs/published_tables.md.
@@ -34,7 +34,7 @@ def release_table(counts: Integers, *, epsilon: Fraction, most_rows: int, noise:
 
 
 def make_rows(noisy: Integers) -> Integers:
-    """How many made-up rows each cell has: none below zero, as many together as the noisy counts say.
+    """Return the number of made-up rows of each cell: none below zero, as many together as the noisy counts say.
 
     The nearest such counts: every cell is lowered by the same amount, down to zero at most, until the sum is right.
     What is left of whole rows goes to the cells with the largest remainders, the first of equal ones. Nothing is drawn,

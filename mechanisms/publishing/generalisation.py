@@ -21,7 +21,7 @@ LEVEL = 0.05
 
 
 def generalise(counts: Integers) -> tuple[tuple[int, ...], ...]:
-    """For each public column, the merged value that each of its values belongs to, counted from 0 in their order.
+    """Return the merged value of each value, for each public column, counted from 0 in their order.
 
     A value that no record has is merged with nothing.
 
@@ -37,7 +37,7 @@ def generalise(counts: Integers) -> tuple[tuple[int, ...], ...]:
 
 
 def merge_counts(counts: Integers, merged: tuple[tuple[int, ...], ...]) -> Integers:
-    """The same records over merged values."""
+    """Return the same records over merged values."""
     for axis, numbers in enumerate(merged):
         shape = (*counts.shape[:axis], max(numbers) + 1, *counts.shape[axis + 1 :])
         found = np.zeros(shape, dtype=np.int64)
@@ -47,7 +47,9 @@ def merge_counts(counts: Integers, merged: tuple[tuple[int, ...], ...]) -> Integ
 
 
 def chi_square(first: Integers, second: Integers) -> float:
-    """The statistic of equation 4.3: `sum (sqrt(n2/n1) o1 - sqrt(n1/n2) o2)^2 / (o1 + o2)`, over values that occur.
+    """Return the statistic of equation 4.3.
+
+    It is `sum (sqrt(n2/n1) o1 - sqrt(n1/n2) o2)^2 / (o1 + o2)`, over values that occur.
 
     >>> round(chi_square(np.array([30, 10]), np.array([60, 20])), 9)
     0.0
@@ -60,7 +62,7 @@ def chi_square(first: Integers, second: Integers) -> float:
 
 
 def _merge(samples: Integers) -> tuple[int, ...]:
-    """Of one column, from records by its values and sensitive value."""
+    """Merge the values of one column, from records by its values and sensitive value."""
     # here, since every command reads this file and few compute this
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -74,7 +76,7 @@ def _merge(samples: Integers) -> tuple[int, ...]:
 
 
 def _list_alike(samples: Integers) -> Iterator[tuple[int, int]]:
-    """Pairs of values that the test does not tell apart."""
+    """Yield pairs of values that the test does not tell apart."""
     from scipy.special import chdtri  # here, as above
 
     limit = float(chdtri(samples.shape[1] - 1, LEVEL))

@@ -31,7 +31,7 @@ _TIES = 1e-12  # an estimate that is off by exactly `within` is within it, whate
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """What is asked of every group; all of it is public.
+    """The requirement on every group; all of it is public.
 
     Parameters:
         retention: the probability with which a record keeps its value, above 0 and below 1.
@@ -48,17 +48,17 @@ class Criterion:
     exact: bool
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what is out of range."""
+        """Raise ValueError for a parameter out of range."""
         if not (0 < self.retention < 1 and 0 < self.within <= 1 and 0 < self.unsure < 1 and self.values >= 2):
             raise ValueError("0 < retention < 1, 0 < within <= 1, 0 < unsure < 1, and two values or more")
 
     def largest_size(self, share: float) -> float:
-        """How large a group with that largest share may be; with exact tails a whole number, 0 for none."""
+        """Return the largest size of a group with that largest share; with exact tails a whole number, 0 for none."""
         return float(exact_size(self, share)) if self.exact else published_size(self, share)
 
 
 def published_size(criterion: Criterion, share: float) -> float:
-    """`-2 (f p + q) ln(delta) / (lambda p f)^2`.
+    """Return `-2 (f p + q) ln(delta) / (lambda p f)^2`.
 
     Guarantee: none about the error itself: see `chance_within`. Proof: docs/proofs/published_tables.md.
 
@@ -72,7 +72,7 @@ def published_size(criterion: Criterion, share: float) -> float:
 
 
 def error_tails(criterion: Criterion, share: float, *, size: int) -> tuple[float, float]:
-    """The exact probabilities that the estimate is too large, and too small, by more than `within` of the share.
+    """Return the exact probabilities that the estimate is too large, and too small, by more than `within` of the share.
 
     The number of holders is the nearest whole one, and the share theirs.
 
@@ -97,7 +97,7 @@ def error_tails(criterion: Criterion, share: float, *, size: int) -> tuple[float
 
 
 def exact_size(criterion: Criterion, share: float) -> int:
-    """The largest group for which either tail is at least `unsure`; 0 where there is none.
+    """Return the largest group for which either tail is at least `unsure`; 0 if there is none.
 
     Guarantee: a group of that size, all of it perturbed, is estimated to within `within` of its largest share with
     probability `1 - 2 * unsure` at most. Proof: docs/proofs/published_tables.md.
@@ -122,7 +122,7 @@ def exact_size(criterion: Criterion, share: float) -> int:
 
 
 def chance_within(criterion: Criterion) -> float:
-    """The least probability, over all shares, with which a group of the largest size is estimated to `within`.
+    """Return the least probability, over all shares, with which a group of the largest size is estimated to `within`.
 
     It follows from public numbers: what the criterion leaves an attacker for sure.
 
@@ -138,7 +138,7 @@ def chance_within(criterion: Criterion) -> float:
 
 
 def infer_share(criterion: Criterion, size: float) -> float:
-    """A group's largest share, from the published size that it was thinned to: the thinning tells it.
+    """Return a group's largest share, inferred from the published size after thinning.
 
     The positive root of `(lambda p)^2 s f^2 - 2 p L f - 2 q L = 0`, `L = -ln(delta)`.
 
@@ -153,7 +153,7 @@ def infer_share(criterion: Criterion, size: float) -> float:
 
 
 def _at_most(limits: Integers, number: int, probability: float) -> npt.NDArray[np.float64]:
-    """`P(X <= limit)` of a binomial variable; none below zero, all from `number` on."""
+    """Return `P(X <= limit)` of a binomial variable; none below zero, all from `number` on."""
     from scipy import special  # here, as above
 
     found = special.bdtr(np.clip(limits, 0, number), number, probability)

@@ -28,15 +28,14 @@ from mechanisms.publishing.uniform_perturbation import perturb_uniformly
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampledTable:
-    """What was published: `counts` by group and published value, and which groups were `thinned`, which the counts do
-    not say."""
+    """The published table: `counts` by group and published value, and the `thinned` groups, which no count shows."""
 
     counts: Integers
     thinned: Booleans
 
 
 def sample_and_perturb(counts: Integers, criterion: Criterion, *, noise: Noise) -> SampledTable:
-    """Records by group and published value, from records by group and value.
+    """Return records by group and published value, from records by group and value.
 
     Guarantee: of presence none, of what a group says as little as `criterion` says. Proof:
     docs/proofs/published_tables.md.
@@ -63,7 +62,7 @@ def sample_and_perturb(counts: Integers, criterion: Criterion, *, noise: Noise) 
 
 
 def find_allowed(counts: Integers, criterion: Criterion) -> npt.NDArray[np.float64]:
-    """How large each group may be; one without records as large as it likes."""
+    """Return the largest allowed size of each group; a group without records has no limit."""
     sizes = counts.sum(axis=1)
     allowed = np.full(len(sizes), np.inf)
     known: dict[Fraction, float] = {}
@@ -76,6 +75,6 @@ def find_allowed(counts: Integers, criterion: Criterion) -> npt.NDArray[np.float
 
 
 def _take(number: Fraction, noise: Noise) -> int:
-    """A whole number that is right on average: one more with the probability of the fraction."""
+    """Return a whole number that is right on average: one more with the probability of the fraction."""
     whole = number.numerator // number.denominator
     return whole + int(noise.bernoulli(probability=number - whole, size=1)[0])

@@ -24,7 +24,7 @@ from mechanisms.publishing.binomials import draw_binomials, spread_evenly
 
 
 def perturb_uniformly(counts: Integers, *, retention: Fraction, noise: Noise) -> Integers:
-    """Records by group and published value, from records by group and value: groups keep their sizes.
+    """Return records by group and published value, from records by group and value: groups keep their sizes.
 
     Guarantee: of one record's sensitive value alone, `attribute_epsilon`; nothing about presence. Proof:
     docs/proofs/published_tables.md.
@@ -39,7 +39,9 @@ def perturb_uniformly(counts: Integers, *, retention: Fraction, noise: Noise) ->
 
 
 def attribute_epsilon(*, retention: float, values: int) -> float:
-    """`ln(1 + p m / (1 - p))`: the logarithm of what one record's value changes a published one's probability by.
+    """Return `ln(1 + p m / (1 - p))`.
+
+    It is the logarithm by which one record's value changes the probability of a published one.
 
     Guarantee: the greatest ratio, attained. Proof: docs/proofs/published_tables.md.
 
@@ -50,7 +52,9 @@ def attribute_epsilon(*, retention: float, values: int) -> float:
 
 
 def estimate_share(published: float, size: int, *, retention: float, values: int) -> float:
-    """The unbiased estimate `(O / n - q) / p` of a value's share in a group, from how often it was published there.
+    """Return the unbiased estimate `(O / n - q) / p` of a value's share in a group.
+
+    It needs how often the value was published there.
 
     >>> estimate_share(70, 100, retention=0.5, values=2)
     0.8999999999999999
@@ -59,6 +63,6 @@ def estimate_share(published: float, size: int, *, retention: float, values: int
 
 
 def estimate_counts(published: Integers, *, retention: float) -> npt.NDArray[np.float64]:
-    """The unbiased estimate of records by group and value, from published ones of shape (groups, values)."""
+    """Return the unbiased estimate of records by group and value, from published ones of shape (groups, values)."""
     floor = (1 - retention) / published.shape[1]
     return np.asarray((published - floor * published.sum(axis=1, keepdims=True)) / retention, dtype=np.float64)

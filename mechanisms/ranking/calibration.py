@@ -50,7 +50,7 @@ class RankingLook:
 
 @dataclass(frozen=True, slots=True)
 class RankingCalibration:
-    """What a ranking will do, fixed before any data is touched.
+    """The calibration of a ranking, fixed before any data is touched.
 
     `fnr`, `fpr` are what it guarantees per key and `swapped` per pair of keys `task.tolerance` apart. The loss of any
     single key is `worst_case_epsilon` at most, whatever the data: `rate * sensitivity`, rounded up. The rate is zero
@@ -90,7 +90,7 @@ ONE_LOOK = RankingSchedule(rates=(), shares=())
 
 
 def calibrate_ranking(task: RankingTask, *, schedule: RankingSchedule = SCHEDULE) -> RankingCalibration:
-    """The least noise rate with which a ranking keeps its contract, and the gaps of its early looks.
+    """Calibrate the least noise rate with which a ranking keeps its contract, and the gaps of its early looks.
 
     Guarantee: the rates of `RankingTask`, for every database, and for every mask that does not depend on the ranking's
     noise. The rate is an exact fraction, rounded up, and hardly above where the contract is just met. Early looks are
@@ -127,7 +127,7 @@ def calibrate_ranking(task: RankingTask, *, schedule: RankingSchedule = SCHEDULE
 
 @lru_cache(maxsize=128)
 def tolerance_at(task: RankingTask, *, epsilon: float) -> int:
-    """The least tolerance, or hardly more, at which a key of the ranking loses at most `epsilon`, in two digits.
+    """Return the least tolerance, or hardly more, at which a key of the ranking loses at most `epsilon`, in two digits.
 
     `task.tolerance` means nothing here. Depends on the arguments alone, as everything here does.
 
@@ -162,14 +162,14 @@ def tolerance_at(task: RankingTask, *, epsilon: float) -> int:
 
 
 def _in_two_digits(number: float) -> int:
-    """The number rounded up to a whole one of which only the first two digits are not 0."""
+    """Return the number rounded up to a whole one of which only the first two digits are not 0."""
     whole = max(1, math.ceil(number))
     unit = int("1".ljust(len(str(whole)) - 1, "0"))
     return -(-whole // unit) * unit
 
 
 def loss_of_unit(calibration: RankingCalibration, *, groups: int, signed: bool) -> float:
-    """At most what a privacy unit in `groups` keys loses by the answer, rounded up.
+    """Return an upper bound on the loss by the answer of a privacy unit in `groups` keys, rounded up.
 
     Guarantee: `groups` times the worst case of a key. Where there are no early looks and nothing but the answer is
     kept, not even the noisy values for later questions, never more than `limit` times it for each partition, or twice
@@ -185,14 +185,18 @@ def loss_of_unit(calibration: RankingCalibration, *, groups: int, signed: bool) 
 
 
 def groups_that_count(task: RankingTask, *, groups: int, signed: bool) -> int:
-    """Of how many keys a privacy unit in `groups` of them bears the loss, where there are no early looks and nothing
-    but the answer is kept: see `loss_of_unit`."""
+    """Return the number of keys for which a privacy unit in `groups` of them bears the loss.
+
+    There are no early looks, and nothing but the answer is kept: see `loss_of_unit`.
+    """
     return min(groups, (1 + signed) * task.limit * task.partitions)
 
 
 def _chances(task: RankingTask, rate: float) -> Iterator[tuple[float, float]]:
-    """Of each condition its chance at the worst case of one look, and what it may be; where only orders are promised
-    that of two keys being swapped."""
+    """Yield, for each condition, its chance at the worst case of one look, and the allowed chance.
+
+    Where only orders are promised, the chance is that of two keys being swapped.
+    """
     for behind, ahead, allowed in task.conditions:
         yield chance_overtaken(rate=rate, behind=behind, ahead=ahead, distance=task.tolerance), allowed
     if not task.conditions:
@@ -200,13 +204,16 @@ def _chances(task: RankingTask, rate: float) -> Iterator[tuple[float, float]]:
 
 
 def _excess(task: RankingTask, rate: float, early: float) -> float:
-    """The logarithm of how far the worst of the chances is above what early looks leave of it."""
+    """Return the logarithm by which the worst of the chances exceeds what early looks leave of it."""
     worst = max(chance / ((allowed - early) * _KEPT) for chance, allowed in _chances(task, rate))
     return math.log(max(_TINIEST, worst))
 
 
 def _round_rate(task: RankingTask, *, early: float, near: float) -> Fraction:
-    """The rate at which the contract is just met, rounded up until it certainly is; looked for near a given one."""
+    """Return the rate at which the contract is just met, searched near a given one.
+
+    It is rounded up until it certainly is.
+    """
     floor = _solve_rate(task, early, near=near)
     for widening in range(_MOST_WIDENINGS):
         rate = rounded_up(floor * (1.0 + _SOLVED * 2.0**widening))
@@ -218,7 +225,7 @@ def _round_rate(task: RankingTask, *, early: float, near: float) -> Fraction:
 
 
 def _solve_rate(task: RankingTask, early: float, *, near: float) -> float:
-    """The rate at which the contract is just met, by secants; the excess falls by the tolerance, about."""
+    """Return the rate at which the contract is just met, by secants; the excess falls by the tolerance, about."""
     least, most = float(LEAST_RATE), float(GREATEST_RATE)
     low, high, slope = least, most, -float(task.tolerance)
     rate = min(most, max(least, near))
@@ -244,8 +251,11 @@ def _solve_rate(task: RankingTask, early: float, *, near: float) -> float:
 
 
 def _calibrate_look(task: RankingTask, rate: Fraction, *, chance: float) -> RankingLook:
-    """A look that wrongly parts a key within the limit from one beyond it with at most the chance, over all keys on
-    both sides at once; where all are returned, two keys whose order is promised."""
+    """Return a look that wrongly parts a key within the limit from one beyond it with at most the chance.
+
+    The chance holds over all keys on both sides at once. Where all are returned, it holds for two keys whose order is
+    promised.
+    """
     noise, everything = float(rate), task.keys <= task.limit
 
     def wrongly_part(gap: int) -> float:
@@ -257,7 +267,10 @@ def _calibrate_look(task: RankingTask, rate: Fraction, *, chance: float) -> Rank
 
 
 def _least_gap(chance_beyond: Callable[[int], float], chance: float, *, least: int, rate: float) -> int:
-    """The least gap, or hardly more, exceeded with at most the chance, which falls about as `exp(-rate * gap)`."""
+    """Return the least gap, or hardly more, exceeded with at most the chance.
+
+    The chance falls about as `exp(-rate * gap)`.
+    """
     limit = chance * _KEPT
     low, high = least - 1, None
     gap = max(least, round(-2.0 * math.log(limit) / rate))
@@ -301,7 +314,7 @@ def _state_rates(task: RankingTask, rate: Fraction, looks: tuple[RankingLook, ..
 
 
 def _state_both(task: RankingTask, chances: list[float]) -> tuple[float, float]:
-    """A key's chance of being missed, and of being returned, by those of the conditions."""
+    """Return a key's chance of being missed, and of being returned, by those of the conditions."""
     match chances:
         case [above, below] if task.any_cut:
             return above + below, above + below

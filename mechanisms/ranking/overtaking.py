@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def chance_overtaken(*, rate: float, behind: int, ahead: int, distance: int) -> float:
-    """At least `P(max of behind draws >= min of ahead draws + distance)`, by less than 1 % of it.
+    """Return an upper bound on `P(max of behind draws >= min of ahead draws + distance)`, less than 1 % above it.
 
     Guarantee: an upper bound but for rounding of `MARGIN` at most (docs/proofs/ranking.md).
 
@@ -52,7 +52,9 @@ def chance_overtaken(*, rate: float, behind: int, ahead: int, distance: int) -> 
 
 
 def chance_swapped(*, rate: float, distance: int) -> float:
-    """`P(K >= K' + distance)` of two draws: that a key stands before one which is truly `distance` ahead, or level.
+    """Return `P(K >= K' + distance)` of two draws.
+
+    A key then stands before one which is truly `distance` ahead, or level.
 
     Parameters:
         rate: of the noise, per unit of the distance.
@@ -67,7 +69,7 @@ def chance_swapped(*, rate: float, distance: int) -> float:
 
 
 def _log_at_most(rate: float, values: Floats) -> Floats:
-    """`ln P(K <= value)`, accurate wherever the probability or its complement is tiny."""
+    """Return `ln P(K <= value)`, accurate wherever the probability or its complement is tiny."""
     spread = log1p(exp(-rate))
     falling = np.minimum(values, -1.0) * rate - spread
     rising = np.log1p(-np.exp(-(np.maximum(values, 0.0) + 1.0) * rate - spread))

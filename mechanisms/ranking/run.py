@@ -45,7 +45,7 @@ def rank_keys(
     noise: Noise,
     partition: Integers | None = None,
 ) -> Ranking:
-    """The first `limit` keys of each partition in their order, or all that take part if they are fewer.
+    """Return the first `limit` keys of each partition in their order, or all that take part if they are fewer.
 
     Guarantee: the calibration's rates among the keys that take part. The probability of everything revealed, `epsilon`
     with it, changes by a factor `exp(epsilon)` at most when a key's value changes by the sensitivity, and when several
@@ -85,7 +85,7 @@ def rank_keys(
 def place_keys(
     calibration: RankingCalibration, members: Integers, reveal: Callable[[int, Integers], Integers]
 ) -> Integers:
-    """The first keys in their order, decided by revealed values alone.
+    """Return the first keys in their order, decided by revealed values alone.
 
     Parameters:
         members: the keys that take part, in the order of the key domain.
@@ -108,7 +108,7 @@ def place_keys(
 def _place_in_partitions(
     calibration: RankingCalibration, members: Integers, partition: Integers, reveal: Callable[[int, Integers], Integers]
 ) -> tuple[Integers, Integers]:
-    """The first keys of each partition in their order, and the place of each in its own.
+    """Return the first keys of each partition in their order, and the place of each in its own.
 
     By one look all partitions are put in their order at once: a key that is alone in its own is not looked at.
     """
@@ -128,7 +128,7 @@ def _place_in_partitions(
 
 
 def number_within(partition: Integers) -> Integers:
-    """The number of each element in its partition, counted from 1; elements of one stand together.
+    """Return the number of each element in its partition, counted from 1; elements of one stand together.
 
     >>> number_within(np.array([4, 4, 4, 0, 2, 2])).tolist()
     [1, 2, 3, 1, 1, 2]
@@ -150,7 +150,7 @@ class _Values:
         self._noisy: list[Integers] = []
 
     def reveal(self, level: int, where: Integers) -> Integers:
-        """The values of some keys at a level, all coarser ones of which have been revealed."""
+        """Reveal the values of some keys at a level, all coarser ones of which have been revealed."""
         while len(self._noisy) <= level:
             self._noisy.append(np.zeros(self.reached.size, dtype=np.int64))
         exact = self._aggregates[where]
@@ -165,7 +165,7 @@ class _Values:
         return noisy
 
     def path(self) -> NoisePath:
-        """All that has been revealed."""
+        """Return all that has been revealed."""
         never = [np.zeros(self.reached.size, dtype=np.int64)] * (len(self._rates) - len(self._noisy))
         return NoisePath(rates=self._rates, values=np.array([*self._noisy, *never]), reached=self.reached)
 
@@ -178,11 +178,11 @@ class _Block:
     members: Integers
 
     def is_open(self, limit: int) -> bool:
-        """Whether the order of its keys matters and is not known."""
+        """Return True if the order of its keys matters and is not known."""
         return self.members.size > 1 and self.first < limit
 
     def split(self, noisy: Integers, *, limit: int, look: RankingLook | None) -> "Iterator[_Block]":
-        """What a look leaves of it: blocks of keys near one another; single keys by the last look, which is None.
+        """Yield the blocks of keys near one another that a look leaves; single keys by the last look, which is None.
 
         Parameters:
             noisy: its keys' noisy values, in the order of its keys; the greatest come first, ties as they stand.

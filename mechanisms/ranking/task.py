@@ -49,7 +49,7 @@ class RankingTask:
     any_cut: bool = False
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a parameter outside its range."""
+        """Raise ValueError for a parameter outside its range."""
         if min(self.keys, self.limit, self.offset, self.partitions) < 0 or self.sensitivity < 1 or self.tolerance < 0:
             raise ValueError("a ranking is of some keys, with a limit and a tolerance that are not negative")
         if not (0.0 < self.fnr < 1.0 and 0.0 < self.fpr < 1.0):
@@ -57,18 +57,21 @@ class RankingTask:
 
     @property
     def told_in_public(self) -> bool:
-        """Whether the answer is known without data: nothing is returned, or there is one key at most."""
+        """Return True if the answer is known without data: nothing is returned, or there is one key at most."""
         return self.keys <= 1 or min(self.limit, self.keys) <= self.offset
 
     @property
     def parts_once(self) -> bool:
-        """Whether only one place parts what is returned from the rest, if any does."""
+        """Return True if only one place separates the returned keys from the rest, if any does."""
         return not self.offset and not self.any_cut
 
     @property
     def conditions(self) -> tuple[tuple[int, int, float], ...]:
-        """What must be rare: that one of `behind` keys overtakes one of `ahead` others that are `tolerance` before it,
-        as `(behind, ahead, chance)`; nothing where only orders are promised."""
+        """Return the events that must be rare, as `(behind, ahead, chance)`.
+
+        One of `behind` keys then overtakes one of `ahead` others that are `tolerance` before it. Return nothing where
+        only orders are promised.
+        """
         size, first, last, least = self.keys, self.offset, self.limit, min(self.fnr, self.fpr) / 2.0
         if self.any_cut:
             return ((size - 1, 1, least), (1, size - 1, least))

@@ -77,7 +77,7 @@ class BoundScan:
 
     @property
     def undershoot(self) -> float:
-        """How many units below the target are surely noticed, with probability `1 - beta / 2`."""
+        """Return the units below the target that are surely noticed, with probability `1 - beta / 2`."""
         return float(_undershoot(epsilon=self.epsilon, beta=self.beta))
 
     @property
@@ -87,7 +87,7 @@ class BoundScan:
 
     @property
     def most_beyond(self) -> int:
-        """How many units at most lie beyond the released candidate; never more than `cut * units`."""
+        """Return the most units that lie beyond the released candidate; never more than `cut * units`."""
         return math.floor(self.target + _overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta))
 
     @property
@@ -97,7 +97,7 @@ class BoundScan:
 
 
 def bound_candidates(greatest: int) -> tuple[int, ...]:
-    """Zero, then a quarter of an octave after the other, rounded, up to the public end, which is the last.
+    """Return zero, then a quarter of an octave after the other, rounded, up to the public end, which is the last.
 
     Guarantee: exact, by whole-number roots, and the same on every machine (docs/proofs/private_bounds.md).
 
@@ -124,7 +124,7 @@ def bound_candidates(greatest: int) -> tuple[int, ...]:
 def calibrate_scan(
     candidates: tuple[int, ...], *, epsilon: Fraction, units: int, cut: Fraction, beta: Fraction = BETA
 ) -> BoundScan:
-    """The scan that keeps a contract, by public inputs alone. Parameters as for `BoundScan`.
+    """Return the scan that keeps a contract, by public inputs alone. Parameters as for `BoundScan`.
 
     Raises:
         Unachievable: the noise alone may cut more; the reason names the least epsilon, and the least cut, that work.
@@ -146,7 +146,7 @@ def calibrate_scan(
 
 
 def least_epsilon(candidates: tuple[int, ...], *, units: int, cut: Fraction, beta: Fraction = BETA) -> float:
-    """The least epsilon at which `calibrate_scan` keeps the contract, rounded up. Raises ValueError as it does.
+    """Return the least epsilon at which `calibrate_scan` keeps the contract, rounded up. Raise ValueError as it does.
 
     >>> round(least_epsilon(bound_candidates(10**5), units=4372, cut=Fraction(1, 20)), 4)
     0.0718
@@ -157,7 +157,7 @@ def least_epsilon(candidates: tuple[int, ...], *, units: int, cut: Fraction, bet
 
 
 def least_cut(candidates: tuple[int, ...], *, epsilon: Fraction, units: int, beta: Fraction = BETA) -> float:
-    """The least cut that `calibrate_scan` can promise, rounded up; above 1 where none can. Raises as it does.
+    """Return the least cut that `calibrate_scan` can promise, rounded up; above 1 if none can. Raise as it does.
 
     >>> round(least_cut(bound_candidates(10**5), epsilon=Fraction(1, 10), units=4372), 4)
     0.0359
@@ -168,7 +168,7 @@ def least_cut(candidates: tuple[int, ...], *, epsilon: Fraction, units: int, bet
 
 
 def above_threshold(scan: BoundScan, beyond: Sequence[int], *, noise: Noise) -> int:
-    """The index of the released candidate: the first that few enough units lie beyond, or the last one.
+    """Return the index of the released candidate: the first that few enough units lie beyond, or the last one.
 
     Guarantee: pure `scan.epsilon`-differential privacy under adding or removing one unit, exactly, where a unit adds
     one to the counts of the candidates below its value and nothing to the others. The accuracy is the scan's. The draws
@@ -189,7 +189,9 @@ def above_threshold(scan: BoundScan, beyond: Sequence[int], *, noise: Noise) -> 
 
 
 def find_first_passing(beyond: Integers, *, target: int, rate: Fraction, noise: Noise) -> Integers:
-    """Independent scans side by side: the index of the first column that is small enough, or the last, for each row.
+    """Run independent scans side by side.
+
+    Return the index of the first column that is small enough, or the last, for each row.
 
     Guarantee: each row's is `2 * rate`-private as for `above_threshold` (docs/proofs/private_bounds.md).
 
@@ -215,7 +217,7 @@ def _check_contract(candidates: tuple[int, ...], *, units: int, cut: Fraction, b
 
 
 def _rounded_power(step: int) -> int:
-    """`2**(step / 4)` rounded; never halfway, for twice a power is even or irrational."""
+    """Return `2**(step / 4)` rounded; never halfway, for twice a power is even or irrational."""
     doubled = math.isqrt(math.isqrt(1 << (step + _STEPS_PER_OCTAVE)))
     return (doubled + 1) // 2
 
@@ -229,7 +231,7 @@ def _undershoot(*, epsilon: Fraction, beta: Fraction) -> Fraction:
 
 
 def _logarithm(value: Fraction) -> Fraction:
-    """At least the natural logarithm of a value above 1."""
+    """Return an upper bound on the natural logarithm of a value above 1."""
     return Fraction(math.log(value) * _SAFETY)
 
 

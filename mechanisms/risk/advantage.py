@@ -22,7 +22,7 @@ _LARGEST = 700.0  # a loss beyond has an exponential that is no float, and prote
 
 
 def largest_posterior(epsilon: float, *, prior: float) -> float:
-    """What a belief of `prior` can become at most, whoever holds it and however the questions were chosen.
+    """Return the most that a belief of `prior` can become, whoever holds it and however the questions were chosen.
 
     Guarantee: odds of presence move by at most `exp(epsilon)`, for adaptive analysts as well. Proof:
     docs/proofs/advantage.md.
@@ -42,7 +42,7 @@ def largest_posterior(epsilon: float, *, prior: float) -> float:
 
 
 def membership_advantage(epsilon: float) -> float:
-    """The most by which a test for presence is right more often on who is there than on who is not: TPR - FPR.
+    """Return the most by which a test for presence is right more often on who is there than on who is not: TPR - FPR.
 
     Guarantee: holds for adaptive analysts within a cap of `epsilon`; attained by randomised response. Proof:
     docs/proofs/advantage.md.
@@ -55,7 +55,7 @@ def membership_advantage(epsilon: float) -> float:
 
 
 def true_positive_rate(epsilon: float, *, false_positive_rate: float) -> float:
-    """How many of those present the best test finds, where it wrongly accuses that share of those absent.
+    """Return the share of those present that the best test finds, if it wrongly accuses that share of those absent.
 
     Guarantee: as for `membership_advantage` (docs/proofs/advantage.md).
 
@@ -69,7 +69,7 @@ def true_positive_rate(epsilon: float, *, false_positive_rate: float) -> float:
 
 
 def guess_among(epsilon: float, *, candidates: int) -> float:
-    """How often the best guess among equally likely candidates is right at most: who it was, which group, which secret.
+    """Return the highest success rate of a guess among equally likely candidates: a person, a group, a secret.
 
     Guarantee: for the value of one unit among `candidates` values, whatever else is known, of adaptive analysts within
     a cap of `epsilon` a presence. Proof: docs/proofs/advantage.md.
@@ -86,7 +86,7 @@ def guess_among(epsilon: float, *, candidates: int) -> float:
 
 
 def epsilon_for_advantage(advantage: float) -> float:
-    """The greatest loss with which `membership_advantage` is at most this, 0 < advantage < 1.
+    """Return the greatest loss with which `membership_advantage` is at most this, 0 < advantage < 1.
 
     >>> [round(epsilon_for_advantage(wanted), 4) for wanted in (0.1, 0.25, 0.5)]
     [0.2007, 0.5108, 1.0986]
@@ -97,7 +97,7 @@ def epsilon_for_advantage(advantage: float) -> float:
 
 
 def epsilon_for_posterior(*, prior: float, posterior: float) -> float:
-    """The greatest loss with which a belief of `prior` becomes no more than `posterior`, 0 < prior < posterior < 1.
+    """Return the greatest loss at which a belief of `prior` becomes at most `posterior`, 0 < prior < posterior < 1.
 
     >>> [round(epsilon_for_posterior(prior=a, posterior=b), 4) for a, b in ((0.5, 0.75), (0.1, 0.2), (0.01, 0.05))]
     [1.0986, 0.8109, 1.6507]
@@ -108,7 +108,7 @@ def epsilon_for_posterior(*, prior: float, posterior: float) -> float:
 
 
 def epsilon_for_guess(*, candidates: int, success: float) -> float:
-    """The greatest loss with which `guess_among` is at most `success`, 1/candidates < success < 1.
+    """Return the greatest loss with which `guess_among` is at most `success`, 1/candidates < success < 1.
 
     >>> round(epsilon_for_guess(candidates=100, success=0.05), 4)
     1.6094

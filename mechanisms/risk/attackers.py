@@ -34,7 +34,7 @@ from mechanisms.risk.posterior import CONFIDENCES, confidence_class, find_joint_
 
 
 class View(Enum):
-    """What is shown of the counts of closed places."""
+    """The published view of the counts of closed places."""
 
     PRIOR = "nothing"
     KEY_SET = "key set"
@@ -53,7 +53,7 @@ class KeyTest:
 
 @dataclass(frozen=True, slots=True)
 class Confidences:
-    """How sure an attacker is of where people are: `classes` counts people by class, lowest first.
+    """The confidence of an attacker about places of people: `classes` counts people by class, lowest first.
 
     `better` are in a higher class than the prior puts them into. `believed` is the sum over people of the belief in the
     place where each is, `highest` the greatest such belief. All but `highest` are sums, or means over days.
@@ -72,7 +72,7 @@ NOBODY = Confidences(0.0, (0.0,) * len(CONFIDENCES), 0.0, 0.0, 0.0)
 def find_confidences(
     counts: Integers, prior: Floats, opened: Booleans, *, view: View, question: KeyTest, noise: Noise
 ) -> Confidences:
-    """What one attacker concludes about the people at the places that he does not know, at one time.
+    """Return an attacker's conclusions, at one time, about the people at the places that he does not know.
 
     Guarantee: beliefs are those of `find_joint_posterior`, from an observation drawn by the law of the mechanism
     (docs/proofs/posterior.md).
@@ -112,7 +112,7 @@ def find_confidences(
 
 
 def add_up(parts: Iterable[Confidences], *, over: int = 1) -> Confidences:
-    """All of them together, divided by so many days; `highest` is the highest of all.
+    """Return all of them together, divided by so many days; `highest` is the highest of all.
 
     >>> add_up([NOBODY, NOBODY]) == NOBODY
     True
@@ -128,7 +128,10 @@ def add_up(parts: Iterable[Confidences], *, over: int = 1) -> Confidences:
 
 
 def _observe(count: int, people: int, view: View, question: KeyTest, noise: Noise) -> Floats:
-    """One observation of a place's count, drawn by the view's own law, as its likelihood for 0 to all people."""
+    """Draw one observation of a place's count by the view's own distribution.
+
+    Return its likelihood for 0 to all people.
+    """
     match view:
         case View.PRIOR:
             return likelihood_of_nothing(most=people)
@@ -149,5 +152,8 @@ def _observe(count: int, people: int, view: View, question: KeyTest, noise: Nois
 
 @lru_cache(maxsize=64)
 def _acceptances(question: KeyTest, people: int) -> Floats:
-    """How likely a place is to be returned at each count: the same for every place with so many people hidden."""
+    """Return the probability that a place is returned at each count.
+
+    It is the same for each place with so many people hidden.
+    """
     return likelihood_of_key(question.test, cut=question.cut, most=people, returned=True)

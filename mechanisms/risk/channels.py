@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def likelihood_of_nothing(*, most: int) -> Floats:
-    """Of a technique that tells nothing: one everywhere.
+    """Return the likelihood of a technique that reveals nothing: one everywhere.
 
     >>> likelihood_of_nothing(most=2).tolist()
     [1.0, 1.0, 1.0]
@@ -27,7 +27,7 @@ def likelihood_of_nothing(*, most: int) -> Floats:
 
 
 def likelihood_of_exact(count: int, *, most: int) -> Floats:
-    """Of the true count itself.
+    """Return the likelihood of the true count itself.
 
     >>> likelihood_of_exact(1, most=2).tolist()
     [0.0, 1.0, 0.0]
@@ -40,7 +40,9 @@ def likelihood_of_exact(count: int, *, most: int) -> Floats:
 
 
 def likelihood_of_noisy(value: float, *, rate: float, most: int) -> Floats:
-    """Of a count with Laplace noise of that rate, discrete or continuous: both fall by `exp(-rate)` a step.
+    """Return the likelihood of a count with Laplace noise of that rate.
+
+    Discrete and continuous noise both fall by `exp(-rate)` a step.
 
     Scaled so that the nearest count has one.
 
@@ -54,7 +56,7 @@ def likelihood_of_noisy(value: float, *, rate: float, most: int) -> Floats:
 
 
 def likelihood_of_key(test: FunctionalTest, *, cut: int, most: int, returned: bool) -> Floats:
-    """Of a key that a question `count > cut` returned, or did not: how likely its test is to say so at each count.
+    """Return the likelihood of a key that a question `count > cut` returned, or did not, at each count.
 
     Guarantee: the law of what is visible, for a one-shot test and for the looks of a progressive one
     (docs/proofs/posterior.md).
@@ -72,7 +74,7 @@ def likelihood_of_key(test: FunctionalTest, *, cut: int, most: int, returned: bo
 
 
 def evidence_of_key(test: FunctionalTest) -> float:
-    """The least factor by which "returned" speaks for a group that qualifies against one that fails with the tolerance.
+    """Return the least factor by which "returned" favours a group that qualifies over one that fails by the tolerance.
 
     >>> from fractions import Fraction
     >>> test = FunctionalTest(0.5, Fraction(1, 2), 3, Fraction(1, 2), Fraction(1, 20), Fraction(1, 10), 5)

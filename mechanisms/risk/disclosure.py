@@ -24,7 +24,9 @@ _NEAR = 1e-6  # from a removable singularity: its sides differ by less than the 
 
 
 def ratio_at_most(z: float, *, group: float, holders: float, scale: float) -> float:
-    """`P(Y / X <= z)` for independent `X = group + Lap(scale)`, `Y = holders + Lap(scale)`, 0 <= holders <= group.
+    """Return `P(Y / X <= z)` for independent `X = group + Lap(scale)`, `Y = holders + Lap(scale)`.
+
+    Here 0 <= holders <= group.
 
     Guarantee: lemma 2, to 1e-9; docs/proofs/disclosure.md has the three values of `z` that it leaves out.
 
@@ -41,7 +43,7 @@ def ratio_at_most(z: float, *, group: float, holders: float, scale: float) -> fl
 
 
 def chance_within(width: float, *, group: float, holders: float, scale: float) -> float:
-    """How surely the noisy ratio is within `width` times the share of the share: `CP_tau`.
+    """Return the probability that the noisy ratio is within `width` times the share of the share: `CP_tau`.
 
     Guarantee: exact (docs/proofs/disclosure.md).
 
@@ -58,7 +60,7 @@ def chance_within(width: float, *, group: float, holders: float, scale: float) -
 
 
 def jump(*, group: float, holders: float, base_rate: float) -> float:
-    """How many times as frequent the value is in the group as everywhere: its share over the base rate.
+    """Return the factor by which the value is more frequent in the group than everywhere: its share over the base rate.
 
     >>> round(jump(group=339, holders=284, base_rate=0.24892), 3)
     3.366
@@ -69,7 +71,9 @@ def jump(*, group: float, holders: float, base_rate: float) -> float:
 
 
 def rule_of_thumb(*, group: float, scale: float) -> float:
-    """`2 (b / phi)^2`: what the thesis takes for the spread of the ratio, which has none; small where it is well known.
+    """Return `2 (b / phi)^2`, small where the ratio is well known.
+
+    The thesis takes it for the spread of the ratio, which has none.
 
     >>> [rule_of_thumb(group=size, scale=10) for size in (5000, 1000)]
     [8e-06, 0.0002]
@@ -78,7 +82,7 @@ def rule_of_thumb(*, group: float, scale: float) -> float:
 
 
 def _lemma(z: float, group: float, holders: float, scale: float) -> float:
-    """`F(z)` by lemma 2, away from -1 and 1; at 0 by its limit."""
+    """Return `F(z)` by lemma 2, away from -1 and 1; at 0 by its limit."""
     nothing = math.exp(-group / scale) / 2
     both = math.exp(-(holders + group) / scale)
     if z == 0.0:

@@ -49,7 +49,7 @@ class TradeOff:
         return float(np.sum(np.maximum(self.present - self.absent, 0.0)))
 
     def true_positive_rate(self, *, false_positive_rate: float) -> float:
-        """The greatest true-positive rate at that false-positive rate, by Neyman and Pearson."""
+        """Return the greatest true-positive rate at that false-positive rate, by Neyman and Pearson."""
         if not 0.0 <= false_positive_rate <= 1.0:
             raise ValueError("a probability is between 0 and 1")
         places = np.concatenate(([0.0], np.cumsum(self.absent)))
@@ -57,14 +57,14 @@ class TradeOff:
         return min(1.0, float(np.interp(false_positive_rate, places, heights)))
 
     def guess_among(self, *, candidates: int) -> float:
-        """As `mechanisms.risk.advantage.guess_among`, for this list alone: the trade-off at one in `candidates`."""
+        """Return `mechanisms.risk.advantage.guess_among` for this list alone: the trade-off at one in `candidates`."""
         if candidates < 2:
             raise ValueError("a guess is among two candidates or more")
         return self.true_positive_rate(false_positive_rate=1.0 / candidates)
 
 
 def compose_fixed(epsilons: Sequence[float]) -> TradeOff:
-    """The trade-off of a list of losses, each of a question that was fixed beforehand.
+    """Return the trade-off of a list of losses, each of a question that was fixed beforehand.
 
     Guarantee: exact for randomised responses of these losses, which every question of such a loss is a function of;
     where many losses differ they are rounded up first, so that nothing is understated. Proof: docs/proofs/advantage.md.
@@ -92,12 +92,15 @@ def compose_fixed(epsilons: Sequence[float]) -> TradeOff:
 
 
 def _round_up(epsilons: Sequence[float], step: float) -> Counter[int]:
-    """How often each loss occurs, in whole steps; what is a multiple but for the last digits of a float stays one."""
+    """Return the number of times each loss occurs, in whole steps.
+
+    A multiple except for the last digits of a float stays one.
+    """
     return Counter(math.ceil(epsilon / step - 1e-6) for epsilon in epsilons)
 
 
 def _binomial(epsilon: float, times: int) -> tuple[Floats, Floats]:
-    """How many of so many equal losses are positive: 0 to `times`, and the logarithms of their probabilities."""
+    """Return the possible numbers of positive losses, 0 to `times` equal ones, and the logarithms of their chances."""
     up = -math.log1p(math.exp(-epsilon))
     down = -epsilon + up
     many = np.arange(times + 1)
@@ -117,7 +120,7 @@ def _compose_one_by_one(counted: Counter[int], step: float) -> TradeOff:
 
 
 def _compose_on_grid(counted: Counter[int], step: float) -> TradeOff:
-    """Sums on a grid, lowest first: one place for each step from minus the sum to the sum, by twos."""
+    """Return sums on a grid, lowest first: one place for each step from minus the sum to the sum, by twos."""
     present = np.ones(1)
     for units, times in counted.items():
         up = 1.0 / (1.0 + math.exp(-units * step))

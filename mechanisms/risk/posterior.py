@@ -29,7 +29,7 @@ CONFIDENCES = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)  # upper ends of the published cl
 
 
 def find_joint_posterior(likelihoods: Sequence[Floats], prior: Sequence[float] | Floats, *, people: int) -> Floats:
-    """For each place the probability that a given one of the people is there, given all observations.
+    """Return the probability for each place that a given one of the people is there, given all observations.
 
     Guarantee: equals the sum over all ways to place the people, to a relative 1e-9; sums to one. Proof:
     docs/proofs/posterior.md.
@@ -71,7 +71,7 @@ def find_joint_posterior(likelihoods: Sequence[Floats], prior: Sequence[float] |
 
 
 def find_posterior_of_one_place(likelihood: Floats, prior: float, *, people: int) -> float:
-    """The published attack: from the count of one place alone, with the empty place that it leaves out.
+    """Run the published attack: from the count of one place alone, with the empty place that it leaves out.
 
     Guarantee: equation 4.4 with the sum from z = 0 (docs/proofs/posterior.md).
 
@@ -93,7 +93,7 @@ def find_posterior_of_one_place(likelihood: Floats, prior: float, *, people: int
 
 
 def bound_of_presence(epsilon: float, *, prior: float) -> float:
-    """The most that a belief in a person's presence can become: odds move by `exp(epsilon)`.
+    """Return the most that a belief in a person's presence can become: odds move by `exp(epsilon)`.
 
     Guarantee: for whatever was released within `epsilon` (docs/proofs/posterior.md).
 
@@ -104,7 +104,9 @@ def bound_of_presence(epsilon: float, *, prior: float) -> float:
 
 
 def bound_of_place(epsilon: float, *, prior: float) -> float:
-    """The most that a belief in "here rather than there" can become: two presences, odds move by `exp(2 epsilon)`.
+    """Return the most that a belief in "here rather than there" can become.
+
+    Two presences move odds by `exp(2 epsilon)`.
 
     Guarantee: where every place's count is released within `epsilon` (docs/proofs/posterior.md). The thesis takes
     `exp(epsilon)` for this, which two places and noise of rate 1 already exceed: .8808 occurs.
@@ -116,7 +118,7 @@ def bound_of_place(epsilon: float, *, prior: float) -> float:
 
 
 def confidence_class(posterior: float) -> int:
-    """Which of the six published classes a probability is in: (0, .1], (.1, .25], ..., (.9, 1].
+    """Return the published class of a probability, one of six: (0, .1], (.1, .25], ..., (.9, 1].
 
     >>> [confidence_class(posterior) for posterior in (0.1, 0.11, 0.95)]
     [0, 1, 5]
@@ -142,14 +144,17 @@ class _Sparse:
         return np.arange(self.start, self.start + self.values.size)
 
     def at(self, places: npt.NDArray[np.int64]) -> Floats:
-        """The weights of these places."""
+        """Return the weights of these places."""
         index = places - self.start
         inside = (index >= 0) & (index < self.values.size)
         return np.where(inside, self.values[np.clip(index, 0, self.values.size - 1)], 0.0)
 
 
 def _weigh(likelihood: Floats, mean: float) -> _Sparse:
-    """The likelihood times Poisson's law: people are placed by independent such counts, given their sum."""
+    """Return the likelihood times Poisson's distribution.
+
+    People are placed by independent such counts, given their sum.
+    """
     from scipy.special import gammaln, xlogy  # here, as above
 
     counts = np.arange(likelihood.size)

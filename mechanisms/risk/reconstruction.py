@@ -27,7 +27,7 @@ _RATE_DIGITS = (
 
 @dataclass(frozen=True, slots=True)
 class BitAttack:
-    """What an attack found: which part of the bits it guessed right, and what no attack exceeds on average."""
+    """The result of an attack: the part of the bits that it guessed right, and a bound on any attack's average."""
 
     right: float
     bound: float
@@ -70,7 +70,7 @@ def reconstruct_bits(
 
 
 def track(epsilon: float) -> BitAttack:
-    """Two counts that differ by the victim, at half the loss each, and the sign of their difference; exact.
+    """Return two counts that differ by the victim, at half the loss each, and the sign of their difference; exact.
 
     Guarantee: of the tracker's success and of its bound (docs/proofs/advantage.md).
 
@@ -86,7 +86,9 @@ def track(epsilon: float) -> BitAttack:
 
 
 def single_out(epsilon: float) -> BitAttack:
-    """One count of the victim alone, at the whole loss: a filter that nobody else meets, or knowing all other bits.
+    """Return one count of the victim alone, at the whole loss.
+
+    Nobody else meets its filter, or all other bits are known.
 
     Guarantee: reaches the bound, so the bound is no exaggeration; and counts of one person each share no one, so this
     finds everybody's bit as often (docs/proofs/advantage.md).

@@ -22,14 +22,16 @@ Floats = npt.NDArray[np.float64]
 
 
 class SharePair(Enum):
-    """Which two counts carry the loss."""
+    """The two counts that carry the loss."""
 
     GROUP_AND_HOLDERS = "group and holders, half each"
     HOLDERS_AND_OTHERS = "holders and others, all of it each"
 
 
 def chance_by_ratio(width: float, *, group: int, holders: int, group_rate: float, holders_rate: float) -> float:
-    """How surely a ratio of two noisy counts is within `width` times the share of the share; discrete `CP_tau`.
+    """Return the probability that a ratio of two noisy counts is within `width` times the share of the share.
+
+    Discrete `CP_tau`.
 
     Guarantee: exact but for 1e-15, for independent discrete Laplace noise of these rates. Proof:
     docs/proofs/disclosure.md.
@@ -49,7 +51,7 @@ def chance_by_ratio(width: float, *, group: int, holders: int, group_rate: float
 
 
 def chance_by_disjoint(width: float, *, group: int, holders: int, rate: float) -> float:
-    """The same for the share `Y / (Y + W)` of two disjoint noisy counts, both at the whole rate.
+    """Return the same for the share `Y / (Y + W)` of two disjoint noisy counts, both at the whole rate.
 
     Where even everybody is within the width there is no upper end: an estimate above one is taken for one.
 
@@ -70,7 +72,7 @@ def chance_by_disjoint(width: float, *, group: int, holders: int, rate: float) -
 
 
 def chance_at(width: float, *, group: int, holders: int, epsilon: float, pair: SharePair) -> float:
-    """Either of the two, for a loss of `epsilon` of a unit that is one row.
+    """Return either of the two, for a loss of `epsilon` of a unit that is one row.
 
     Guarantee: as for `chance_by_ratio` (docs/proofs/disclosure.md).
     """
@@ -80,7 +82,7 @@ def chance_at(width: float, *, group: int, holders: int, epsilon: float, pair: S
 
 
 def least_group(share: float, *, width: float, surely: float, epsilon: float, pair: SharePair) -> int:
-    """The least group in which that share, to the nearest row, is learned to within the width that surely.
+    """Return the least group in which that share, to the nearest row, is learned to within the width that surely.
 
     Guarantee: exact up to 512 rows; larger ones by halves, as if certainty only grew with size, which rounding to whole
     rows breaks by a few rows at most. Proof: docs/proofs/disclosure.md.
@@ -139,7 +141,7 @@ def _masses(rate: float, values: Integers) -> Floats:
 
 
 def _tails(rate: float, values: Floats | Integers) -> Floats:
-    """`P(K >= value)`."""
+    """Return `P(K >= value)`."""
     decay = math.exp(-rate)
     above = np.exp(-rate * np.maximum(values, 0)) / (1 + decay)
     below = 1 - np.exp(-rate * np.maximum(1 - values, 0)) / (1 + decay)
