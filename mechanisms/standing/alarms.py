@@ -45,8 +45,10 @@ _MOST_ATTEMPTS = 40  # at shares that add up: the first does, but for what alarm
 
 
 def alarms_decide(formula: Formula, regimes: Sequence[Regime]) -> bool:
-    """Whether an alarm for each literal keeps the contract: AND and OR of values above their cuts, and under an AND
-    values that only grow. Others might be above their cuts one after the other, and never at once.
+    """Return True if an alarm for each literal keeps the contract.
+
+    It does for AND and OR of values above their cuts, and under an AND for values that only grow. Other values might be
+    above their cuts one after the other, and never at once.
 
     Guarantee: docs/proofs/standing.md.
 
@@ -81,7 +83,7 @@ class StandingAlarms:
     digest: bytes = field(repr=False)
 
     def draw(self, *, keys: int, noise: Noise) -> bytes:
-        """As `Standing.draw`: numbers of its own for each key, literal and rung."""
+        """Draw as `Standing.draw` asks: numbers of its own for each key, literal and rung."""
         rungs = []
         for ladder in self.ladders:
             drawn = draw_ladders(ladder, keys=keys, noise=noise)
@@ -92,7 +94,7 @@ class StandingAlarms:
         return self._write(AlarmWindow(last_look=0, alerted_at=_nowhere(keys), rungs=tuple(rungs), over=False))
 
     def look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> Looked:
-        """As `Standing.look`. Keys that are in the answer are not looked at."""
+        """Look as `Standing.look` asks. Keys that are in the answer are not looked at."""
         before = self._read(state)
         if values.shape != (len(self.task.sensitivities), before.alerted_at.size):
             raise ValueError("a look has a value of each functional for each key")
@@ -108,7 +110,7 @@ class StandingAlarms:
         return self._settle(before, climbed, here, look)
 
     def spent(self, state: bytes) -> Epsilons:
-        """As `Standing.spent`: nothing before the first look, then what the rungs lose that have begun."""
+        """Return the loss as `Standing.spent`: nothing before the first look, then the loss of the begun rungs."""
         window = self._read(state)
         keys = window.alerted_at.size
         if window.last_look == 0:
@@ -128,7 +130,7 @@ class StandingAlarms:
     def _settle(
         self, before: AlarmWindow, climbed: Sequence[Sequence[LadderState]], here: Integers, look: int
     ) -> Looked:
-        """What the formula makes of the alarms on the keys `here`, which were not in the answer."""
+        """Return the formula's decision from the alarms on the keys `here`, which were not in the answer."""
         rung = {
             _place_of(literal): np.array([state.rang_at > 0 for state in states], dtype=np.bool_)
             for literal, states in zip(self.literals, climbed, strict=True)
@@ -161,7 +163,9 @@ class StandingAlarms:
 
 
 def calibrate_standing(task: StandingTask) -> StandingAlarms:
-    """The alarms of least loss that keep a standing question's contract, or ladders of them if it is `progressive`.
+    """Calibrate the alarms of least loss that keep a standing question's contract.
+
+    They are ladders if it is `progressive`.
 
     Guarantee: that of `StandingAlarms`, checked by the alarms' own rates (docs/proofs/standing.md).
 
@@ -214,12 +218,12 @@ def _make_standing(
 
 
 def _place_of(literal: Cut) -> tuple[int, int]:
-    """What literals have in common that share an alarm."""
+    """Return the common key of literals that share an alarm."""
     return literal.functional, literal.cut
 
 
 def _list_literals(formula: Formula) -> tuple[Cut, ...]:
-    """Each threshold of each functional once, in order of appearance, with the least tolerance that it has."""
+    """Return each threshold of each functional once, in order of appearance, with its least tolerance."""
     found: dict[tuple[int, int], Cut] = {}
     for literal in cuts(formula):
         known = found.setdefault(_place_of(literal), literal)
@@ -257,7 +261,10 @@ def _calibrate_literal(task: StandingTask, literal: Cut, *, fnr: float, fpr: flo
 
 
 def _literal_exposures(task: StandingTask, literals: Sequence[Cut]) -> tuple[Exposure, ...]:
-    """By what parts one unit changes all literals' values at once: where one does not grow, by the whole of each."""
+    """Return the parts by which one unit changes all literals' values at once.
+
+    Where one does not grow, it changes by the whole of each.
+    """
     if any(task.regimes[literal.functional] is not Regime.GROWING for literal in literals):
         return all_at_once(len(literals))
     return drop_dominated(tuple(one[literal.functional] for literal in literals) for one in task.exposures)
@@ -266,7 +273,10 @@ def _literal_exposures(task: StandingTask, literals: Sequence[Cut]) -> tuple[Exp
 def _lose_at_most(
     task: StandingTask, literals: Sequence[Cut], ladders: Sequence[LadderCalibration], begun: Sequence[int]
 ) -> float:
-    """What so many rungs of each ladder lose together, rounded up; what rounding adds is not a part of a change."""
+    """Return the joint loss of so many rungs of each ladder, rounded up.
+
+    The amount that rounding adds is not a part of a change.
+    """
     exact = [
         sum((rung.loss - ROUNDED for rung in ladder.rungs[:rungs]), start=Fraction(0))
         for ladder, rungs in zip(ladders, begun, strict=True)
@@ -277,13 +287,13 @@ def _lose_at_most(
 
 
 def _set_apart(formula: Formula, literals: Sequence[Cut]) -> Formula:
-    """The formula with a functional of its own for each alarm."""
+    """Return the formula with a functional of its own for each alarm."""
     places = {_place_of(literal): place for place, literal in enumerate(literals)}
     return formula.mapped(lambda one: replace(one, functional=places[_place_of(one)], cut=0, tolerance=0))
 
 
 def _apportion(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> Shares:
-    """What of the rates each literal may use: Keyhole's split, with the price of an alarm for the loss."""
+    """Return the part of the rates that each literal may use: Keyhole's split, with an alarm's price for the loss."""
 
     def lose(place: int, fnr: float, fpr: float) -> tuple[float, float, float]:
         literal = literals[place]
@@ -310,13 +320,13 @@ def _apportion(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> S
 
 
 def _weigh_evenly(functional: int, distance: int) -> float:
-    """An alarm's share is what it errs, whatever the distance."""
+    """Return a weight for which an alarm's share is its error, whatever the distance."""
     del functional, distance
     return 1.0
 
 
 def _bound_rates(apart: Formula, rates: Sequence[float], *, fnr: bool) -> float:
-    """What the formula errs by, its literals erring so: the most over the sets that together make it true, or false."""
+    """Return the formula's error if its literals err so: the most over the sets that make it true, or false."""
     exact = constraints(apart)
     if exact is not None:
         sets = [[part.functional for part in one.parts] for one in (exact.fnr if fnr else exact.fpr)]
@@ -326,8 +336,10 @@ def _bound_rates(apart: Formula, rates: Sequence[float], *, fnr: bool) -> float:
 
 
 def _ladder_states(window: AlarmWindow, rungs: slice) -> list[LadderState]:
-    """The states of one literal's ladder, for the keys that are not in the answer; those of its rungs that have rung
-    are silent."""
+    """Return the states of one literal's ladder, for the keys that are not in the answer.
+
+    Those of its rungs that have rung are silent.
+    """
     here = window.alerted_at == 0
     columns = []
     for rung in window.rungs[rungs]:

@@ -31,26 +31,26 @@ class DecidedAtClose:
 
     @property
     def worst_case_epsilon(self) -> float:
-        """As `Standing.worst_case_epsilon`."""
+        """Return `Standing.worst_case_epsilon`."""
         return self.calibration.worst_case_epsilon
 
     @property
     def fnr(self) -> float | None:
-        """As `Standing.fnr`, at the close."""
+        """Return `Standing.fnr`, at the close."""
         return self.calibration.fnr
 
     @property
     def fpr(self) -> float | None:
-        """As `Standing.fpr`."""
+        """Return `Standing.fpr`."""
         return self.calibration.fpr
 
     def draw(self, *, keys: int, noise: Noise) -> bytes:
-        """As `Standing.draw`; there is nothing to be drawn."""
+        """Return the state before the only look; there is nothing to be drawn."""
         del noise
         return self._write(_Closed(made=False, passed=np.zeros(keys, dtype=np.bool_), loss=np.zeros(keys)))
 
     def look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> Looked:
-        """As `Standing.look`."""
+        """Look as `Standing.look` asks."""
         before = self._read(state)
         if values.shape != (len(self.calibration.task.sensitivities), before.passed.size):
             raise ValueError("a look has a value of each functional for each key")
@@ -61,7 +61,7 @@ class DecidedAtClose:
         return Looked(state=self._write(after), alerted=outcome.passed)
 
     def spent(self, state: bytes) -> Epsilons:
-        """As `Standing.spent`: nothing before the look."""
+        """Return the loss as `Standing.spent`: nothing before the look."""
         return self._read(state).loss
 
     def _write(self, closed: "_Closed") -> bytes:
@@ -80,7 +80,7 @@ class DecidedAtClose:
 
 @dataclass(frozen=True, slots=True)
 class _Closed:
-    """Whether the look was made; who passed and what it cost each, shape (keys,)."""
+    """The state: the look was made or not, the keys that passed and the cost of each, shape (keys,)."""
 
     made: bool
     passed: Booleans
@@ -88,7 +88,7 @@ class _Closed:
 
 
 def decide_at_close(mechanism: Mechanism, task: DecisionTask) -> DecidedAtClose:
-    """A standing question that is decided once, when its window closes.
+    """Calibrate a standing question that is decided once, when its window closes.
 
     Parameters:
         task: the window's values at its last look; `keys` is how many are decided at once.

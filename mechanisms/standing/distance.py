@@ -42,31 +42,31 @@ class StandingDistance:
 
     @property
     def worst_case_epsilon(self) -> float:
-        """As `Standing.worst_case_epsilon`."""
+        """Return `Standing.worst_case_epsilon`."""
         return self.alarm.worst_case_epsilon
 
     @property
     def fnr(self) -> float:
-        """As `Standing.fnr`."""
+        """Return `Standing.fnr`."""
         return self.alarm.fnr
 
     @property
     def fpr(self) -> float:
-        """As `Standing.fpr`."""
+        """Return `Standing.fpr`."""
         return self.alarm.fpr
 
     @property
     def regime(self) -> Regime:
-        """How one privacy unit changes the distance."""
+        """Return how one privacy unit changes the distance."""
         (regime,) = self.alarm.task.regimes
         return regime
 
     def draw(self, *, keys: int, noise: Noise) -> bytes:
-        """As `Standing.draw`."""
+        """Draw as `Standing.draw` asks."""
         return self.alarm.draw(keys=keys, noise=noise)
 
     def look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> Looked:
-        """As `Standing.look`. The values themselves are not kept, their distance alone is added up."""
+        """Look as `Standing.look` asks. The values themselves are not kept, their distance alone is added up."""
         if values.ndim != 2 or len(values) != len(self.task.sensitivities):
             raise ValueError("a look has a value of each functional for each key")
         lone = _find_lone(self.task.formula)
@@ -77,12 +77,12 @@ class StandingDistance:
         return self.alarm.look(state, distance[np.newaxis, :], look=look, noise=noise)
 
     def spent(self, state: bytes) -> Epsilons:
-        """As `Standing.spent`."""
+        """Return the loss as `Standing.spent`."""
         return self.alarm.spent(state)
 
 
 def calibrate_distance(task: StandingTask) -> StandingDistance:
-    """The alarm of least loss on a formula's distance, or the ladder if the question is `progressive`.
+    """Calibrate the alarm of least loss on a formula's distance, or the ladder if the question is `progressive`.
 
     Guarantee: that of `StandingDistance` (docs/proofs/standing.md).
 
@@ -127,7 +127,7 @@ def calibrate_distance(task: StandingTask) -> StandingDistance:
 
 
 def distance_regime(task: StandingTask) -> Regime:
-    """How one privacy unit changes the distance of a formula.
+    """Return how one privacy unit changes the distance of a formula.
 
     Guarantee: docs/proofs/standing.md. A literal alone changes as its functional does. Of several, all above or all
     below their cuts, on values that a unit only adds to, it is moved one way, not always by more at later looks. Any
@@ -147,7 +147,7 @@ def distance_regime(task: StandingTask) -> Regime:
 
 
 def list_early(task: StandingTask) -> tuple[StandingAlarms | StandingDistance, ...]:
-    """What alerts before a window closes under the contract, the cheapest first.
+    """Return the mechanisms that alert before a window closes under the contract, the cheapest first.
 
     If `monotone`, an alarm for each threshold, and, of several in windows that do not slide, one for the whole formula,
     which is cheaper where one unit moves all of them; else that alone.
@@ -180,7 +180,7 @@ def list_early(task: StandingTask) -> tuple[StandingAlarms | StandingDistance, .
 
 
 def calibrate_early(task: StandingTask) -> StandingAlarms | StandingDistance:
-    """The cheapest of `list_early`.
+    """Return the cheapest of `list_early`.
 
     Raises:
         Unachievable: as `list_early`.
@@ -189,7 +189,7 @@ def calibrate_early(task: StandingTask) -> StandingAlarms | StandingDistance:
 
 
 def _find_lone(formula: Formula) -> Cut | None:
-    """The formula's only literal, if nothing else is in it."""
+    """Return the formula's only literal, if nothing else is in it."""
     while not isinstance(formula, Cut):
         if len(formula.children) != 1:
             return None

@@ -9,8 +9,10 @@ from mechanisms.protocol import Epsilons, Noise
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What one look came to. `state` is as secret as the data; `alerted` are the keys that are in the answer by now,
-    shape (keys,)."""
+    """The result of one look.
+
+    `state` is as secret as the data; `alerted` are the keys that are in the answer by now, shape (keys,).
+    """
 
     state: bytes = field(repr=False)
     alerted: Booleans
@@ -36,10 +38,13 @@ class Standing(Protocol):
         """The chance, at most, that a key for which the relaxed formula is false all through a window alerts in it."""
 
     def draw(self, *, keys: int, noise: Noise) -> bytes:
-        """The state of a window before its first look, to be stored before data are read; as secret as they are."""
+        """Draw the state of a window before its first look.
+
+        It must be stored before data are read, and is as secret as they are.
+        """
 
     def look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> Looked:
-        """One look, the `look`th of its window from 1 on. Looks may be left out.
+        """Make one look, the `look`th of its window from 1 on. Looks may be left out.
 
         Parameters:
             state: after the look before.
@@ -50,4 +55,4 @@ class Standing(Protocol):
         """
 
     def spent(self, state: bytes) -> Epsilons:
-        """What each key's window has cost by then, rounded up, shape (keys,)."""
+        """Return the loss of each key's window by then, rounded up, shape (keys,)."""

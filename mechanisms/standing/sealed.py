@@ -18,7 +18,7 @@ _NUMBER_BYTES = 4  # of the number of keys, of a look, of a width: more than any
 
 
 def digest_of(calibration: object) -> bytes:
-    """What a calibration is recognised by; it is made of frozen values, whose printed form says all.
+    """Return the digest that identifies a calibration. It is made of frozen values, whose printed form says all.
 
     >>> digest_of((1, 2)) == digest_of((1, 2)) != digest_of((1, 3))
     True
@@ -27,7 +27,7 @@ def digest_of(calibration: object) -> bytes:
 
 
 def seal(body: bytes, *, digest: bytes) -> bytes:
-    """The state of a calibration with this digest.
+    """Return the state of a calibration with this digest.
 
     >>> bytes(unseal(seal(b"state", digest=b"whose"), digest=b"whose").take(5))
     b'state'
@@ -37,7 +37,7 @@ def seal(body: bytes, *, digest: bytes) -> bytes:
 
 
 def unseal(state: bytes, *, digest: bytes) -> "StateReader":
-    """The body of a state that was sealed.
+    """Return the body of a state that was sealed.
 
     Raises:
         ValueError: bytes that were not sealed so, were cut off or changed, or belong to another calibration.
@@ -51,7 +51,7 @@ def unseal(state: bytes, *, digest: bytes) -> "StateReader":
 
 
 def write_number(number: int) -> bytes:
-    """A small whole number, as `StateReader.take_number` reads it."""
+    """Write a small whole number, as `StateReader.take_number` reads it."""
     return number.to_bytes(_NUMBER_BYTES, "little")
 
 
@@ -63,28 +63,28 @@ class StateReader:
     at: int
 
     def take(self, size: int) -> memoryview:
-        """So many bytes."""
+        """Return the next bytes, so many."""
         begin, self.at = self.at, self.at + size
         if self.at > len(self.body):
             raise ValueError("the states of a window are cut off")
         return self.body[begin : self.at]
 
     def take_number(self) -> int:
-        """What `write_number` wrote."""
+        """Read a number of `write_number`."""
         return int.from_bytes(self.take(_NUMBER_BYTES), "little")
 
     def take_array(self, size: int, kind: np.dtype[np.generic]) -> Integers:
-        """So many whole numbers of a kind."""
+        """Read so many whole numbers of a kind."""
         return np.frombuffer(self.take(size * kind.itemsize), dtype=kind).astype(np.int64)
 
     def take_integers(self, size: int, width: int) -> list[int]:
-        """So many whole numbers of so many bytes each."""
+        """Read so many whole numbers of so many bytes each."""
         body = bytes(self.take(size * width))
         return [
             int.from_bytes(body[begin : begin + width], "little") for begin in range(0, size * width, max(1, width))
         ]
 
     def end(self) -> None:
-        """Raises ValueError unless all was taken."""
+        """Raise ValueError unless all was read."""
         if self.at != len(self.body):
             raise ValueError("the states of a window are followed by something else")

@@ -34,7 +34,7 @@ _STEP = 0.99  # of a share, by which the slope of a loss is found
 
 
 def _calibrate_test(shape: NoiseShape, *, tolerance: int, fnr: float, fpr: float, sensitivity: int) -> FunctionalTest:
-    """The least rate at which a threshold on a window's noisy value keeps both rates."""
+    """Return the least rate at which a threshold on a window's noisy value keeps both rates."""
 
     def enough(rate: Fraction) -> bool:
         tails = find_tails(shape, rate)
@@ -80,12 +80,12 @@ class SlidingNoise:
 
     @property
     def worst_case_epsilon(self) -> float:
-        """As `Standing.worst_case_epsilon`, of one event."""
+        """Return `Standing.worst_case_epsilon`, of one event."""
         return self.calibration.worst_case_epsilon
 
     @property
     def fnr(self) -> float | None:
-        """As `Standing.fnr`."""
+        """Return `Standing.fnr`."""
         return self.calibration.fnr
 
     @property
@@ -94,11 +94,14 @@ class SlidingNoise:
         return self.calibration.fpr
 
     def draw(self, *, keys: int, noise: Noise) -> bytes:
-        """As `Standing.draw`: the noise of the first look's window."""
+        """Draw as `Standing.draw` asks: the noise of the first look's window."""
         return self._write(self._extend(_Drawn(0, 0, 0, self._nothing(keys), self._nothing(keys)), 1, noise))
 
     def look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> Looked:
-        """As `Standing.look`; `alerted` is who is in the answer now, and may be out of it at the next look."""
+        """Look as `Standing.look` asks.
+
+        `alerted` are the keys in the answer now, which may leave it at the next look.
+        """
         before = self._read(state)
         keys = before.ticks.shape[2]
         if values.shape != (len(self.calibration.task.sensitivities), keys):
@@ -118,18 +121,18 @@ class SlidingNoise:
         return Looked(state=self._write(replace(drawn, last_look=look)), alerted=held)
 
     def spent(self, state: bytes) -> Epsilons:
-        """As `Standing.spent`: all of it from the first look on."""
+        """Return the loss as `Standing.spent`: all of it from the first look on."""
         drawn = self._read(state)
         return np.full(drawn.ticks.shape[2], self.worst_case_epsilon if drawn.last_look else 0.0)
 
     def _span(self, look: int) -> tuple[int, int, int, int]:
-        """The first tick and the one after the last whose noise a look may need, and likewise of blocks."""
+        """Return the first tick and the one after the last whose noise a look may need, and likewise of blocks."""
         block = self.shape.block
         edges, half = find_edges(self.shape, look - 1), block // 2
         return look - self.shape.window - half, look + half, edges.first, edges.last
 
     def _extend(self, drawn: "_Drawn", look: int, noise: Noise) -> "_Drawn":
-        """What a look needs: the noise that was drawn before, and that of ticks and blocks that are new."""
+        """Return the noise that a look needs: that drawn before, and that of ticks and blocks that are new."""
         first_tick, end_tick, first_block, end_block = self._span(look)
         kept = [drawn.ticks[:, max(0, first_tick - drawn.first_tick) :]]
         blocks = [drawn.blocks[:, max(0, first_block - drawn.first_block) :]]
@@ -141,7 +144,7 @@ class SlidingNoise:
         return _Drawn(drawn.last_look, first_tick, first_block, ticks, coarse)
 
     def _draw_noise(self, drawn: "_Drawn", size: int, part: Fraction, noise: Noise) -> Integers:
-        """Of each functional, so many ticks or blocks and each key."""
+        """Draw noise for each functional, so many ticks or blocks and each key."""
         keys, functionals = drawn.ticks.shape[2], len(self.calibration.tests)
         found = np.zeros((functionals, size, keys), dtype=np.int64)
         for functional, test in enumerate(self.calibration.tests):
@@ -151,7 +154,7 @@ class SlidingNoise:
         return found
 
     def _add_up(self, drawn: "_Drawn", look: int) -> Integers:
-        """The noise of the window that a look sees: what lies outside of it is taken away from its blocks."""
+        """Return the noise of the window that a look sees: noise outside of it is taken away from its blocks."""
         edges = find_edges(self.shape, look - 1)
         signs = np.zeros(drawn.ticks.shape[1], dtype=np.int64)
         for tick in edges.ticks:
@@ -192,7 +195,7 @@ class _Drawn:
 
 
 def calibrate_sliding(task: DecisionTask, *, window: int, looks: int) -> SlidingNoise:
-    """The noise of least loss that keeps a contract at each look of a sliding window.
+    """Calibrate the noise of least loss that keeps a contract at each look of a sliding window.
 
     Parameters:
         task: any formula over one window's values; `exposures` of one event.

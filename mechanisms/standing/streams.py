@@ -68,20 +68,20 @@ class PegasusSums:
 
     @property
     def epsilon(self) -> Fraction:
-        """As `StreamMechanism.epsilon`."""
+        """Return `StreamMechanism.epsilon`."""
         return self.pegasus.epsilon
 
     @property
     def sensitivity(self) -> int:
-        """As `StreamMechanism.sensitivity`."""
+        """Return `StreamMechanism.sensitivity`."""
         return self.pegasus.sensitivity
 
     def start(self) -> PegasusSumState:
-        """No group yet."""
+        """Return a state without groups."""
         return PegasusSumState(pegasus=self.pegasus.start(), groups=self.smoother.start())
 
     def advance(self, states: Sequence[PegasusSumState], counts: Integers, *, noise: Noise) -> Tick[PegasusSumState]:
-        """One tick of PeGaSus, and the sums that follow from it."""
+        """Advance one tick of PeGaSus, and return the sums that follow from it."""
         tick = self.pegasus.advance([state.pegasus for state in states], counts, noise=noise)
         sums = self.smoother.advance([state.groups for state in states], tick)
         after = tuple(map(PegasusSumState, tick.states, sums.states))
@@ -89,7 +89,7 @@ class PegasusSums:
 
 
 def _make_stream(name: str, epsilon: Fraction, sensitivity: int, looks: int) -> AnyStream:
-    """The stream of a name, for one functional."""
+    """Return the stream of a name, for one functional."""
     match name:
         case "pegasus_window_sum":
             return PegasusSums(Pegasus(epsilon, sensitivity), WindowSumSmoother(looks))
@@ -126,14 +126,14 @@ class StandingStream:
     fpr: None = None
 
     def draw(self, *, keys: int, noise: Noise) -> bytes:
-        """As `Standing.draw`; noise is drawn look by look."""
+        """Draw as `Standing.draw` asks; noise is drawn look by look."""
         del noise
         nothing = np.zeros(keys, dtype=np.int64)
         begun = [_Watched(nothing, (Fraction(0),) * keys, (stream.start(),) * keys) for stream in self.streams]
         return self._write(_Stage(last_look=0, alerted_at=nothing, watched=tuple(begun)))
 
     def look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> Looked:
-        """As `Standing.look`. What is between two looks that were made is one tick."""
+        """Look as `Standing.look` asks. The ticks between two looks that were made count as one tick."""
         before = self._read(state)
         if values.shape != (len(self.task.sensitivities), before.alerted_at.size):
             raise ValueError("a look has a value of each functional for each key")
@@ -162,7 +162,7 @@ class StandingStream:
         return Looked(state=self._write(stage), alerted=alerted_at > 0)
 
     def spent(self, state: bytes) -> Epsilons:
-        """As `Standing.spent`: all of it from the first look on."""
+        """Return the loss as `Standing.spent`: all of it from the first look on."""
         stage = self._read(state)
         return np.full(stage.alerted_at.size, self.worst_case_epsilon if stage.last_look else 0.0)
 
@@ -189,7 +189,7 @@ class StandingStream:
 
 
 def watch_by_stream(task: StandingTask, *, name: str, epsilon: Fraction) -> StandingStream:
-    """A standing question watched by a published stream, one for each functional that the formula mentions.
+    """Return a standing question watched by a published stream, one for each functional that the formula mentions.
 
     Parameters:
         task: its rates are not kept and its tolerances lower the thresholds; every literal is `S > cut`.
@@ -232,14 +232,14 @@ def watch_by_stream(task: StandingTask, *, name: str, epsilon: Fraction) -> Stan
 
 
 def _changes_at_most(regime: Regime, looks: int) -> int:
-    """By how many sensitivities one unit changes what is between looks, all of a window together."""
+    """Return the sensitivities by which one unit changes the counts between looks, all of a window together."""
     if regime is Regime.SLIDING:
         raise Unachievable("streams watch what is added between looks, and a sliding window loses as much again")
     return {Regime.GROWING: 1, Regime.COMING_AND_GOING: looks, Regime.SIGNED: 2 * looks - 1}[regime]
 
 
 def _round_estimate(estimate: Fraction) -> Fraction:
-    """To whole parts of a unit, so that sums of many estimates have short numbers."""
+    """Round to whole parts of a unit, so that sums of many estimates have short numbers."""
     return Fraction(max(-_MOST, min(_MOST, round(estimate * _GRAIN))), _GRAIN)
 
 

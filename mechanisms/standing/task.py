@@ -40,7 +40,7 @@ class StandingTask:
     monotone: bool = True
 
     def __post_init__(self) -> None:
-        """Raises ValueError for parameters outside their ranges or of different numbers of functionals."""
+        """Raise ValueError for parameters outside their ranges or of different numbers of functionals."""
         functionals = len(self.sensitivities)
         if not {len(self.regimes), len(self.leasts), *map(len, self.exposures)} <= {functionals}:
             raise ValueError("a standing question has a sensitivity, a regime and a least value for each functional")

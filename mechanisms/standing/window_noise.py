@@ -31,8 +31,11 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class NoiseShape:
-    """What a window of `window` looks is put together from: ticks alone if `block` is 1, else blocks of so many and the
-    ticks that differ. `part` is what of the loss ticks have; `terms` are how many ticks and blocks are in a sum."""
+    """The parts of a window of `window` looks.
+
+    They are ticks alone if `block` is 1, else blocks of so many and the ticks that differ. `part` is the ticks' part of
+    the loss; `terms` is the number of ticks and blocks in a sum.
+    """
 
     window: int
     block: int
@@ -50,7 +53,9 @@ class Edges:
 
 
 def find_edges(shape: NoiseShape, tick: int) -> Edges:
-    """Of the window that ends with a tick, numbered from 0 on; ticks before it were there before the first look.
+    """Return the edges of the window that ends with a tick, numbered from 0 on.
+
+    Ticks before it were there before the first look.
 
     >>> shape = NoiseShape(window=7, block=3, part=Fraction(1, 2), terms=((2, 3),))
     >>> find_edges(shape, 10)
@@ -66,7 +71,7 @@ def find_edges(shape: NoiseShape, tick: int) -> Edges:
 
 @lru_cache(maxsize=64)
 def shape_window(window: int, *, fnr: float, fpr: float) -> NoiseShape:
-    """The shape of the least price for windows of so many looks.
+    """Return the shape of the least price for windows of so many looks.
 
     >>> [shape_window(window, fnr=0.05, fpr=0.1).block for window in (24, 168)]
     [1, 16]
@@ -84,7 +89,10 @@ def shape_window(window: int, *, fnr: float, fpr: float) -> NoiseShape:
 
 
 def state_bytes(shape: NoiseShape, *, functionals: int, keys: int) -> int:
-    """How large a state is, to within some dozen bytes: the noise of all ticks and blocks that a window may need."""
+    """Return the size of a state, to within some dozen bytes.
+
+    It has the noise of all ticks and blocks that a window may need.
+    """
     at_a_look = find_edges(shape, 0)
     places = shape.window + 2 * (shape.block // 2) + (at_a_look.last - at_a_look.first) + (shape.block > 1)
     return STORED.itemsize * functionals * keys * places
@@ -113,7 +121,7 @@ class Tails:
     below: Floats
 
     def reaches(self, distance: int) -> float:
-        """The chance that noise is at least `distance`, rounded up."""
+        """Return the chance that noise is at least `distance`, rounded up."""
         if distance <= 0:
             place = min(-((distance - 1 - self.lost) // self.step), self.below.size - 1)
             return min(1.0, 1.0 - float(self.below[place]) + _SLACK)
@@ -121,7 +129,7 @@ class Tails:
         return 1.0 if place < 1 else min(1.0, float(self.above[min(place, self.above.size - 1)]) * (1.0 + _SLACK))
 
     def least_reach(self, chance: float) -> int:
-        """The least distance, 1 or more, that noise reaches with the chance at most."""
+        """Return the least distance, 1 or more, that noise reaches with the chance at most."""
         enough = np.flatnonzero(self.above[1:] * (1.0 + _SLACK) <= chance)
         if not enough.size:
             raise Unachievable("an error rate this small is beyond what the law of this noise is known to")
@@ -130,7 +138,7 @@ class Tails:
 
 @lru_cache(maxsize=64)
 def find_tails(shape: NoiseShape, rate: Fraction) -> Tails:
-    """The law of the noise of a window.
+    """Return the law of the noise of a window.
 
     Noise is symmetric and has one peak, so more of it reaches further: sums that others cover are left out.
     """
@@ -150,15 +158,17 @@ def find_tails(shape: NoiseShape, rate: Fraction) -> Tails:
 
 
 def _reach_of(terms: tuple[int, int], rates: tuple[float, float]) -> float:
-    """Beyond which a sum of so many ticks and blocks hardly ever is."""
+    """Return the value beyond which a sum of so many ticks and blocks hardly ever is."""
     kinds = [(count, own) for count, own in zip(terms, rates, strict=True) if count]
     spread = math.sqrt(sum(2.0 * count / own**2 for count, own in kinds))
     return _REACH / min(own for _, own in kinds) + 12.0 * spread
 
 
 def _transform(rate: float, angles: Floats, *, step: int) -> Floats:
-    """The characteristic function of discrete Laplace noise that is rounded to steps: what of it is in the middle step,
-    and on both sides a part that falls by the same factor from step to step."""
+    """Return the characteristic function of discrete Laplace noise that is rounded to steps.
+
+    The parts are the middle step, and on both sides a part that falls by the same factor from step to step.
+    """
     outside = math.exp(-rate * (step // 2 + 1)) / (1.0 + math.exp(-rate))
     ratio, gap = math.exp(-rate * step), -math.expm1(-rate * step)
     turned = 2.0 * np.sin(angles / 2.0) ** 2  # 1 - cos, to the last digit

@@ -22,8 +22,11 @@ _FIRST_BYTES, _FURTHER_BYTES = FIRST_DIGITS // 8, FURTHER_DIGITS // 8
 
 @dataclass(frozen=True, slots=True)
 class RungState:
-    """One alarm on all keys: at which look it rang, 0 if it has not, shape (keys,), and the states of the keys that it
-    still watches, in their order."""
+    """One alarm on all keys.
+
+    It has the look at which each rang, 0 if it has not, shape (keys,), and the states of the keys that it still
+    watches, in their order.
+    """
 
     rang_at: Integers
     watched: tuple[AlarmState, ...] = field(repr=False)
@@ -42,18 +45,18 @@ class AlarmWindow:
     over: bool
 
     def watches(self, rung: RungState) -> Booleans:
-        """The keys whose states a rung has."""
+        """Return the keys whose states a rung has."""
         return watched_keys(self.alerted_at, rung.rang_at, over=self.over)
 
 
 def watched_keys(alerted_at: Integers, rang_at: Integers, *, over: bool) -> Booleans:
-    """The keys that an alarm still watches, shape (keys,)."""
+    """Return the keys that an alarm still watches, shape (keys,)."""
     found: Booleans = (alerted_at == 0) & (rang_at == 0) & (not over)
     return found
 
 
 def write_window(state: AlarmWindow, *, digest: bytes) -> bytes:
-    """The state as bytes; equal states of equal calibrations have equal bytes."""
+    """Return the state as bytes; equal states of equal calibrations have equal bytes."""
     parts = [
         *map(write_number, (state.alerted_at.size, state.last_look)),
         state.alerted_at.astype(_LOOK).tobytes(),
@@ -65,7 +68,7 @@ def write_window(state: AlarmWindow, *, digest: bytes) -> bytes:
 
 
 def read_window(body: bytes, *, digest: bytes, rungs: int, looks: int) -> AlarmWindow:
-    """The state that was written for a calibration with so many rungs and looks.
+    """Read the state that was written for a calibration with so many rungs and looks.
 
     Raises:
         ValueError: bytes that were not written so, or for another calibration.
@@ -87,7 +90,7 @@ def read_window(body: bytes, *, digest: bytes, rungs: int, looks: int) -> AlarmW
 
 
 def _write_watched(states: Sequence[AlarmState]) -> list[bytes]:
-    """The states of the keys that a rung watches, column by column."""
+    """Write the states of the keys that a rung watches, column by column."""
     if not states:
         return []
     extended = [(state.digits - FIRST_DIGITS) // FURTHER_DIGITS for state in states]

@@ -65,11 +65,11 @@ class BinaryTree:
         return self.epsilon / (self.levels * self.sensitivity)
 
     def start(self) -> BinaryTreeState:
-        """Before the first tick."""
+        """Return the state before the first tick."""
         return BinaryTreeState(ticks=0, sums=(0,) * self.levels, noisy=(0,) * self.levels)
 
     def advance(self, states: Sequence[BinaryTreeState], counts: Integers, *, noise: Noise) -> Tick[BinaryTreeState]:
-        """One tick: the stretches that end together become one, with noise of its own."""
+        """Advance one tick: the stretches that end together become one, with noise of its own."""
         check_counts(states, counts)
         if any(state.ticks == self.horizon for state in states):
             raise ValueError("the horizon is over")
@@ -90,5 +90,5 @@ class BinaryTree:
 
 
 def _lowest_digit(number: int) -> int:
-    """The place of the lowest binary digit that is one."""
+    """Return the place of the lowest binary digit that is one."""
     return (number & -number).bit_length() - 1

@@ -27,8 +27,11 @@ from mechanisms.streams.stream import Tick, check_budget, check_counts
 
 @dataclass(frozen=True, slots=True)
 class BlockTreeState:
-    """Ticks of the block so far; by level, leaves first, the true sum of the node that is not complete, the noisy sums
-    of those that are, and the noisy sums of the block before, none if there was none."""
+    """Ticks of the block so far.
+
+    By level, leaves first, the true sum of the node that is not complete, the noisy sums of those that are, and the
+    noisy sums of the block before, none if there was none.
+    """
 
     ticks: int
     sums: tuple[int, ...]
@@ -70,12 +73,12 @@ class BlockTree:
         return self.epsilon / (self.levels * self.sensitivity)
 
     def start(self) -> BlockTreeState:
-        """Before the first tick."""
+        """Return the state before the first tick."""
         empty = ((),) * self.levels
         return BlockTreeState(ticks=0, sums=(0,) * self.levels, nodes=empty, before=())
 
     def advance(self, states: Sequence[BlockTreeState], counts: Integers, *, noise: Noise) -> Tick[BlockTreeState]:
-        """One tick: the nodes that it completes get their noise."""
+        """Advance one tick: the nodes that it completes get their noise."""
         check_counts(states, counts)
         begun = [self._begin_block(state) if state.ticks == self.window else state for state in states]
         sums = [[total + count for total in state.sums] for state, count in zip(begun, counts.tolist(), strict=True)]
@@ -98,7 +101,7 @@ class BlockTree:
         return BlockTreeState(ticks=0, sums=fresh.sums, nodes=fresh.nodes, before=state.nodes)
 
     def _complete_levels(self, ticks: int) -> list[int]:
-        """The levels of the nodes that end with so many ticks of a block."""
+        """Return the levels of the nodes that end with so many ticks of a block."""
         return [level for level in range(self.levels) if ticks % (1 << level) == 0 or ticks == self.window]
 
     def _sum_window(self, state: BlockTreeState) -> int:
@@ -108,7 +111,7 @@ class BlockTree:
         return total
 
     def _list_nodes(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """The level and place of the fewest nodes that make up these ticks of a block, from one of its ends."""
+        """Yield the level and place of the fewest nodes that make up these ticks of a block, from one of its ends."""
         while start < end:
             level = self.levels - 1
             while start % (1 << level) or min(start + (1 << level), self.window) > end:

@@ -38,14 +38,16 @@ class LastEstimates:
 
 @dataclass(frozen=True, slots=True)
 class TicksSeen:
-    """How many ticks there have been, up to the window's length."""
+    """The number of ticks so far, up to the window's length."""
 
     ticks: int
 
 
 @dataclass(frozen=True, slots=True)
 class JumpMonitor:
-    """Whether the estimate has changed by `delta` or more over a window, in a direction; never before it is full.
+    """A monitor of changes: the estimate has changed by `delta` or more over a window, in a direction.
+
+    Never before it is full.
 
     Guarantee: no loss of its own (docs/proofs/streams.md).
 
@@ -63,11 +65,11 @@ class JumpMonitor:
             raise ValueError("a jump takes two ticks or more, and a delta above zero")
 
     def start(self) -> LastEstimates:
-        """Before the first tick."""
+        """Return the state before the first tick."""
         return LastEstimates(estimates=())
 
     def advance(self, states: Sequence[LastEstimates], estimates: Sequence[Fraction]) -> MonitorTick[LastEstimates]:
-        """One tick's estimates.
+        """Advance one tick, and return its estimates.
 
         >>> monitor = JumpMonitor(window=2, delta=Fraction(3), direction="drop")
         >>> first = monitor.advance([monitor.start()], [Fraction(9)])
@@ -93,7 +95,7 @@ class JumpMonitor:
 
 @dataclass(frozen=True, slots=True)
 class LowSignalMonitor:
-    """Whether a window's sum, as it was estimated, is below `delta`; never before the window is full.
+    """A monitor of low signals: a window's estimated sum is below `delta`; never before the window is full.
 
     Guarantee: no loss of its own (docs/proofs/streams.md).
 
@@ -110,11 +112,11 @@ class LowSignalMonitor:
             raise ValueError("a window has a tick or more")
 
     def start(self) -> TicksSeen:
-        """Before the first tick."""
+        """Return the state before the first tick."""
         return TicksSeen(ticks=0)
 
     def advance(self, states: Sequence[TicksSeen], sums: Sequence[Fraction]) -> MonitorTick[TicksSeen]:
-        """One tick's window sums, of whichever mechanism."""
+        """Advance one tick, and return its window sums, of whichever mechanism."""
         seen = tuple(TicksSeen(ticks=min(self.window, state.ticks + 1)) for state in states)
         occurred = (state.ticks == self.window and total < self.delta for state, total in zip(seen, sums, strict=True))
         return MonitorTick(states=seen, occurred=tuple(occurred))

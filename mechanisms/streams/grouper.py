@@ -91,7 +91,7 @@ class Grouper:
     def place(
         self, states: Sequence[GrouperState], counts: Integers, *, noise: Noise
     ) -> tuple[tuple[GrouperState, ...], tuple[bool, ...]]:
-        """One tick of each stream: the states after it, and whether the tick joined the group that was open."""
+        """Place one tick of each stream. Return the states after it, and if the tick joined the group that was open."""
         check_counts(states, counts)
         opening = sum(not state.counts for state in states)
         thresholds = iter(noise.discrete_laplace(rate=self.threshold_rate, size=opening).tolist())
@@ -111,7 +111,9 @@ class Grouper:
 
 
 def scaled_deviation(counts: Sequence[int], times: Sequence[int]) -> int:
-    """`n` times the sum of the distances of `n` counts to their mean, exactly; counts ascend, each with its number.
+    """Return `n` times the sum of the distances of `n` counts to their mean, exactly.
+
+    Counts ascend, each with its number.
 
     >>> scaled_deviation((5, 6, 9), (2, 1, 1)) / 4
     5.5
@@ -135,7 +137,7 @@ def _include(state: GrouperState, count: int) -> GrouperState:
 
 
 def _is_even(group: GrouperState, *, deviation_noise: int, theta: Fraction) -> bool:
-    """Whether `dev + noise < theta + threshold noise`, times the group's size and theta's denominator."""
+    """Return True if `dev + noise < theta + threshold noise`, times the group's size and theta's denominator."""
     size = sum(group.times)
     excess = scaled_deviation(group.counts, group.times) + size * (deviation_noise - group.threshold_noise)
     return excess * theta.denominator < size * theta.numerator

@@ -63,7 +63,7 @@ class Hierarchy:
         return tuple(sorted(set(self.parents) - {-1}))
 
     def aggregate(self, counts: Integers) -> Integers:
-        """From shape (hierarchies, leaves) to (hierarchies, aggregations).
+        """Sum counts of shape (hierarchies, leaves) to shape (hierarchies, aggregations).
 
         Raises:
             ValueError: another shape.
@@ -79,7 +79,7 @@ class Hierarchy:
 
 
 def balanced_hierarchy(*, branching: int, levels: int) -> Hierarchy:
-    """One tree in which every aggregation has as many parts, level by level.
+    """Return one tree in which every aggregation has as many parts, level by level.
 
     >>> tree = balanced_hierarchy(branching=2, levels=8)
     >>> len(tree.parents), len(tree.leaves)
@@ -91,16 +91,21 @@ def balanced_hierarchy(*, branching: int, levels: int) -> Hierarchy:
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """What is left at one tick, of shape (hierarchies, aggregations): which get a zero, and of how many levels each of
-    the others has the loss, its own and those that are pruned below it; zero for the pruned."""
+    """The remaining aggregations at one tick, of shape (hierarchies, aggregations).
+
+    Pruned ones get a zero. Each of the others has the loss of its own level and of those that are pruned below it; zero
+    for the pruned.
+    """
 
     pruned: Booleans
     shares: Integers
 
 
 def cut_below(hierarchy: Hierarchy, small: Booleans) -> Pruning:
-    """Prune all that is contained in a small aggregation; what is contained in none keeps its own level's loss, and
-    the small ones and those without parts that of the levels below as well.
+    """Prune all that is contained in a small aggregation.
+
+    Aggregations contained in none keep their own level's loss. Small ones and those without parts get that of the
+    levels below as well.
 
     The shares on a path add up to the height at most, whatever is small (docs/proofs/streams.md).
 
@@ -119,8 +124,7 @@ def cut_below(hierarchy: Hierarchy, small: Booleans) -> Pruning:
 
 @dataclass(frozen=True, slots=True)
 class HierarchyTick(Generic[State]):
-    """What one tick makes of some hierarchies: their states after it, which are secret, and each one's estimates by
-    aggregation."""
+    """The result of one tick of some hierarchies: their secret states after it, and the estimates by aggregation."""
 
     states: tuple[State, ...]
     estimates: tuple[tuple[Fraction, ...], ...]
@@ -135,7 +139,7 @@ class HierarchyMechanism(Protocol[State]):
 
     @property
     def name(self) -> str:
-        """As documents and tables call it."""
+        """Return the name in documents and tables."""
 
     @property
     def hierarchy(self) -> Hierarchy:
@@ -143,14 +147,14 @@ class HierarchyMechanism(Protocol[State]):
 
     @property
     def epsilon(self) -> Fraction:
-        """What one event loses, in all aggregations that contain it together."""
+        """Return the loss of one event, in all aggregations that contain it together."""
 
     @property
     def sensitivity(self) -> int:
         """The most that one event changes one tick's count."""
 
     def start(self) -> State:
-        """The state of a hierarchy before its first tick."""
+        """Return the state of a hierarchy before its first tick."""
 
     def advance(self, states: Sequence[State], counts: Integers, *, noise: Noise) -> HierarchyTick[State]:
-        """One tick of some hierarchies; `counts` has shape (hierarchies, leaves), integer units."""
+        """Advance one tick of some hierarchies; `counts` has shape (hierarchies, leaves), integer units."""

@@ -60,13 +60,13 @@ class HsPegasus:
         )
 
     def start(self) -> HierarchyState:
-        """No groups yet."""
+        """Return a state without groups."""
         return HierarchyState(nodes=(self.pegasus.start(),) * len(self.hierarchy.parents))
 
     def advance(
         self, states: Sequence[HierarchyState], counts: Integers, *, noise: Noise
     ) -> HierarchyTick[HierarchyState]:
-        """One tick: all aggregations of all hierarchies side by side."""
+        """Advance one tick: all aggregations of all hierarchies side by side."""
         nodes = [node for state in states for node in state.nodes]
         tick = self.pegasus.advance(nodes, self.hierarchy.aggregate(counts).ravel(), noise=noise)
         width = len(self.hierarchy.parents)
@@ -104,10 +104,10 @@ class HsLaplace:
         return self.epsilon / (self.hierarchy.levels * self.sensitivity)
 
     def start(self) -> Stateless:
-        """Nothing is remembered."""
+        """Return the state: nothing is remembered."""
         return Stateless()
 
     def advance(self, states: Sequence[Stateless], counts: Integers, *, noise: Noise) -> HierarchyTick[Stateless]:
-        """One tick."""
+        """Advance one tick."""
         noisy = perturb(self.hierarchy.aggregate(counts), rate=self.rate, noise=noise)
         return HierarchyTick(states=tuple(states), estimates=tuple(tuple(map(Fraction, row)) for row in noisy.tolist()))

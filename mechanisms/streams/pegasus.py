@@ -105,11 +105,11 @@ class Pegasus:
         return Grouper(epsilon=self.grouper_epsilon, sensitivity=self.sensitivity, theta_factor=self.theta_factor)
 
     def start(self) -> PegasusState:
-        """No group yet."""
+        """Return a state without groups."""
         return PegasusState(grouper=NO_GROUP, noisy=())
 
     def advance(self, states: Sequence[PegasusState], counts: Integers, *, noise: Noise) -> Tick[PegasusState]:
-        """One tick: perturb, group, smooth."""
+        """Advance one tick: perturb, group, smooth."""
         noisy = perturb(counts, rate=self.perturber_rate, noise=noise)
         groups, joined = self.grouper.place([state.grouper for state in states], counts, noise=noise)
         return self.smooth_groups(states, noisy, groups, joined)
@@ -121,7 +121,7 @@ class Pegasus:
         groups: Sequence[GrouperState],
         joined: Sequence[bool],
     ) -> Tick[PegasusState]:
-        """The last step: a tick that joined is estimated from its whole group, one that did not from itself."""
+        """Take the last step: a tick that joined is estimated from its whole group, one that did not from itself."""
         variance = 2 / (self.perturber_rate * self.perturber_rate)
         after, estimates = [], []
         for state, latest, group, joins in zip(states, noisy.tolist(), groups, joined, strict=True):

@@ -10,7 +10,7 @@ from mechanisms.protocol import Noise
 
 
 def perturb(counts: Integers, *, rate: Fraction, noise: Noise) -> Integers:
-    """Each count with discrete Laplace noise.
+    """Add discrete Laplace noise to each count.
 
     Guarantee: `rate * sensitivity` for each count (docs/proofs/streams.md).
 

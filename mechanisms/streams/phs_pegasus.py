@@ -68,17 +68,20 @@ class PrunedPegasus:
         )
 
     def perturber_rate(self, share: int) -> Fraction:
-        """Of the noise on a count with the loss of so many levels, of which the Grouper takes its part of one."""
+        """Return the rate of noise on a count with the loss of so many levels.
+
+        The Grouper takes its part of one of them.
+        """
         return (share * self.epsilon - self.grouper_share * self.epsilon) / (self.hierarchy.levels * self.sensitivity)
 
     def start(self) -> HierarchyState:
-        """No groups yet."""
+        """Return a state without groups."""
         return HierarchyState(nodes=(self.pegasus.start(),) * len(self.hierarchy.parents))
 
     def advance(
         self, states: Sequence[HierarchyState], aggregates: Integers, pruning: Pruning, *, noise: Noise
     ) -> HierarchyTick[HierarchyState]:
-        """One tick: perturb, group and smooth what is left, and release zeros for the rest."""
+        """Advance one tick: perturb, group and smooth the unpruned aggregations, and release zeros for the rest."""
         kept = list(zip(*(places.tolist() for places in np.nonzero(~pruning.pruned)), strict=True))
         nodes = [states[row].nodes[place] for row, place in kept]
         counts, shares = aggregates[~pruning.pruned], pruning.shares[~pruning.pruned]
@@ -134,7 +137,7 @@ class PhsPegasus:
 
     @property
     def pruned(self) -> PrunedPegasus:
-        """What runs on the aggregations that are left."""
+        """Return the mechanism that runs on the unpruned aggregations."""
         return PrunedPegasus(
             hierarchy=self.hierarchy,
             epsilon=self.epsilon - self.prune_epsilon,
@@ -144,13 +147,13 @@ class PhsPegasus:
         )
 
     def start(self) -> HierarchyState:
-        """No groups yet."""
+        """Return a state without groups."""
         return self.pruned.start()
 
     def advance(
         self, states: Sequence[HierarchyState], counts: Integers, *, noise: Noise
     ) -> HierarchyTick[HierarchyState]:
-        """One tick: prune, then PeGaSus on what is left."""
+        """Advance one tick: prune, then run PeGaSus on the rest."""
         aggregates = self.hierarchy.aggregate(counts)
         small = find_small(self.hierarchy, aggregates, rate=self.prune_rate, prune_below=self.prune_below, noise=noise)
         return self.pruned.advance(states, aggregates, cut_below(self.hierarchy, small), noise=noise)
@@ -159,7 +162,7 @@ class PhsPegasus:
 def find_small(
     hierarchy: Hierarchy, aggregates: Integers, *, rate: Fraction, prune_below: int, noise: Noise
 ) -> Booleans:
-    """PRUNE's comparisons, corrected: which aggregations with parts have a noisy count below the bound.
+    """Make PRUNE's comparisons, corrected: return which aggregations with parts have a noisy count below the bound.
 
     Guarantee: `rate * sensitivity` for each aggregation that contains the event and has parts, one less than the height
     (docs/proofs/streams.md).
@@ -205,7 +208,7 @@ class PhsPegasusFree:
 
     @property
     def pruned(self) -> PrunedPegasus:
-        """What runs on the aggregations that are left."""
+        """Return the mechanism that runs on the unpruned aggregations."""
         return PrunedPegasus(
             hierarchy=self.hierarchy,
             epsilon=self.epsilon,
@@ -215,13 +218,16 @@ class PhsPegasusFree:
         )
 
     def start(self) -> FreePruningState:
-        """No groups yet, and nothing small."""
+        """Return a state without groups, with nothing small."""
         return FreePruningState(nodes=self.pruned.start(), small=(False,) * len(self.hierarchy.parents))
 
     def advance(
         self, states: Sequence[FreePruningState], counts: Integers, *, noise: Noise
     ) -> HierarchyTick[FreePruningState]:
-        """One tick: PeGaSus on what the last estimates leave, and what its own leave for the next."""
+        """Advance one tick: run PeGaSus on the aggregations that the last estimates leave.
+
+        Prune for the next tick by its own.
+        """
         pruning = cut_below(self.hierarchy, np.array([state.small for state in states], dtype=np.bool_))
         aggregates = self.hierarchy.aggregate(counts)
         tick = self.pruned.advance([state.nodes for state in states], aggregates, pruning, noise=noise)

@@ -27,8 +27,11 @@ from mechanisms.streams.stream import Tick, check_budget, check_counts
 
 @dataclass(frozen=True, slots=True)
 class SignedTreeState:
-    """Ticks and true sum so far; by level, leaves first, the noises of the nodes just before the multiple that the
-    higher digits make, and of those just behind it as far as they have been drawn. All of it is secret."""
+    """Ticks and true sum so far.
+
+    By level, leaves first, the noises of the nodes just before the multiple that the higher digits make, and of those
+    just behind it as far as they have been drawn. All of it is secret.
+    """
 
     ticks: int
     total: int
@@ -80,12 +83,12 @@ class SignedTree:
         return self.epsilon / (self.levels * self.sensitivity)
 
     def start(self) -> SignedTreeState:
-        """Before the first tick."""
+        """Return the state before the first tick."""
         none = ((),) * self.levels
         return SignedTreeState(ticks=0, total=0, before=none, behind=none)
 
     def advance(self, states: Sequence[SignedTreeState], counts: Integers, *, noise: Noise) -> Tick[SignedTreeState]:
-        """One tick: the nodes that are needed first now get their noise."""
+        """Advance one tick: the nodes that are needed first now get their noise."""
         check_counts(states, counts)
         if any(state.ticks == self.horizon for state in states):
             raise ValueError("the horizon is over")
@@ -117,7 +120,10 @@ class SignedTree:
         return _Turn(digits=digits, moved=moved, grown=grown)
 
     def _list_multiples(self, ticks: int) -> list[int]:
-        """By level, which multiple of the length of its nodes is nearest to so many ticks; the highest is none."""
+        """Return the multiple of the length of its nodes that is nearest to so many ticks, by level.
+
+        The highest is none.
+        """
         found = [ticks]
         for _ in range(self.levels):
             found.append((found[-1] + self.branching // 2) // self.branching)
@@ -126,8 +132,11 @@ class SignedTree:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """What one tick changes: the digits, lowest first, the levels whose higher digits change, so that what lies before
-    their multiple is drawn, and those that reach one node farther behind it."""
+    """The changes of one tick.
+
+    They are the digits, lowest first, the levels whose higher digits change, so what lies before their multiple is
+    drawn, and those that reach one node farther behind it.
+    """
 
     digits: tuple[int, ...]
     moved: tuple[int, ...]

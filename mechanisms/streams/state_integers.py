@@ -14,7 +14,7 @@ Kind = TypeVar("Kind")
 
 
 def to_integers(state: object) -> tuple[int, ...]:
-    """The whole numbers that a state is written as.
+    """Return the whole numbers that a state is written as.
 
     >>> from mechanisms.streams.grouper import GrouperState
     >>> to_integers(GrouperState(counts=(5, 6), times=(2, 1), threshold_noise=-3))
@@ -24,7 +24,7 @@ def to_integers(state: object) -> tuple[int, ...]:
 
 
 def from_integers(kind: type[Kind], numbers: Sequence[int]) -> Kind:
-    """The state of a kind that was written as these numbers.
+    """Return the state of a kind that was written as these numbers.
 
     Raises:
         ValueError: no state of this kind is written so; the message names none of the numbers.

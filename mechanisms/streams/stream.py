@@ -26,7 +26,7 @@ State = TypeVar("State")
 
 @dataclass(frozen=True, slots=True)
 class Tick(Generic[State]):
-    """What one tick makes of some streams: their states after it, which are secret, and what is released of each."""
+    """The result of one tick of some streams: their states after it, which are secret, and the release of each."""
 
     states: tuple[State, ...]
     estimates: tuple[Fraction, ...]
@@ -37,21 +37,21 @@ class StreamMechanism(Protocol[State]):
 
     @property
     def name(self) -> str:
-        """As documents and tables call it."""
+        """Return the name in documents and tables."""
 
     @property
     def epsilon(self) -> Fraction:
-        """What one event loses, however long the stream is, or over the horizon that the mechanism has."""
+        """Return the loss of one event, however long the stream is, or over the horizon that the mechanism has."""
 
     @property
     def sensitivity(self) -> int:
         """The most that one event changes one tick's count."""
 
     def start(self) -> State:
-        """The state of a stream before its first tick."""
+        """Return the state of a stream before its first tick."""
 
     def advance(self, states: Sequence[State], counts: Integers, *, noise: Noise) -> Tick[State]:
-        """One tick of some streams, each by itself; `counts` has shape (streams,), integer units."""
+        """Advance one tick of some streams, each by itself; `counts` has shape (streams,), integer units."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Stateless:
 
 
 def epsilon_of_unit(epsilon: Fraction, *, sensitivity_ticks: int) -> Fraction:
-    """What a privacy unit loses that counts in at most so many ticks of the horizon, in one stream at each.
+    """Return the loss of a privacy unit that counts in at most so many ticks of the horizon, in one stream at each.
 
     Guarantee: sequential composition, whichever ticks they are (docs/proofs/streams.md). A person present for eight
     hours of five-minute ticks:
@@ -74,12 +74,12 @@ def epsilon_of_unit(epsilon: Fraction, *, sensitivity_ticks: int) -> Fraction:
 
 
 def check_budget(*, epsilon: Fraction, sensitivity: int) -> None:
-    """Raises ValueError unless both are positive."""
+    """Raise ValueError unless both are positive."""
     if epsilon <= 0 or sensitivity < 1:
         raise ValueError("a stream has an epsilon above zero and a sensitivity of one or more")
 
 
 def check_counts(states: Sequence[object], counts: Integers) -> None:
-    """Raises ValueError unless there is one whole number per stream."""
+    """Raise ValueError unless there is one whole number per stream."""
     if counts.shape != (len(states),) or counts.dtype != np.int64:
         raise ValueError("a tick has one 64-bit count for each stream")

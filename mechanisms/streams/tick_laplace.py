@@ -45,11 +45,11 @@ class TickLaplace:
         return self.epsilon / self.sensitivity
 
     def start(self) -> Stateless:
-        """Nothing is remembered."""
+        """Return the state: nothing is remembered."""
         return Stateless()
 
     def advance(self, states: Sequence[Stateless], counts: Integers, *, noise: Noise) -> Tick[Stateless]:
-        """One tick."""
+        """Advance one tick."""
         check_counts(states, counts)
         noisy = perturb(counts, rate=self.rate, noise=noise).tolist()
         return Tick(states=tuple(states), estimates=tuple(map(Fraction, noisy)))
@@ -85,15 +85,15 @@ class BackwardSmoothing:
 
     @property
     def laplace(self) -> TickLaplace:
-        """What is smoothed."""
+        """Return the mechanism whose output is smoothed."""
         return TickLaplace(epsilon=self.epsilon, sensitivity=self.sensitivity)
 
     def start(self) -> LastNoisyCounts:
-        """Before the first tick."""
+        """Return the state before the first tick."""
         return LastNoisyCounts(noisy=())
 
     def advance(self, states: Sequence[LastNoisyCounts], counts: Integers, *, noise: Noise) -> Tick[LastNoisyCounts]:
-        """One tick."""
+        """Advance one tick."""
         check_counts(states, counts)
         noisy = perturb(counts, rate=self.laplace.rate, noise=noise).tolist()
         kept = [(*state.noisy, count)[-self.ticks_back - 1 :] for state, count in zip(states, noisy, strict=True)]

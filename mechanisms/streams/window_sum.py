@@ -45,11 +45,11 @@ class WindowSumSmoother:
             raise ValueError("a window has a tick or more")
 
     def start(self) -> WindowGroups:
-        """Before the first tick."""
+        """Return the state before the first tick."""
         return WindowGroups(medians=(), sizes=())
 
     def advance(self, states: Sequence[WindowGroups], tick: Tick[PegasusState]) -> Tick[WindowGroups]:
-        """The sums at a tick of PeGaSus with the median, whose estimates are the medians of the latest groups."""
+        """Return the sums at a tick of PeGaSus with the median. Its estimates are the medians of the latest groups."""
         after, sums = [], []
         for groups, pegasus, median in zip(states, tick.states, tick.estimates, strict=True):
             size = len(pegasus.noisy)
@@ -62,7 +62,7 @@ class WindowSumSmoother:
         return Tick(states=tuple(after), estimates=tuple(sums))
 
     def _cut(self, groups: WindowGroups) -> tuple[WindowGroups, Fraction]:
-        """Without the groups that have left the window, and its sum."""
+        """Return the window without the groups that have left it, and its sum."""
         left, doubled, place = self.window, 0, len(groups.sizes)
         while place and left > 0:
             place -= 1

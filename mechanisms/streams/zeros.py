@@ -24,11 +24,11 @@ class Zeros:
     name: str = "zeros"
 
     def start(self) -> Stateless:
-        """Nothing is remembered."""
+        """Return the state: nothing is remembered."""
         return Stateless()
 
     def advance(self, states: Sequence[Stateless], counts: Integers, *, noise: Noise) -> Tick[Stateless]:
-        """One tick."""
+        """Advance one tick."""
         del noise
         check_counts(states, counts)
         return Tick(states=tuple(states), estimates=(Fraction(0),) * len(states))

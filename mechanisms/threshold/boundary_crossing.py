@@ -44,8 +44,10 @@ def _wave(weight: float, slope: float, reference: int, rate: float) -> _Wave:
 
 
 class _Incoming(NamedTuple):
-    """`g_j`: a sum of waves on `low <= z <= high`, one wave below and one above, and the rate of look `j`, with the
-    chance that noise of that rate is zero."""
+    """The function `g_j` on `low <= z <= high`: a sum of waves, one below and one above.
+
+    It has the rate of look `j`, with the chance that noise of that rate is zero.
+    """
 
     rate: float
     normal: float
@@ -57,12 +59,12 @@ class _Incoming(NamedTuple):
 
     @staticmethod
     def first(rate: float) -> "_Incoming":
-        """`g_1`, which is one everywhere."""
+        """Return `g_1`, which is one everywhere."""
         everywhere = (_wave(1.0, 0.0, 0, rate),)
         return _Incoming(rate, _normal(rate), -inf, inf, everywhere, (), ())
 
     def at_most(self, last: float, *, distance: int) -> float:
-        """`P(undecided before, and z_j <= last)` at a true distance."""
+        """Return `P(undecided before, and z_j <= last)` at a true distance."""
         rate, low, high = self.rate, self.low, self.high
         total = _sum_waves(self.below, rate, distance, -inf, last if last < low else low - 1)
         if last >= low:
@@ -72,7 +74,7 @@ class _Incoming(NamedTuple):
         return self.normal * total
 
     def at_least(self, first: float, *, distance: int) -> float:
-        """`P(undecided before, and z_j >= first)` at a true distance, accurate where it is tiny."""
+        """Return `P(undecided before, and z_j >= first)` at a true distance, accurate where it is tiny."""
         rate, low, high = self.rate, self.low, self.high
         total = _sum_waves(self.above, rate, distance, first if first > high else high + 1, inf)
         if first <= high:
@@ -82,11 +84,11 @@ class _Incoming(NamedTuple):
         return self.normal * total
 
     def within(self, zone: Zone, *, distance: int) -> float:
-        """`P(undecided before, and z_j in the zone)`, of a zone within this one, at a true distance."""
+        """Return `P(undecided before, and z_j in the zone)`, of a zone within this one, at a true distance."""
         return self.normal * _sum_waves(self.inside, self.rate, distance, zone.low, zone.high)
 
     def through(self, zone: Zone, *, finer: float) -> "_Incoming":
-        """`g` of the next look, of rate `finer`, when `zone` (within this one) leaves the look undecided.
+        """Return `g` of the next look, of rate `finer`, when `zone` (within this one) leaves the look undecided.
 
         Both edges' sums over the zone and the inner waves are written out: they share what they are made of.
         """
@@ -126,7 +128,7 @@ class Crossing:
 
     @staticmethod
     def of(zones: Sequence[Zone], *, last_rate: float) -> "Crossing":
-        """Parameters: early looks, coarse to fine, each zone non-empty and within the one before.
+        """Return the crossing of early looks, coarse to fine, each zone non-empty and within the one before.
 
         Raises:
             ValueError: zones that are not nested, or rates that do not rise.
@@ -141,36 +143,36 @@ class Crossing:
         return Crossing(zones=tuple(zones), last_rate=last_rate, _incoming=tuple(incoming))
 
     def early_rejections(self, distance: int) -> tuple[float, ...]:
-        """Per early look, the probability of being decided false there."""
+        """Return the probability of being decided false at each early look."""
         return tuple(
             incoming.at_most(zone.low - 1, distance=distance)
             for zone, incoming in zip(self.zones, self._incoming, strict=False)
         )
 
     def early_acceptances(self, distance: int) -> tuple[float, ...]:
-        """Per early look, the probability of being decided true there."""
+        """Return the probability of being decided true at each early look."""
         return tuple(
             incoming.at_least(zone.high + 1, distance=distance)
             for zone, incoming in zip(self.zones, self._incoming, strict=False)
         )
 
     def last_at_most(self, value: int, distance: int) -> float:
-        """The probability of being undecided at all early looks, with a last noisy value of at most `value`."""
+        """Return the probability of being undecided at all early looks, with a last noisy value of at most `value`."""
         return self._incoming[-1].at_most(value, distance=distance)
 
     def last_at_least(self, value: int, distance: int) -> float:
-        """The probability of being undecided at all early looks, with a last noisy value of at least `value`."""
+        """Return the probability of being undecided at all early looks, with a last noisy value of at least `value`."""
         return self._incoming[-1].at_least(value, distance=distance)
 
     def chances_undecided(self, distance: int) -> tuple[float, ...]:
-        """Per early look, the probability of still being undecided after it."""
+        """Return the probability of still being undecided after each early look."""
         return tuple(
             incoming.within(zone, distance=distance) for zone, incoming in zip(self.zones, self._incoming, strict=False)
         )
 
 
 def chance_unchanged(*, coarse: float, fine: float) -> float:
-    """The probability that a coarser noise equals the finer one it is drawn from, apart from chance."""
+    """Return the probability that a coarser noise equals the finer one it is drawn from, apart from chance."""
     return (expm1(-coarse) / expm1(-fine)) ** 2 * exp(coarse - fine)
 
 
@@ -179,7 +181,7 @@ def _normal(rate: float) -> float:
 
 
 def _sum_waves(waves: Sequence[_Wave], rate: float, distance: int, first: float, last: float) -> float:
-    """The waves' sum over `first <= z <= last`, each `z` times `exp(-rate * abs(z - distance))`."""
+    """Return the waves' sum over `first <= z <= last`, each `z` times `exp(-rate * abs(z - distance))`."""
     total = 0.0
     if last <= distance:
         terms, fallen = last - first + 1, rate * (distance - last)

@@ -16,7 +16,7 @@ _ULP = 2.0**-52  # a float's relative spacing: what each addition may lose
 
 
 def all_at_once(functionals: int) -> tuple[Exposure, ...]:
-    """One exposure in which one unit changes every functional in full: the plain sum.
+    """Return one exposure in which one unit changes every functional in full: the plain sum.
 
     >>> joint_loss([Fraction(1, 2), Fraction(1, 4)], all_at_once(2))
     Fraction(3, 4)
@@ -25,7 +25,7 @@ def all_at_once(functionals: int) -> tuple[Exposure, ...]:
 
 
 def sets_at_once(sets: Iterable[Iterable[int]], *, functionals: int) -> tuple[Exposure, ...]:
-    """An exposure for each set of functionals that one unit can change at once, each of them in full.
+    """Return an exposure for each set of functionals that one unit can change at once, each of them in full.
 
     >>> [[int(part) for part in one] for one in sets_at_once([[0, 1], [2]], functionals=3)]
     [[1, 1, 0], [0, 0, 1]]
@@ -34,7 +34,7 @@ def sets_at_once(sets: Iterable[Iterable[int]], *, functionals: int) -> tuple[Ex
 
 
 def drop_dominated(exposures: Iterable[Exposure]) -> tuple[Exposure, ...]:
-    """The exposures without those that another one covers in every part; the largest first, then by their parts.
+    """Return the exposures without those that another one covers in every part; the largest first, then by their parts.
 
     Guarantee: for all epsilons >= 0 the joint loss is the same.
 
@@ -50,7 +50,7 @@ def drop_dominated(exposures: Iterable[Exposure]) -> tuple[Exposure, ...]:
 
 
 def joint_loss(epsilons: Sequence[Fraction], exposures: Iterable[Exposure]) -> Fraction:
-    """The largest sum, over the exposures, of `epsilons` times their parts.
+    """Return the largest sum, over the exposures, of `epsilons` times their parts.
 
     Raises:
         ValueError: a functional with positive epsilon is in no exposure.
@@ -69,7 +69,7 @@ def joint_loss(epsilons: Sequence[Fraction], exposures: Iterable[Exposure]) -> F
 
 
 def joint_losses(epsilons: Mapping[int, Epsilons], exposures: Iterable[Exposure], *, keys: int) -> Epsilons:
-    """Per key, the joint loss of what its functionals have lost; rounded up. A functional left out has lost nothing.
+    """Return the joint loss of what functionals have lost, per key; rounded up. A functional left out has lost nothing.
 
     Parameters:
         epsilons: by functional, shape (keys,), each already rounded up.
@@ -85,7 +85,7 @@ def joint_losses(epsilons: Mapping[int, Epsilons], exposures: Iterable[Exposure]
 
 
 def sum_rates(calibration: Calibration) -> tuple[Fraction, ...]:
-    """The rate of every common sum's noise at the last look; zero for one that nothing reads."""
+    """Return the rate of every common sum's noise at the last look; zero for one that nothing reads."""
     common = calibration.task.common
     assert common is not None
     rates = [Fraction(0)] * len(common.sensitivities)
@@ -98,6 +98,6 @@ def sum_rates(calibration: Calibration) -> tuple[Fraction, ...]:
 
 
 def check_covered(functionals: Iterable[int], exposures: Sequence[Exposure]) -> None:
-    """Raises ValueError where a functional has no positive part in any exposure."""
+    """Raise ValueError if a functional has no positive part in any exposure."""
     if any(not any(exposure[functional] > 0 for exposure in exposures) for functional in functionals):
         raise ValueError("every functional must be in an exposure of what one unit changes at once")

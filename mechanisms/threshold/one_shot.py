@@ -35,7 +35,9 @@ class LeastRate:
 
 
 def least_rate(*, tolerance: int, fnr: float, fpr: float) -> LeastRate:
-    """The least rate with which some test of unit sensitivity meets both shares, by the linear programme's recursion.
+    """Return the least rate with which some test of unit sensitivity meets both shares.
+
+    The linear programme's recursion gives it.
 
     Guarantee: solves `fpr = a**(n2) * (1 - fnr * a**(-n1))`, `n1 + n2 = tolerance + 1`, `n1` the number of
     steps that the acceptance probability falls by the complement's ratio; zero when the shares sum to one or
@@ -76,14 +78,14 @@ def _least_rate(tolerance: int, fnr: float, fpr: float) -> LeastRate:
 
 
 def _is_too_low(rate: float, tolerance: int, fnr: float, fpr: float) -> bool:
-    """Whether `least_rate` is surely above a rate: for less than solving for it."""
+    """Return True if `least_rate` is surely above a rate. This takes less than solving for it."""
     if rate <= 0.0:
         return False
     return _false_positives(rate, tolerance, fnr, math.log(fnr))[0] > math.log(fpr) + _SURELY
 
 
 def _false_positives(rate: float, tolerance: int, fnr: float, log_fnr: float) -> tuple[float, float, float]:
-    """ln of the false-positive rate at `c - tolerance` when the false-negative rate is exactly the share.
+    """Return ln of the false-positive rate at `c - tolerance` when the false-negative rate is exactly the share.
 
     With it the odds of rejection there, and how fast the logarithm falls in the rate.
     """
@@ -96,7 +98,9 @@ def _false_positives(rate: float, tolerance: int, fnr: float, log_fnr: float) ->
 
 
 def block_tolerance(*, sensitivity: int, tolerance: int, most_steps: int | None = None) -> int:
-    """The tolerance in whole blocks of `sensitivity` units, aligned at the threshold, and below `most_steps` of them.
+    """Return the tolerance in whole blocks of `sensitivity` units, aligned at the threshold.
+
+    It is below `most_steps` blocks.
 
     >>> block_tolerance(sensitivity=20, tolerance=100), block_tolerance(sensitivity=20, tolerance=10)
     (5, 0)
@@ -110,7 +114,7 @@ def block_tolerance(*, sensitivity: int, tolerance: int, most_steps: int | None 
 def least_epsilon(
     *, sensitivity: int, tolerance: int, fnr: float, fpr: float, allow_block: bool, most_steps: int | None = None
 ) -> tuple[float, float, float]:
-    """The least epsilon and its slopes in `ln fnr` and `ln fpr`, without rounding: what apportionment minimises.
+    """Return the least epsilon and its slopes in `ln fnr` and `ln fpr`, without rounding. Apportionment minimises it.
 
     Parameters as for `calibrate_test`.
 
@@ -134,8 +138,9 @@ def least_epsilon(
 def calibrate_test(
     *, sensitivity: int, tolerance: int, fnr: float, fpr: float, allow_block: bool, most_steps: int | None = None
 ) -> FunctionalTest:
-    """The test of least epsilon with false negatives <= `fnr` at `c + 1` and false positives <= `fpr` at `c -
-    tolerance`.
+    """Return the test of least epsilon that keeps both error rates.
+
+    False negatives are <= `fnr` at `c + 1`, false positives <= `fpr` at `c - tolerance`.
 
     Guarantee: `epsilon`-indistinguishable acceptance for inputs that differ by `sensitivity`; both rates hold with a
     relative margin of 1e-12 after the rate is rounded up to thirty binary digits and the tie to thirty-two.
@@ -181,7 +186,7 @@ def calibrate_test(
 
 
 def least_block(*, sensitivity: int, tolerance: int, fnr: float, fpr: float, most_steps: int | None = None) -> int:
-    """Units per block where noise on block indices costs less than noise on the sum, else one.
+    """Return units per block if noise on block indices costs less than noise on the sum, else one.
 
     Parameters as for `calibrate_test`.
     """
@@ -194,8 +199,10 @@ def least_block(*, sensitivity: int, tolerance: int, fnr: float, fpr: float, mos
 
 
 def calibrate_at(*, rate: Fraction, tolerance: int, fnr: float, fpr: float) -> FunctionalTest | None:
-    """The test of unit sensitivity at a rate given beforehand: false negatives at their share, false positives as low
-    as that allows; None where they do not stay within theirs.
+    """Return the test of unit sensitivity at a rate given beforehand.
+
+    False negatives are at their share, false positives as low as that allows. Return None if they do not stay within
+    theirs.
 
     Parameters:
         rate: within the sampler's range, exact as a float.
@@ -211,7 +218,7 @@ def calibrate_at(*, rate: Fraction, tolerance: int, fnr: float, fpr: float) -> F
 
 
 def _round_rate(*, least: float, tolerance: int, fnr: float, fpr: float) -> tuple[Fraction, int, Fraction]:
-    """The rate rounded up until an exact cut-off meets both shares, with that cut-off."""
+    """Return the rate rounded up until an exact cut-off meets both shares, with that cut-off."""
     floor = max(least, float(LEAST_RATE))
     for widening in range(_MOST_WIDENINGS):
         rate = rounded_up(floor * (1.0 + 2.0 ** (widening - _RATE_BITS)))
@@ -226,7 +233,7 @@ def _round_rate(*, least: float, tolerance: int, fnr: float, fpr: float) -> tupl
 
 
 def _cut_off(rate: float, fnr: float) -> tuple[int, Fraction]:
-    """The boundary whose false-negative rate at distance one is as close below `fnr` as a 32-bit tie allows.
+    """Return the boundary whose false-negative rate at distance one is as close below `fnr` as a 32-bit tie allows.
 
     At distance one the boundary is at `K = q = -shift - 1`; `P(K < q) <= fnr < P(K <= q)`.
     """
@@ -245,14 +252,14 @@ def _cut_off(rate: float, fnr: float) -> tuple[int, Fraction]:
 
 
 def rounded_up(rate: float) -> Fraction:
-    """`rate` rounded up to thirty significant binary digits: exact as a float and quick to exponentiate."""
+    """Return `rate` rounded up to thirty significant binary digits: exact as a float and quick to exponentiate."""
     mantissa, exponent = math.frexp(rate)
     units, places = math.ceil(math.ldexp(mantissa, _RATE_BITS)), exponent - _RATE_BITS
     return Fraction(units << places) if places >= 0 else Fraction(units, 1 << -places)
 
 
 def at_least(value: Fraction) -> float:
-    """The least float that is not below an exact value: a printed epsilon never understates.
+    """Return the least float that is not below an exact value, so a printed epsilon never understates.
 
     >>> at_least(Fraction(1, 4)), Fraction(at_least(Fraction(1, 3))) >= Fraction(1, 3)
     (0.25, True)
@@ -274,21 +281,21 @@ def _chance_rejected(rate: float, shift: int, tie: Fraction, distance: int) -> f
 
 
 def acceptance(test: FunctionalTest, distance: int) -> float:
-    """The probability that the literal is accepted at `distance` (integer units of the functional)."""
+    """Return the probability that the literal is accepted at `distance` (integer units of the functional)."""
     if test.beside is not None:
         return tail_beside(test, test.rate, 1 - test.shift - test.beside.scale * distance)
     return _chance_accepted(float(test.rate), test.shift, test.tie, _in_blocks(test, distance))
 
 
 def rejection(test: FunctionalTest, distance: int) -> float:
-    """The probability that the literal is rejected at `distance`, accurate where it is tiny."""
+    """Return the probability that the literal is rejected at `distance`, accurate where it is tiny."""
     if test.beside is not None:
         return tail_beside(test, test.rate, test.shift + test.beside.scale * distance)
     return _chance_rejected(float(test.rate), test.shift, test.tie, _in_blocks(test, distance))
 
 
 def tail_beside(test: FunctionalTest, rate: Fraction, value: int) -> float:
-    """The probability that the noise of a test on two noisy sums is at least a value, at the look of a rate."""
+    """Return the probability that the noise of a test on two noisy sums is at least a value, at the look of a rate."""
     assert test.beside is not None
     assert not test.tie, "what is read off two noisy sums is decided without a coin"
     # `beside.rate * rate / test.rate`, rounded once: a quotient of fractions would first look for common divisors
@@ -299,7 +306,7 @@ def tail_beside(test: FunctionalTest, rate: Fraction, value: int) -> float:
 
 
 def least_reached(rate: float, limit: float, beside: Beside) -> int:
-    """The least `q >= 0` that noise with further noise beside it reaches with a probability of at most `limit`."""
+    """Return the least `q >= 0` that noise with further noise beside it reaches with probability `limit` at most."""
     other = float(beside.rate)
 
     def is_likelier(value: int) -> bool:

@@ -30,7 +30,7 @@ _ALL_EARLY = sum(SCHEDULE.shares)
 
 
 def one_shot_on_path(rates: Rates, *, sensitivity: int, tolerance: int, fnr: float, fpr: float) -> FunctionalTest:
-    """One look at the first of the path's rates that meets both shares, or at the least higher rate that does.
+    """Return one look at the first of the path's rates that meets both shares, or at the least higher rate that does.
 
     Parameters:
         rates: the path's, per unit of the functional.
@@ -57,7 +57,7 @@ def three_zone_on_path(
     two_sided: bool,
     empty: EmptyGroups | None = None,
 ) -> FunctionalTest:
-    """A three-zone test whose looks are the path's rates up to the first that meets both shares.
+    """Return a three-zone test whose looks are the path's rates up to the first that meets both shares.
 
     Guarantee: that of `calibrate_three_zone`, whose parameters these are; it looks at every rate of the path up to its
     last one. Where the path is too coarse, the last rate is the least that meets the shares with these looks, and
@@ -73,7 +73,7 @@ def three_zone_on_path(
 def _shape(
     rates: Rates, tolerance: int, fnr: float, fpr: float, *, exact: bool, empty: EmptyGroups | None
 ) -> FunctionalTest:
-    """The test for sensitivity one, with these very shares."""
+    """Return the test for sensitivity one, with these very shares."""
     least = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr).rate
     found = None
     for place, rate in enumerate(rates):
@@ -94,7 +94,10 @@ def _within(
     exact: bool,
     empty: EmptyGroups | None,
 ) -> FunctionalTest | None:
-    """The last look at a rate of the path: with the widest shares for early looks that the contract leaves room for."""
+    """Return the last look at a rate of the path.
+
+    Its early looks have the widest shares that the contract leaves room for.
+    """
     if not early:
         return calibrate_at(rate=rate, tolerance=tolerance, fnr=fnr * (1.0 - MARGIN), fpr=fpr * (1.0 - MARGIN))
     base = _make_schedule(early, rate, empty)
@@ -130,7 +133,7 @@ def _within(
 def _beyond(
     rates: Rates, tolerance: int, fnr: float, fpr: float, *, exact: bool, empty: EmptyGroups | None
 ) -> FunctionalTest:
-    """The last look above the path, as low as the shares allow."""
+    """Return the last look above the path, as low as the shares allow."""
     floor = _higher(rates)
     least = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
     kept = affordable(SCHEDULE, least).last * (1.0 - MARGIN)
@@ -162,7 +165,7 @@ def _beyond(
 
 
 def _make_schedule(early: Sequence[Fraction], last: Fraction, empty: EmptyGroups | None) -> Schedule:
-    """A schedule of given rates: shares in proportion to them, in all no more than the standard schedule's."""
+    """Return a schedule of given rates: shares in proportion to them, in all no more than the standard schedule's."""
     parts = tuple(rate / last for rate in early)
     shares = [float(part) / 20 for part in parts]
     factor = min(1.0, _ALL_EARLY / sum(shares))
@@ -172,7 +175,7 @@ def _make_schedule(early: Sequence[Fraction], last: Fraction, empty: EmptyGroups
 def _lay_test(
     schedule: Schedule, rate: Fraction, tolerance: int, fnr: float, fpr: float, *, exact: bool
 ) -> FunctionalTest | None:
-    """The test at a fixed last rate, by the exact law where that may be used, else by the union bound."""
+    """Return the test at a fixed last rate, by the exact distribution if that may be used, else by the union bound."""
     kept = schedule.last * (1.0 - MARGIN)
     union = calibrate_at(rate=rate, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept)
     if exact:
@@ -196,12 +199,12 @@ def _times(schedule: Schedule, factor: float) -> Schedule:
 
 
 def _higher(rates: Rates) -> Fraction:
-    """The least rate that may follow a path's finest: refining it must be within the sampler's range."""
+    """Return the least rate that may follow a path's finest: refining it must be within the sampler's range."""
     return max(rates[-1] * _LEAST_GROWTH, rates[-1] + LEAST_RATE * 2)
 
 
 def _at_or_above(test: FunctionalTest, floor: Fraction) -> FunctionalTest:
-    """The test, or one of the same shares at `floor` if its rate is lower."""
+    """Return the test, or one of the same shares at `floor` if its rate is lower."""
     if test.rate >= floor:
         return test
     rate = rounded_up(float(floor))

@@ -40,7 +40,7 @@ _ROUNDED = Decimal("1e-30")  # far more than what is lost to rounding, far less 
 
 
 def divergence(*, rate: Fraction, moved: Fraction, order: int) -> Decimal:
-    """The Rényi divergence between discrete Laplace noise of a rate and the same moved, in nats.
+    """Return the Rényi divergence between discrete Laplace noise of a rate and the same moved, in nats.
 
     Guarantee: exact to thirty digits for whole `moved`; between them its convex extension. Never above `rate * moved`.
 
@@ -70,7 +70,7 @@ def divergence(*, rate: Fraction, moved: Fraction, order: int) -> Decimal:
 
 
 def most_divergence(*, epsilon: Decimal, order: int) -> Decimal:
-    """The largest Rényi divergence of anything whose pure loss is `epsilon`: that of randomised response.
+    """Return the largest Rényi divergence of anything whose pure loss is `epsilon`: that of randomised response.
 
     >>> round(most_divergence(epsilon=Decimal(1), order=2), 4)
     Decimal('0.7353')
@@ -84,7 +84,7 @@ def most_divergence(*, epsilon: Decimal, order: int) -> Decimal:
 
 
 def curve(calibration: Calibration, *, groups: int) -> Curve:
-    """What a question reveals of one privacy unit, by order, where all of its noise is drawn at the finest rates.
+    """Return the loss of one privacy unit by order, where all of the question's noise is drawn at the finest rates.
 
     Guarantee: for one noisy value per functional (or common sum) and key at the rates of the calibration's tests, with
     all coarser values on its path, and one unit in `groups` keys: `groups` times the pointwise maximum over the
@@ -103,7 +103,7 @@ def curve(calibration: Calibration, *, groups: int) -> Curve:
 
 
 def _test_parts(calibration: Calibration) -> list[_Parts]:
-    """By exposure, the rates of the tests' noise and how far a unit moves what has it."""
+    """Return the rates of the tests' noise and the distance that a unit moves each noisy value, by exposure."""
     task, tests = calibration.task, calibration.tests
     return [
         tuple(
@@ -116,7 +116,7 @@ def _test_parts(calibration: Calibration) -> list[_Parts]:
 
 
 def _sum_parts(calibration: Calibration) -> list[_Parts]:
-    """The same of the common sums that functionals are read off: these alone have noise."""
+    """Return the same of the common sums that functionals are read off: these alone have noise."""
     common, rates = calibration.task.common, sum_rates(calibration)
     assert common is not None
     return [
@@ -131,7 +131,10 @@ def _sum_parts(calibration: Calibration) -> list[_Parts]:
 
 @lru_cache(maxsize=256)
 def most_curve(epsilon_nano: int, *, groups: int) -> Curve:
-    """The largest curve of any question with a pure loss of a group of `epsilon_nano`, one unit in `groups` of them."""
+    """Return the largest curve of any question with a pure loss of a group of `epsilon_nano`.
+
+    One unit is in `groups` of them.
+    """
     with localcontext(_EXACT):
         epsilon = Decimal(epsilon_nano).scaleb(-9)
         return tuple(to_nano(groups * most_divergence(epsilon=epsilon, order=order)) for order in ORDERS)
@@ -139,7 +142,7 @@ def most_curve(epsilon_nano: int, *, groups: int) -> Curve:
 
 @lru_cache(maxsize=64)
 def conversion(delta: float) -> Curve:
-    """What is added to a sum of divergences, by order, for an epsilon that holds with `delta`, in 1e-9.
+    """Return the term that turns a sum of divergences into an epsilon that holds with `delta`, by order, in 1e-9.
 
     Guarantee: at every order with its own equal part of `delta`, so that the order may be chosen afterwards.
     """
@@ -153,14 +156,17 @@ def conversion(delta: float) -> Curve:
 
 @lru_cache(maxsize=64)
 def surely(delta: float) -> Curve:
-    """The same for a bound on the outcome's own loss, in one direction, that fails with probability `delta` at most."""
+    """Return the same for a bound on the outcome's own loss in one direction.
+
+    It fails with probability `delta` at most.
+    """
     with localcontext(_EXACT):
         part = Decimal(delta) / len(ORDERS)
         return tuple(to_nano(-part.ln() / (order - 1)) for order in ORDERS)
 
 
 def to_nano(nats: Decimal) -> int:
-    """In 1e-9, rounded up."""
+    """Return a value in 1e-9, rounded up."""
     with localcontext(_EXACT):
         return int(((nats + _ROUNDED) * 10**9).to_integral_value(ROUND_CEILING)) if nats > 0 else 0
 

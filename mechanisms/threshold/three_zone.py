@@ -45,8 +45,9 @@ rounding."""
 
 @dataclass(frozen=True, slots=True)
 class EmptyGroups:
-    """Groups without rows, which may be most of a large key domain: how far they are from passing a literal, and what
-    all early looks together may add to the chance that the last look returns one of them.
+    """Groups without rows, which may be most of a large key domain.
+
+    Early looks may return one of them by chance: `chance` is what all early looks together may add to the last look's.
 
     `distance` is how far beyond the threshold they fail, in integer units (of a schedule: in steps of the noise).
     """
@@ -57,7 +58,7 @@ class EmptyGroups:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How early looks relate to the last: rates as parts of its rate (dyadic, rising), shares as parts of its shares.
+    """The relation of early looks to the last: rates as parts of its rate (dyadic, rising), shares as parts of its own.
 
     The shares sum to less than one; the last look has the rest. Early looks accept no empty group more often than the
     last does, or than `empty` says, whichever is more.
@@ -69,7 +70,7 @@ class Schedule:
 
     @property
     def last(self) -> float:
-        """What of each rate the last look keeps under the union bound."""
+        """Return the part of each rate that the last look keeps under the union bound."""
         return 1.0 - sum(self.shares)
 
 
@@ -92,7 +93,9 @@ def calibrate_three_zone(
     schedule: Schedule = SCHEDULE,
     empty: EmptyGroups | None = None,
 ) -> FunctionalTest:
-    """A progressive test decided false with at most `fnr` at `c + 1` and true with at most `fpr` at `c - tolerance`.
+    """Calibrate a progressive test of both error rates.
+
+    It is decided false with at most `fnr` at `c + 1` and true with at most `fpr` at `c - tolerance`.
 
     Guarantee: both hold over all looks together, for true values beyond by monotonicity; a value whose literal is
     decided at a look of rate `r` has lost `r * sensitivity` (block form: `r`). One-sided, the crossing probabilities
@@ -133,8 +136,10 @@ def calibrate_three_zone(
 def _grains(
     sensitivity: int, tolerance: int, fnr: float, fpr: float, *, allow_block: bool, most_steps: int | None
 ) -> list[tuple[int, int]]:
-    """Units per block and the tolerance in steps of the noise: of noise on the sum or on blocks, or of both where
-    early looks may decide which of them costs less."""
+    """Return units per block and the tolerance in steps of the noise.
+
+    The noise is on the sum or on blocks, or on both where early looks may decide which of them costs less.
+    """
     on_sum = (1, tolerance)
     if not allow_block or sensitivity == 1:
         return [on_sum]
@@ -147,7 +152,7 @@ def _grains(
 
 
 def affordable(schedule: Schedule, least: LeastRate) -> Schedule:
-    """Smaller early shares where the contract is so loose that they would raise the last rate by over `_SURCHARGE`."""
+    """Return smaller early shares if the contract is so loose that they would raise the last rate over `_SURCHARGE`."""
     surcharge = -(least.slope_fnr + least.slope_fpr) * sum(schedule.shares)
     if surcharge <= _SURCHARGE * least.rate or least.rate == 0.0:
         return schedule
@@ -157,7 +162,7 @@ def affordable(schedule: Schedule, least: LeastRate) -> Schedule:
 
 @lru_cache(maxsize=1024)
 def _shape(tolerance: int, fnr: float, fpr: float, *, exact: bool, schedule: Schedule) -> FunctionalTest:
-    """The test for sensitivity one."""
+    """Return the test for sensitivity one."""
     union = _union(tolerance, fnr, fpr, last=schedule.last)
     if union.rate * schedule.rates[0] < LEAST_RATE or fnr + fpr >= 1.0:
         return union
@@ -177,8 +182,10 @@ def _shape(tolerance: int, fnr: float, fpr: float, *, exact: bool, schedule: Sch
 
 @lru_cache(maxsize=1024)
 def _union(tolerance: int, fnr: float, fpr: float, *, last: float) -> FunctionalTest:
-    """The last look under the union bound, with the part `last` of each share, for sensitivity one: no test is
-    dearer."""
+    """Return the last look under the union bound, with the part `last` of each share, for sensitivity one.
+
+    No test is more expensive.
+    """
     kept = last * (1.0 - MARGIN)
     return calibrate_test(sensitivity=1, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept, allow_block=False)
 
@@ -186,7 +193,7 @@ def _union(tolerance: int, fnr: float, fpr: float, *, last: float) -> Functional
 def _bisect_rate(
     tried: Callable[[Fraction], "_Tried | None"], *, low: float, high: float, fall: float, slack: float
 ) -> Fraction | None:
-    """The last rate that bisection of `[low, high]` finds to meet the shares, None where none does.
+    """Return the last rate that bisection of `[low, high]` finds to meet the shares, None if none does.
 
     The first is tried; another only if it is within `slack` of the interval from where the latest says that the shares
     are just met, by how fast false positives fall in the rate. A rate not tried may be wrong.
@@ -211,7 +218,7 @@ def _bisect_rate(
 
 
 def with_looks(test: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> FunctionalTest:
-    """Early looks whose tails stay within their shares and whose zones are nested around the last boundary."""
+    """Return early looks whose tails stay within their shares and whose zones are nested around the last boundary."""
     zones = _zones(test.rate, test.shift, tolerance, fnr, fpr, schedule, beside=test.beside)
     return _add_looks(test, zones, schedule.rates)
 
@@ -226,7 +233,7 @@ def _zones(
     *,
     beside: Beside | None = None,
 ) -> tuple[Zone, ...]:
-    """What each early look leaves undecided."""
+    """Return the zone that each early look leaves undecided."""
     rejecting, accepting = -shift - 1, -shift + 2
     zones: list[Zone] = []
     for part, share in zip(reversed(schedule.rates), reversed(schedule.shares), strict=True):
@@ -242,7 +249,7 @@ def _zones(
 
 
 def _chance_of_empty(empty: EmptyGroups, rate: Fraction, tolerance: int, fpr: float) -> float:
-    """How often early looks may accept a group without rows: as often as the last look does, about, or as is allowed.
+    """Return the chance that early looks may accept a group without rows: that of the last look, or the allowed one.
 
     The last look's chance falls from `fpr` at the tolerance as its noise does.
     """
@@ -250,12 +257,12 @@ def _chance_of_empty(empty: EmptyGroups, rate: Fraction, tolerance: int, fpr: fl
 
 
 def _part(rate: Fraction, part: Fraction) -> float:
-    """`float(rate * part)`; the quotient of integers is rounded once, reduced or not."""
+    """Return `float(rate * part)`; the quotient of integers is rounded once, reduced or not."""
     return (rate.numerator * part.numerator) / (rate.denominator * part.denominator)
 
 
 def _add_looks(test: FunctionalTest, zones: Sequence[Zone], rates: Sequence[Fraction]) -> FunctionalTest:
-    """The test with early looks at these parts of its rate."""
+    """Return the test with early looks at these parts of its rate."""
     looks = (
         Look(rate=test.rate * part, rejecting=zone.low - 1, accepting=zone.high + 1)
         for part, zone in zip(rates, zones, strict=True)
@@ -264,7 +271,7 @@ def _add_looks(test: FunctionalTest, zones: Sequence[Zone], rates: Sequence[Frac
 
 
 def _quantile(rate: float, share: float, beside: Beside | None = None) -> int:
-    """The greatest `q <= 0` with `P(K <= q) <= share`, with a margin."""
+    """Return the greatest `q <= 0` with `P(K <= q) <= share`, with a margin."""
     limit = share * (1.0 - MARGIN)
     if beside is not None:
         return -least_reached(rate, limit, beside)
@@ -277,15 +284,20 @@ def _quantile(rate: float, share: float, beside: Beside | None = None) -> int:
 def exact_at(
     rate: Fraction, union: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule
 ) -> FunctionalTest | None:
-    """The test at a lower rate, its last boundary moved until the false negatives are just met, if both rates hold."""
+    """Return the test at a lower rate if both error rates hold.
+
+    Its last boundary moves until the false negatives are just met.
+    """
     found = _try_rate(rate, union, tolerance, fnr, fpr, schedule)
     return None if found is None else found.test
 
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """What came of a rate: the test where it meets both shares, and the logarithm of its false positives as a multiple
-    of what they may be."""
+    """The attempt at a rate.
+
+    It has the test if it meets both shares, and the logarithm of its false positives as a multiple of what they may be.
+    """
 
     test: FunctionalTest | None
     excess: float
@@ -310,7 +322,10 @@ def _try_zones(
     fpr: float,
     rates: tuple[Fraction, ...],
 ) -> _Tried | None:
-    """What comes of a rate with these early zones: remembered, for how far empty groups are seldom moves any."""
+    """Return the attempt at a rate with these early zones.
+
+    It is cached, as the distance of empty groups seldom moves any.
+    """
     crossing = Crossing.of(zones, last_rate=float(rate))
     rejected = cache(lambda value: crossing.last_at_most(value, 1))
     early = sum(crossing.early_rejections(1))
@@ -337,8 +352,11 @@ def _try_zones(
 def _first_above(
     limit: float, below: Callable[[int], float], *, low: int, high: int, near: int, rate: float
 ) -> int | None:
-    """The least value in `(low, high]` at which `below` (rising) exceeds the limit, `high` if none; None where it does
-    at `low` already. Looked for around `near`, from which `below` falls about as `exp(rate * value)`."""
+    """Return the least value in `(low, high]` at which `below` (rising) exceeds the limit, `high` if none.
+
+    Return None if it does at `low` already. The search starts around `near`, from which `below` falls about as
+    `exp(rate * value)`.
+    """
     for _ in range(_GUESSES):
         chance = below(near) if low < near < high else 0.0
         if chance <= 0.0 or limit <= 0.0:
@@ -363,7 +381,7 @@ def _first_above(
 
 
 def crossing_of(test: FunctionalTest) -> Crossing:
-    """The law of a calibrated test's path."""
+    """Return the law of a calibrated test's path."""
     return Crossing.of(
         [Zone(rate=float(look.rate), low=look.rejecting + 1, high=look.accepting - 1) for look in test.looks],
         last_rate=float(test.rate),
@@ -371,12 +389,12 @@ def crossing_of(test: FunctionalTest) -> Crossing:
 
 
 def exact_rejection(test: FunctionalTest, distance: int) -> float:
-    """The probability of being decided false, at whichever look, at a distance in steps of the noise."""
+    """Return the probability of being decided false, at whichever look, at a distance in steps of the noise."""
     return _chance_rejected(crossing_of(test), test, distance)
 
 
 def exact_acceptance(test: FunctionalTest, distance: int) -> float:
-    """The probability of being decided true, accurate where it is tiny."""
+    """Return the probability of being decided true, accurate where it is tiny."""
     return _chance_accepted(crossing_of(test), test, distance)
 
 
@@ -395,7 +413,7 @@ def _chance_accepted(crossing: Crossing, test: FunctionalTest, distance: int) ->
 
 
 def chance_missed(test: FunctionalTest, distance: int) -> float:
-    """A bound on the probability that the literal is decided false at a distance, convex from distance one on."""
+    """Return a bound on the probability that the literal is decided false at a distance, convex from distance one."""
     if test.beside is not None:
         fine = test.beside.scale * distance
         tails = sum(tail_beside(test, look.rate, fine - look.rejecting) for look in test.looks)
@@ -406,7 +424,7 @@ def chance_missed(test: FunctionalTest, distance: int) -> float:
 
 
 def wrong(test: FunctionalTest, distance: int) -> float:
-    """A bound on the probability that the literal is decided true at a distance, convex from `-tolerance` down."""
+    """Return a bound on the probability that the literal is decided true at a distance, convex below `-tolerance`."""
     if test.beside is not None:
         fine = test.beside.scale * distance
         tails = sum(tail_beside(test, look.rate, look.accepting - fine) for look in test.looks)
@@ -417,7 +435,7 @@ def wrong(test: FunctionalTest, distance: int) -> float:
 
 
 def expected_rate(test: FunctionalTest, distance: int) -> float:
-    """The mean rate at which a literal alone on its functional stops, at a distance in steps of the noise.
+    """Return the mean rate at which a literal alone on its functional stops, at a distance in steps of the noise.
 
     What is far from its threshold costs a part of what stands at it:
 
