@@ -110,8 +110,8 @@ def explain(
     svg: Annotated[Path | None, typer.Option("--svg", help="Write that drawing to a file, as SVG.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the plan of a question and what it would cost. Spends nothing and opens no source: "
-    "it reads what is pinned."""
+    """Show the plan of a question and what it would cost. Spends nothing and opens no source: it
+    reads what is pinned."""
     from planner.explain.formula_tree import trees
     from proxy.pipeline import stages as pipeline
     from proxy.pipeline.answering import explain_question, explained_document
