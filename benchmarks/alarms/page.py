@@ -53,9 +53,9 @@ def _prices() -> str:
     rows.append(["an alarm saves", *(f"{found[looks][AFRESH] / found[looks][ALARM]:,.1f} x" for looks in LOOKS)])
     return f"""## What it costs
 
-The table has `epsilon (tolerance + 1)`, which is free of scale; lower is better. Prices follow from formulas. They are
-exact except for sparse vectors', which are integrals. Trees and the matrix mechanism promise the rate of false alarms
-for each look, the others for all looks together, which is more. One look alone, an ordinary question, costs 3.91.
+The table has `epsilon (tolerance + 1)`; lower is better. Prices follow from formulas. Trees and the matrix mechanism
+promise the rate of false alarms for each look, the others for all looks together, which is more. One look alone, an
+ordinary question, costs 3.91.
 
 {markdown(["looks", *(f"{looks:,}" for looks in LOOKS)], rows)}
 
@@ -85,7 +85,7 @@ def _windows() -> str:
     return f"""## Windows, and when something else is cheaper
 
 Length and hop are in looks. The table has the two cheapest ways, with the number of looks until an alert that is no
-longer true is cleared. The time allowed for that decides which way is taken.
+longer true is cleared.
 
 {markdown(["window", "cheapest ways"], rows, texts=2)}"""
 
@@ -100,7 +100,7 @@ def _real(taxis: Taxis, shops: Sequence[Watched]) -> str:
 
 {listed}
 
-The unit is a pick-up, a sale line or a customer; a customer counts once in a month. The shop's windows pool {REPEATED}
+The unit is a pick-up, a sale line or a customer, who counts once in a month. The shop's windows pool {REPEATED}
 runs."""
 
 
@@ -165,8 +165,7 @@ def _replayed(taxis: Taxis) -> str:
     return f"""### Four contracts
 
 Losses are those of a zone's day. Errors are the alarm's in one run, with the expectation in brackets. A ladder has a
-rough alarm before the sharp one, which starts only after the rough one rings. It reserves more, and costs less where
-most keys stay far below.
+rough alarm before the sharp one: it reserves more, and costs less where most keys stay far below.
 
 {markdown(headings, rows)}"""
 
@@ -176,8 +175,8 @@ _BESIDE = f"""Every way watches the same windows.
 - *To contract*: each look keeps the alarm's rates ({FNR:g}, {FPR:g}) at any cost.
 - *At the alarm's loss*: as much epsilon for a window as the alarm has, and the threshold lowered by half of the
   tolerance. Nothing is promised then.
-- The tree adds and subtracts noise of its best degree. PeGaSus sums its groups since the window began, with the
-  published constants. `zeros` loses and reveals nothing; it is always late, and left out below.
+- The tree adds and subtracts noise of its best degree. PeGaSus sums its groups since the window began.
+  `zeros` reveals nothing, is always late, and is left out below.
 - *Loss* is the mean epsilon of a window. *Late*: not in the answer at the first look that is true. *Never*: at no look.
   *False*: windows beyond the tolerance that are in the answer at any look."""
 

@@ -48,12 +48,11 @@ def _parts(coverage: Sequence[CoverageRow], contracts: Sequence[ContractRow], *,
     )
     yield "## How near to the target"
     yield (
-        "A bound should cover 95 %, or 99 %, of the customers. Each cell has the mean distance of the covered share "
-        "from that, in points, and in brackets the median bound. All ways lose the same epsilon. *Powers of two* looks "
-        "for the highest value and has no target. The exponential mechanism is the most precise with enough data. "
-        "Where few values are large, its bound is many times too high at small epsilons, without a warning. "
-        "**Keyhole's scan never does that, is better than the published one in nearly every cell, and alone promises "
-        "something about a single run.**"
+        "Each cell has the mean distance of the covered share of customers from 95 % or 99 %, in points, and in "
+        "brackets the median bound. *Powers of two* looks for the highest value and has no target. The exponential "
+        "mechanism is the most precise with enough data. Where few values are large, its bound is many times too high "
+        "at small epsilons, without a warning. **Keyhole's scan never does that, is better than the published one in "
+        "nearly every cell, and alone promises something about a single run.**"
     )
     for target in dict.fromkeys(row.target for row in coverage):
         yield from _coverage(coverage, target)

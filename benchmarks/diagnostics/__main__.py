@@ -61,8 +61,8 @@ def _area_parts(results: Results, *, origin: str, runs: int) -> Iterator[str]:
     yield "![Error of the area over epsilon](diagnostics-areas.png)"
     yield (
         "The same scores to the power of twelve crowd at zero, as those of an overconfident model do. Equal bins then"
-        " see one bin at every epsilon, and `diagnose` warns of it. Methods that choose bins by the data do better,"
-        " within the 1,024 cells that all of them read. Declare the logit or the rank of such a score as the score."
+        " see one bin, and `diagnose` warns of it. Methods that choose bins by the data do better. Declare the logit or"
+        " the rank of such a score as the score."
     )
     yield _area_table(results.saturated)
     yield "![Error of the area where scores are saturated](diagnostics-saturated.png)"

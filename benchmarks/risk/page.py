@@ -91,18 +91,16 @@ share is *disclosed* under two conditions:
 - the ratio of its two noisy counts is within {percent(WIDTH)} of it with a probability of {SURELY:g} or more;
 - the value is {JUMP:g} times as frequent in the group as everywhere.
 
-The numbers follow from the exact distribution of the ratio ([proof](../proofs/disclosure.md)). **Where answers are
-precise enough to be of use, disclosures are many.** They hold whether or not a person took part, so no promise about
-presence prevents them.""",
+**Where answers are precise enough to be of use, disclosures are many** ([proof](../proofs/disclosure.md)). They hold
+whether or not a person took part, so no promise about presence prevents them.""",
         _tabulate_published(found.published),
         "![Disclosures over epsilon and over the error of answers](risk-disclosures.png)",
         f"""### From Keyhole
 
-Keyhole returns keys and no counts, and one threshold of a count reveals no share. Two ways disclose shares all the
-same:
+Keyhole returns keys and no counts. Two ways disclose shares all the same:
 
 - An analyst asks thresholds of two counts until their noisy values are known. Reuse makes that free after the first
-  question. With all of a group's budget, the analyst gets the counts of holders and of others for one share.
+  question.
 - A question asks for it: which groups of more than {LEAST_ROWS:,} rows have a value {JUMP:g} times as often as
   everybody? It is asked of values that one in twenty has.
 
@@ -112,9 +110,8 @@ counts returned groups that fail.""",
         f"""### How large a group must be
 
 The size at which a share can be learned to within {percent(WIDTH)} with a probability of {SURELY:g}. *Scales* is in
-multiples of the scale of Laplace noise; to within half of the width it is about twice as many. The other columns are
-in rows, each of which loses epsilon. The first number is for the published pair of counts, the group and its holders,
-with half of epsilon each. The second is for the better pair, holders and others, with all of epsilon each.""",
+multiples of the scale of Laplace noise, the other columns in rows, each of which loses epsilon. The first number is for
+the published pair of counts, the group and its holders, the second for the better pair, holders and others.""",
         _tabulate_least(found.least),
     ]
 
@@ -172,13 +169,12 @@ higher class (10, 25, 50, 75, 90 and 100 %) than the prior. The noise, or TTL's 
 colours is right to {targets}, to within {100 * NEAR:g} %. TTL hashes devices with a salt that changes, without noise.
 Means of {places.runs} runs, seeds fixed.
 
-Each cell has the published attack, one room at a time, and in brackets the joint posterior of all rooms
-([proof](../proofs/posterior.md)). The joint posterior is the right one to believe.""",
+Each cell has the published attack, one room at a time, and in brackets the right one, the
+[joint posterior](../proofs/posterior.md) of all rooms.""",
         _tabulate_places(places.found),
         "![People found better than before, over epsilon](risk-places.png)",
-        f"""A question `count(*) > {CUT}` with a tolerance of {TOLERANCE} says one bit of each room and hour, which
-helps an attacker little. But an analyst who asks one threshold after the other gets the noisy counts behind it for the
-same epsilon. The row *{BEHIND}* is what the loss allows, the row above it what one answer shows.
+        f"""A question `count(*) > {CUT}` with a tolerance of {TOLERANCE} helps an attacker little. But an
+analyst who asks one threshold after the other gets *{BEHIND}* for the same epsilon.
 
 Of {len(bars)} claims that were set beforehand (`benchmarks/risk/bars.py`), {len(bars) - len(broken)} hold.""",
         *([markdown(["claim that does not hold", "found"], broken, texts=2)] if broken else []),
@@ -221,8 +217,7 @@ def _describe_secrets(secrets: Secrets) -> list[str]:
 Each of {PEOPLE} people has a secret bit. The attacker counts random halves whose bit is one, and puts the counts
 together by the best linear estimate. Means of {secrets.runs} runs. Noisy counts share epsilon evenly. No attack on one
 person exceeds the bound within epsilon ([proof](../proofs/advantage.md)); a guess is right half the time. **Many counts
-of many people find hardly more than a guess.** One count of the victim alone reaches the bound. It needs a filter that
-nobody else meets, or everybody else's bits.""",
+of many people find hardly more than a guess.** One count of the victim alone reaches the bound.""",
         markdown(["attack", "epsilon", "bits right", "bound"], bits, texts=1),
         f"""### A threshold test without a limit
 

@@ -79,10 +79,9 @@ def _opening(about: AboutStreams) -> str:
 
 `make experiments` wrote this page, its images, [its table](streams.csv) and [its curves](streams-curves.csv):
 {about.runs} runs of everything, one of the hierarchy, seed {about.seed}. The experiments are those on PeGaSus in
-Chen's thesis (section 5.6). Its traces are not public, so the streams here have the shapes that it prints. Noise is
-exact and discrete; `epsilon` is the loss of one event.
-[mechanisms.md](../mechanisms.md#streams-pegasus-and-its-rivals) explains the mechanisms. They release values, which a
-question never does.
+Chen's thesis (section 5.6). Its traces are not public, so the streams here have the shapes that it prints. `epsilon` is
+the loss of one event. See [the mechanisms](../mechanisms.md#streams-pegasus-and-its-rivals). They release values, which
+a question never does.
 
 **Zeros stand in every comparison.** They lose nothing; their scaled error is 1, its logarithm 0. A mechanism with a
 larger error was of no use.
