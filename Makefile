@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE =
 # What a bare `make` does.
 .DEFAULT_GOAL = help
 
-.PHONY: help demo demo-spark serve check test test-changed tests-of-everything test-thorough test-anew test-all test-oldest test-on-interpreter test-clients test-spark test-spark-servers test-mutants lint bench bench-accounting bench-planning bench-people bench-tpch experiments superset docs lock clean
+.PHONY: help demo demo-spark serve check test test-changed tests-of-everything test-thorough test-anew test-all test-oldest test-on-interpreter test-clients test-spark test-spark-servers test-mutants lint bench bench-accounting bench-planning bench-people bench-tpch experiments superset pages docs lock clean
 
 help:  ## what make can do
 	@echo "Keyhole: make TARGET"
@@ -111,8 +111,11 @@ experiments: $(VENV)/.installed-experiments  ## the papers' experiments, RUNS=10
 superset: $(VENV)/.installed .venv-superset/.installed  ## Apache Superset over the demo, into docs/bi; needs chromium and chromedriver
 	@$(BIN)/python -m deploy.superset.show --superset .venv-superset/bin
 
-docs: $(VENV)/.installed-test  ## what the pages take from the code: the tables of the house, the reference of the policy, the commands and the picture of a question's way
+pages: $(VENV)/.installed-test  ## what the pages take from the code: the tables of the house, the reference of the policy, the commands and the picture of a question's way
 	@$(BIN)/python -m docs.generator
+
+docs: pages .venv-docs/.installed  ## the documentation as a site, which a running Keyhole shows at /docs; fails at a warning or a broken link
+	@$(BIN)/python -m docs.generator.site --zensical .venv-docs/bin/zensical
 
 # uv keeps the versions that stand in the files already, so that they are the same whoever makes them; UPGRADE=--upgrade
 # takes the newest. Neither the address of an index nor the maker's own configuration of uv gets into them.
@@ -124,7 +127,7 @@ lock: .venv-lock/.installed  ## the versions and hashes that the image is made o
 	| $(LOCK) - --output-file deploy/build-requirements.lock
 
 clean:  ## what was installed and cached
-	rm -rf $(VENV) .venv-oldest .venv-superset .venv-tpch .venv-lock .keyhole .hypothesis .mypy_cache .ruff_cache .import_linter_cache .benchmarks
+	rm -rf $(VENV) .venv-oldest .venv-superset .venv-tpch .venv-lock .venv-docs .docs proxy/rest/site .keyhole .hypothesis .mypy_cache .ruff_cache .import_linter_cache .benchmarks
 
 # uv finds out what goes together, fetches and unpacks it in a sixth of pip's time; where the system has none, the
 # environment gets one. It does not read pip's configuration, so where it finds no index pip is asked. Neither compiles:
@@ -172,6 +175,11 @@ $(VENV)/.installed-experiments: pyproject.toml | $(VENV)/bin/python
 .venv-tpch/.installed: benchmarks/tpch/requirements.txt
 	@$(PYTHON) -m venv .venv-tpch
 	@.venv-tpch/bin/python -m pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+.venv-docs/.installed: docs/generator/site/requirements.txt
+	@$(PYTHON) -m venv .venv-docs
+	@.venv-docs/bin/python -m pip install -q --disable-pip-version-check -r $<
 	@touch $@
 
 .venv-lock/.installed:

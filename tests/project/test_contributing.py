@@ -7,7 +7,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 RECIPES = (
     *("A setting", "A refusal", "An aggregate", "A mechanism", "A source", "A REST endpoint", "A page of the console"),
-    *("A SQL type", "A ledger event"),
+    *("A page of the documentation", "A SQL type", "A ledger event"),
 )
 
 

@@ -148,7 +148,7 @@ def test_every_rest_request_is_documented_once(service: Service) -> None:
 def test_every_command_and_flag_is_documented_once() -> None:
     """The generator writes those of each command; flags of many commands stand at the page's beginning by hand."""
     page = commands.PAGE.read_text(encoding="utf-8")
-    assert commands.write_reference(page) == page, "run `make docs`"
+    assert commands.write_reference(page) == page, "run `make pages`"
     listed = dict(commands.list_commands())
     assert re.findall(r"^### `keyhole (.+)`$", page, re.MULTILINE) == list(listed)
     assert set(commands.read_notes(page)) == set(listed)

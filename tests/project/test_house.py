@@ -100,7 +100,7 @@ def test_a_sign_says_what_its_layer_allows() -> None:
 
 def test_the_lists_of_the_architecture_page_are_the_signs() -> None:
     page = house.PAGE.read_text(encoding="utf-8")
-    assert house.with_lists(page) == page, "run `make docs`"
+    assert house.with_lists(page) == page, "run `make pages`"
     for name in house.HOUSES:
         assert page.count(house.list_rooms(name)) == 1
 

@@ -19,7 +19,7 @@ EXAMPLES = re.findall(r"```toml\n(.*?)```", TEXT, re.S)
 
 
 def test_the_page_has_the_keys_types_and_defaults_of_the_code() -> None:
-    assert write_reference(TEXT) == TEXT, "run `make docs`"
+    assert write_reference(TEXT) == TEXT, "run `make pages`"
 
 
 def test_every_section_is_documented() -> None:

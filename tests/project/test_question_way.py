@@ -23,7 +23,7 @@ BOXES = (*STAGES.values(), *OTHERS)
 
 
 def test_the_picture_is_the_one_that_the_stages_give() -> None:
-    assert PICTURE.read_text(encoding="utf-8") == question_way(), "run `make docs`"
+    assert PICTURE.read_text(encoding="utf-8") == question_way(), "run `make pages`"
 
 
 def test_every_stage_has_a_box_by_its_own_name_in_its_own_order() -> None:
