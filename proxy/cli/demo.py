@@ -111,7 +111,7 @@ def run(*, keep: bool, html: Path | None = None, show_monitor: Callable[[], None
                 return
             console.print(f'\n[bold]Try it[/]: psql "{conninfo}"   password {PASSWORD}', soft_wrap=True)
             console.print(f"        in a browser: {addresses.rest}/console   name {USER}, password {PASSWORD}")
-            console.print(f"        REST and its documentation: {addresses.rest}/docs   bearer token {USER}")
+            console.print(f"        REST and its documentation: {addresses.rest}/api/docs   bearer token {USER}")
             console.print("        Ctrl-C ends it.")
             _wait()
 

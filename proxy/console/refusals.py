@@ -24,7 +24,7 @@ def from_another_site() -> HttpRefusal:
     return HttpRefusal(
         "KH408",
         "the request does not come from this site's pages",
-        hint="Send it from a page of the console; programs use REST, whose addresses /docs has.",
+        hint="Send it from a page of the console; programs use REST, whose addresses /api/docs has.",
         status=403,
     )
 

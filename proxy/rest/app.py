@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 from anyio.to_thread import current_default_thread_limiter
@@ -39,6 +40,7 @@ from proxy.report import budget
 from proxy.report.refusals import internal_error
 from proxy.rest import answers, idempotency, strict_json
 from proxy.rest.answers import LONGEST_CURSOR, MOST_PAGE_KEYS, KeyRange, PageCursor
+from proxy.rest.documentation import BEGIN, REST_PAGE, SITE, add_documentation
 from proxy.rest.field_hints import in_fields
 from proxy.rest.gate import Gate
 from proxy.rest.middleware import LEAVING, MOST_BODY_BYTES, Shell
@@ -56,7 +58,7 @@ from proxy.shadow.key_labels import LabelReader
 
 _OPEN = ("/healthz", "/readyz", "/metrics")  # a balancer's and a scraper's: nobody's limits
 _OTHER_THREADS = 40  # for pages; of the others each request at work has one
-_PAGES = ("/docs", "/static-offline-docs")
+_PAGES = (REST_PAGE, "/static-offline-docs")
 _STREAMS: dict[str, Any] = {
     answers.LINES: {"schema": {"type": "string", "description": "the answer without keys; then one key a line"}},
     answers.CSV: {"schema": {"type": "string", "description": "one key a line, under the columns' names"}},
@@ -104,10 +106,11 @@ def create_app(
     add_pages: AddPages | None = None,
     grammar: Grammar | None = None,
     labels: LabelReader | None = None,
+    site: Path = SITE,
 ) -> FastAPI:
     """The application over the service that answers when a request is read; /readyz asks `ready`. `failures` are those
     that other endpoints count, too, and `hub` is where they hear of monitors. `add_pages` adds the console. `grammar`
-    words what cannot be parsed, and `labels` shows computed keys.
+    words what cannot be parsed, and `labels` shows computed keys. `site` is the folder of the built documentation.
 
     Serve it on loopback, over TLS, or behind a proxy.
     """
@@ -117,6 +120,8 @@ def create_app(
         title="Keyhole",
         summary="Which groups cross a threshold? Answered with differential privacy.",
         version=version("keyhole"),
+        docs_url=REST_PAGE,
+        swagger_ui_oauth2_redirect_url=f"{REST_PAGE}/oauth2-redirect",
         redoc_url=None,
         redirect_slashes=False,  # a redirect would repeat the Host header
     )
@@ -129,9 +134,10 @@ def create_app(
     add_monitor_routes(app, readings, hub, analyst, admission_of=partial(_admission_of, serving))
     ready = ready or readiness(serving, None)
     _add_health(app, ready)
+    add_documentation(app, site)
     doors = Doors(serving, gate, limits, threads, readings, hub, ready, labels)
     paths = frozenset(route.path for route in app.routes if isinstance(route, Route)) | {"/"}  # without the pages'
-    _add_start(app, "/docs" if add_pages is None else add_pages(app, doors))
+    _add_start(app, BEGIN if add_pages is None else add_pages(app, doors))
     if limits.origins:
         app.add_middleware(
             CORSMiddleware,

@@ -37,7 +37,7 @@ _HEADERS = {
     b"x-frame-options": b"DENY",
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
 }
-# the page at /docs runs scripts of its own, from this server alone
+# the page of REST's requests runs scripts of its own, from this server alone
 _PAGE_HEADERS = _HEADERS | {
     b"cache-control": b"no-cache",
     b"content-security-policy": b"default-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'",

@@ -8,8 +8,8 @@ from proxy.rest.middleware import MOST_BODY_BYTES
 _MOST_NAME_CHARACTERS = 100  # of a field that there is not: its name is the client's
 _SOON_S = 1  # after which a client whose refusal ends by itself may come again: what it waits for mostly takes less
 _UNSERVED = {
-    404: ("there is nothing at this address", "/docs has the addresses."),
-    405: ("this address takes another method", "/docs has the methods."),
+    404: ("there is nothing at this address", "/api/docs has the addresses."),
+    405: ("this address takes another method", "/api/docs has the methods."),
     408: ("the request body did not come in time", "Send it at once."),
     413: ("the request body is too large", f"Send at most {MOST_BODY_BYTES:,} bytes."),
     505: ("this is another HTTP than 1.1", "Speak HTTP/1.1."),
@@ -20,7 +20,7 @@ _FAULTS = {  # in JSON's words, what pydantic says in Python's
     "list_type": "Input should be an array",
     "too_long": "Array should have at most {max_length} items",
 }
-_UNREADABLE = ("the request cannot be read", "Send one JSON object, and every header once; /docs has the fields.")
+_UNREADABLE = ("the request cannot be read", "Send one JSON object, and every header once; /api/docs has the fields.")
 
 
 class HttpRefusal(KeyholeError):
@@ -51,13 +51,13 @@ def respond_to_malformed(error: RequestValidationError) -> KeyholeError:
 
 def unreadable(message: str) -> KeyholeError:
     """A body, or a field of it, that is not what a request takes."""
-    return KeyholeError("KH408", message, hint="/docs has the fields and their types.")
+    return KeyholeError("KH408", message, hint="/api/docs has the fields and their types.")
 
 
 def no_http() -> KeyholeError:
     """Bytes that are no request at all."""
     return KeyholeError(
-        "KH408", "the bytes are no HTTP request", hint="/docs has the requests; any HTTP client sends them."
+        "KH408", "the bytes are no HTTP request", hint="/api/docs has the requests; any HTTP client sends them."
     )
 
 

@@ -302,7 +302,7 @@ def test_nobody_without_a_token(app: FastAPI, method: str, path: str, headers: d
 
 def test_health_and_openapi_need_no_token(app: FastAPI) -> None:
     assert send(app, "GET", "/healthz", headers={}).json() == {"status": "ok"}
-    assert send(app, "GET", "/docs", headers={}).status_code == 200
+    assert send(app, "GET", "/api/docs", headers={}).status_code == 200
     document = send(app, "GET", "/openapi.json", headers={}).json()
     assert set(document["paths"]) >= {"/v1/question", "/v1/answer", "/v1/explain", "/v1/plan", "/v1/budget", "/healthz"}
     for path, more in (("/v1/question", {"406", "409"}), ("/v1/explain", set())):

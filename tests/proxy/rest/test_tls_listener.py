@@ -95,7 +95,7 @@ def test_pages_know_that_they_came_through_tls(port: int, directory: Path) -> No
     ) as client:
         for _ in range(3):
             assert client.get("/v1/budget", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
-        assert client.get("/docs").status_code == 200
+        assert client.get("/api/docs").status_code == 200
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
