@@ -91,7 +91,7 @@ class QuestionBalance:
         if self.would_fit:
             yield f"  Would fit: {', or '.join(self.would_fit)}"
         if self.hint and self.hint != "  or  ".join(f"SET {setting};" for setting in self.would_fit):
-            yield f"  What would help: {self.hint}"
+            yield f"  Would help: {self.hint}"
 
     def refuses(self, plan: Plan) -> bool:
         """Whether asking now would be refused for want of budget."""

@@ -1,5 +1,6 @@
 """What an answer promises, in a sentence and for a program; rates and loss are upper bounds."""
 
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -21,6 +22,7 @@ PROMISE_OF_CELLS = (
 )
 """The promise of the balance per cell, in the same words as the policy's page, decision 5, the threat model and the
 proof (docs/proofs/cells.md). A row is a unit that nothing cuts."""
+DENIABLE = "It may be denied, which is paid for; the rates are those of being answered wrongly."
 FIXED_BEFORE = "the rates hold for a question that was fixed before that noise was drawn"
 
 
@@ -36,35 +38,16 @@ def guarantee_sentence(plan: Plan) -> str:
         return domain_sentence(plan)
     if not plan.reads_data:
         return "the condition does not depend on data: the answer is exact and nothing was spent."
-    accuracy, calibration = plan.question.accuracy, plan.calibration
     loss = f"at most {plain(Decimal(at_most(plan.worst_case_epsilon)))} epsilon"
-    if calibration.whole_question:
-        missed = _missed_past_the_limit(plan)
+    if plan.calibration.whole_question:
         loss += " for all groups together"
-    elif calibration.fnr is None:
-        missed = "a group near a threshold may be missed, without a bound"
-    else:
-        missed = f"{_true_of(plan)} at most {percent(accuracy.fnr)} of the time"
-    if EMPTY_PROMISE_NOTE in calibration.notes:
-        wrong = "within the tolerance every group qualifies, so any group may be returned"
-    elif calibration.fpr is None:
-        wrong = "a group that does not may be returned, without a bound"
-    else:
-        beyond, rate = slack(accuracy.tolerance), percent(accuracy.fpr)
-        shown = _shown_of(plan)
-        if any(BANDED in warning for warning in plan.question.warnings):
-            beyond += ", and with what is said of means over different rows,"
-        if plan.question.priced:
-            beyond += ", and with the amount that is said of two sides compared,"
-        wrong = f"one that fails even with {beyond} is {shown} at most {rate} of the time"
-    ranked = ranking_promise(plan)
-    if ranked is not None:
-        decided = "" if ranks_alone(plan) and not plan.predicates else f"{missed}; {wrong}; of what is left, "
-        promise = f"{decided}{ranked}; {loss}."
-    else:
-        promise = f"{missed}; {wrong}; {loss}."
-    if calibration.deniable:
-        promise = f"{promise} It may be denied, which is paid for; the rates are those of being answered wrongly."
+    promises = promised_rates(plan, beyond=slack(plan.question.accuracy.tolerance))
+    decided = "; ".join(promises.decided)
+    if promises.ranked:
+        decided = f"{decided}; of what is left, {promises.ranked}" if decided else promises.ranked
+    promise = f"{decided}; {loss}."
+    if plan.calibration.deniable:
+        promise = f"{promise} {DENIABLE}"
     table = plan.question.table
     clipped = _clips_values(plan)
     if table.row_unit:
@@ -73,6 +56,59 @@ def guarantee_sentence(plan: Plan) -> str:
     clips = "clipping values without a declared range and " if clipped else ""
     bounded = f"This holds for aggregates after {clips}bounding each ({table.unit_text})"
     return f"{promise} {bounded}{_groups_left_out(plan)}; rows without {' or '.join(table.unit)} are left out.{told}"
+
+
+@dataclass(frozen=True, slots=True)
+class PromisedRates:
+    """How often an answer errs, in clauses of a sentence.
+
+    `missed` and `wrong` are empty if the question only ranks; `ranked` is empty if it ranks nothing.
+    """
+
+    missed: str
+    wrong: str
+    ranked: str
+
+    @property
+    def decided(self) -> tuple[str, ...]:
+        """The clauses about the groups that are returned."""
+        return tuple(clause for clause in (self.missed, self.wrong) if clause)
+
+
+def promised_rates(plan: Plan, *, beyond: str, subject: str = "one") -> PromisedRates:
+    """Return how often groups are missed, come wrongly, or stand in a wrong order.
+
+    Parameters:
+        beyond: the tolerance in words, by which a group has to fail before its rate is bounded.
+        subject: the group or predicate that comes wrongly, after a clause that named it.
+    """
+    ranked = ranking_promise(plan) or ""
+    if ranked and ranks_alone(plan) and not plan.predicates:
+        return PromisedRates(missed="", wrong="", ranked=ranked)
+    return PromisedRates(
+        missed=_write_missed(plan), wrong=_write_wrong(plan, beyond=beyond, subject=subject), ranked=ranked
+    )
+
+
+def _write_missed(plan: Plan) -> str:
+    if plan.calibration.whole_question:
+        return _missed_past_the_limit(plan)
+    if plan.calibration.fnr is None:
+        return "a group near a threshold may be missed, without a bound"
+    return f"{_true_of(plan)} at most {percent(plan.question.accuracy.fnr)} of the time"
+
+
+def _write_wrong(plan: Plan, *, beyond: str, subject: str) -> str:
+    if EMPTY_PROMISE_NOTE in plan.calibration.notes:
+        return "within the tolerance every group qualifies, so any group may be returned"
+    if plan.calibration.fpr is None:
+        return "a group that does not may be returned, without a bound"
+    if any(BANDED in warning for warning in plan.question.warnings):
+        beyond += ", and with what is said of means over different rows,"
+    if plan.question.priced:
+        beyond += ", and with the amount that is said of two sides compared,"
+    rate = percent(plan.question.accuracy.fpr)
+    return f"{subject} that fails even with {beyond} is {_shown_of(plan)} at most {rate} of the time"
 
 
 def _clips_values(plan: Plan) -> bool:

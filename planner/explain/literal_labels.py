@@ -45,6 +45,8 @@ class Named:
             if self.lower == self.upper:
                 return "one record decides, no slack"
             return f"may err by {most} row{'' if most == '1' else 's'} beyond the threshold"
+        if self.lower == self.upper:
+            return "no slack"
         unit = " % of the rows" if self.counted else ""
         found = f"may err between {plain(self.lower)} and {plain(self.upper)}{unit}"
         return found if self.rows == 1 else f"{found} for groups of at least {self.rows} rows"

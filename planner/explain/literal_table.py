@@ -1,4 +1,4 @@
-"""EXPLAIN's table: the formula before and after, what every literal may do wrong and costs, and the sum of it."""
+"""EXPLAIN VERBOSE's table: the formula as typed and as evaluated, each literal's rates and price, and the sum."""
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
@@ -50,7 +50,7 @@ def formula_lines(plan: Plan) -> Iterator[str]:
         ways = "folded, not minimised"
         if one.exact:
             ways = f"minimal; {_ways(len(one.implicants))} to be true, {_ways(len(one.clauses))} to be false"
-        yield f"  {name}{_shorten_formula(formula)}        {ways}"
+        yield f"  {name}{shorten_formula(formula)}        {ways}"
     listed = _dearest(plan, named)
     rows = [_literal_cells(plan, one, named) for one in listed]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))] if rows else []
@@ -61,7 +61,7 @@ def formula_lines(plan: Plan) -> Iterator[str]:
     yield from _guard_lines(listed)
     for name, formula, written in zip(_names(plan), spelled, typed, strict=True):
         if written != formula:
-            yield f"  As typed: {name}{_shorten_formula(written)}"
+            yield f"  As typed: {name}{shorten_formula(written)}"
     without = idle(plan, named)
     for letter, text in without[:MOST_SETS]:
         yield f"  {letter}  {text}   does not matter, costs nothing"
@@ -89,7 +89,8 @@ def _guard_lines(listed: tuple[Named, ...]) -> Iterator[str]:
         )
 
 
-def _shorten_formula(formula: str) -> str:
+def shorten_formula(formula: str) -> str:
+    """Cut a formula to a few lines of a terminal."""
     return formula if len(formula) <= LONGEST_FORMULA else f"{formula[: LONGEST_FORMULA - 30]} ...: {_MORE}"
 
 
@@ -136,7 +137,7 @@ def _common_noise_lines(plan: Plan, named: tuple[Named, ...]) -> Iterator[str]:
     for noise in common_noise(plan):
         users = ", ".join(one.letter for one in named if one.cut.functional in noise.functionals)
         moved = plain(noise.sum.sensitivity * noise.sum.unit_size)
-        clipped = _describe_clipping(plan, noise.sum)
+        clipped = describe_clipping(plan, noise.sum, **_name_unit(plan))
         bounded = "" if clipped is None else f"; {clipped}"
         yield (
             f"  Noise of {users}: {noise.sum.name}; epsilon {at_most(noise.epsilon)}, "
@@ -159,7 +160,7 @@ def noise_lines(plan: Plan) -> Iterator[str]:
 
 def _notes(plan: Plan, functional: Functional, test: FunctionalTest) -> Iterator[str]:
     yield f"sensitivity {plain(functional.sensitivity * functional.unit_size)}"
-    clipped = _describe_clipping(plan, functional)
+    clipped = describe_clipping(plan, functional, **_name_unit(plan))
     if clipped:
         yield clipped
     if test.block > 1:
@@ -181,23 +182,27 @@ def _alone(plan: Plan) -> Mapping[int, float]:
     return cheaper_alone(plan.calibration) if plan.calibration.mechanism == Keyhole.name else {}
 
 
-def _describe_clipping(plan: Plan, functional: Functional) -> str | None:
-    """How far one unit counts, where the policy clips totals per unit."""
+def _name_unit(plan: Plan) -> Mapping[str, str]:
+    unit = f"one ({plan.question.table.unit_text})"
+    return {"unit": unit, "total": f"the total of {unit}"}
+
+
+def describe_clipping(plan: Plan, functional: Functional, *, unit: str, total: str) -> str | None:
+    """Return how far one unit counts, named by `unit` and its `total`; None if the policy clips no total per unit."""
     if functional.unit_range is None or functional.measure is Measure.UNITS:
         return None
     low, high = functional.unit_range
-    unit = f"({plan.question.table.unit_text})"
     if functional.measure is Measure.VALUES:
-        return f"one {unit} counts at most {high} different value{'' if high == 1 else 's'}, drawn by a hash"
+        return f"{unit} counts at most {high} different value{'' if high == 1 else 's'}, drawn by a hash"
     if functional.measure is Measure.ROWS:
-        return f"one {unit} counts at most {high} rows"
+        return f"{unit} counts at most {high} rows"
     if functional.off_each_unit or functional.measure is Measure.UNIT_SUM:
         edges = (f"{decimal(Fraction(edge) * Fraction(functional.unit_size)):f}" for edge in (low, high))
-        return f"one {unit} moves it by {' .. '.join(edges)}"
+        return f"{unit} moves it by {' .. '.join(edges)}"
     if len(functional.terms) > 1 and any(not term.power for term in functional.terms):
-        return f"one {unit} counts at most {plan.question.table.rows_per_unit} rows"
+        return f"{unit} counts at most {plan.question.table.rows_per_unit} rows"
     edges = (plain(in_users_unit(functional, edge)) for edge in (low, high))
-    return f"the total of one {unit} is clipped to {' .. '.join(edges)}"
+    return f"{total} is clipped to {' .. '.join(edges)}"
 
 
 def cost_lines(plan: Plan) -> Iterator[str]:

@@ -59,17 +59,24 @@ def ranking_lines(plan: Plan) -> Iterator[str]:
     ranked, ranking = plan.question.ranked, plan.ranking
     if ranked is None or ranking is None:
         return
+    cost = f"epsilon {at_most(ranking.worst_case_epsilon)}" if ranking.rate else "costs nothing"
+    yield f"  Ranked by {_order_text(ranked, ranking)}   either order within {plain(ranked.slack)}   {cost}"
+    if ranking.rate:
+        yield f"  Noise of the ranking: {'; '.join(_notes(plan, ranked, ranking))}"
+
+
+def ranked_text(plan: Plan) -> str | None:
+    """Return what a question ranks by, and how many groups it returns: `count(*), greatest first: 2 of 5 groups`."""
+    ranked, ranking = plan.question.ranked, plan.ranking
+    return None if ranked is None or ranking is None else _order_text(ranked, ranking)
+
+
+def _order_text(ranked: Ranked, ranking: RankingCalibration) -> str:
     task = ranking.task
     way = "greatest" if task.descending else "least"
     parts = f" in each of {task.partitions:,} {', '.join(ranked.partition)}" if ranked.partition else ""
     behind = f" behind the first {task.offset:,}" if task.offset else ""
-    cost = f"epsilon {at_most(ranking.worst_case_epsilon)}" if ranking.rate else "costs nothing"
-    yield (
-        f"  Ranked by {_by(ranked)}, {way} first: {task.limit:,} of {task.keys:,} groups{parts}{behind}   "
-        f"either order within {plain(ranked.slack)}   {cost}"
-    )
-    if ranking.rate:
-        yield f"  Noise of the ranking: {'; '.join(_notes(plan, ranked, ranking))}"
+    return f"{_by(ranked)}, {way} first: {task.limit:,} of {task.keys:,} groups{parts}{behind}"
 
 
 def _notes(plan: Plan, ranked: Ranked, ranking: RankingCalibration) -> Iterator[str]:

@@ -1,13 +1,14 @@
-"""A plan in words: EXPLAIN as lines of text. Depends on public inputs alone."""
+"""A plan with every detail: EXPLAIN VERBOSE as lines of text. Depends on public inputs alone."""
 
 from collections.abc import Iterator
 
 from planner.catalog.model import Column, Computed, Product, Table
 from planner.errors import cut_at_word
+from planner.explain.balance_lines import balance_lines
 from planner.explain.balances import QuestionBalance
-from planner.explain.guarantee import cells_sentence, cut_rows_sentence, guarantee_sentence, shared_noise_sentence
+from planner.explain.guarantee import cells_sentence, cut_rows_sentence, guarantee_sentence
 from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
-from planner.explain.numbers import at_least, plain
+from planner.explain.numbers import plain
 from planner.explain.ranking import ranking_lines, ranks_alone
 from planner.explain.wrong_groups import wrong_groups
 from planner.functionals.unit_rows import unit_rows_text
@@ -18,7 +19,7 @@ SQL_LINES = 14  # of EXPLAIN's one screen; the rest is in JSON
 
 
 def explain_text(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """The plan as lines for EXPLAIN.
+    """Write a plan as lines for EXPLAIN VERBOSE: formula, noise, prices, mechanisms compared, and SQL.
 
     Guarantee: a function of plan and balances; nothing in it depends on data, and nothing is spent.
 
@@ -38,22 +39,9 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     """What happens to a privacy unit's rows before anything is summed."""
     per_unit = plan.question.per_unit
     table = plan.question.table if per_unit is None else per_unit.table
-    functionals = plan.question.computed
     if per_unit is not None:
         yield from unit_rows_text(plan.question, per_unit)
-        functionals = tuple(total.functional for total in per_unit.totals)
-    summed = [table.column(name) for name in dict.fromkeys(name for made in functionals for name in made.summed)]
-    products = {column.name: column.derivation.columns for column in summed if isinstance(column.derivation, Product)}
-    for name in dict.fromkeys(factor for one in summed for factor in products.get(one.name, (one.name,))):
-        column = table.column(name)
-        if column.bounds:
-            low, high = (plain(one.scaleb(-_places(column))) for one in column.bounds)
-            written = column.comment if isinstance(column.derivation, Computed) and column.comment else name
-            yield f"values of {written} are clipped to {low} .. {high}"
-    for name in products:
-        bounds = table.column(name).bounds
-        if bounds:
-            yield f"{name} is multiplied of these, and lies in {plain(bounds[0])} .. {plain(bounds[1])}"
+    yield from clipped_values(plan)
     if table.row_unit:
         return
     within_reach = plan.question.keys.groups_within_reach(table)
@@ -74,6 +62,27 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     for key in table.fixed:
         values = "1 value" if len(key.values) == 1 else f"{len(key.values):,} values"
         yield f"WHERE leaves {values} of {key.name}: the bounds are those of groups by {key.name} as well"
+
+
+def clipped_values(plan: Plan) -> Iterator[str]:
+    """Yield the range to which each summed value is clipped."""
+    per_unit = plan.question.per_unit
+    table = plan.question.table if per_unit is None else per_unit.table
+    functionals = plan.question.computed
+    if per_unit is not None:
+        functionals = tuple(total.functional for total in per_unit.totals)
+    summed = [table.column(name) for name in dict.fromkeys(name for made in functionals for name in made.summed)]
+    products = {column.name: column.derivation.columns for column in summed if isinstance(column.derivation, Product)}
+    for name in dict.fromkeys(factor for one in summed for factor in products.get(one.name, (one.name,))):
+        column = table.column(name)
+        if column.bounds:
+            low, high = (plain(one.scaleb(-_places(column))) for one in column.bounds)
+            written = column.comment if isinstance(column.derivation, Computed) and column.comment else name
+            yield f"values of {written} are clipped to {low} .. {high}"
+    for name in products:
+        bounds = table.column(name).bounds
+        if bounds:
+            yield f"{name} is multiplied of these, and lies in {plain(bounds[0])} .. {plain(bounds[1])}"
 
 
 def bound_of_computed(question: Question) -> str | None:
@@ -109,13 +118,13 @@ def _unit_values(table: Table) -> Iterator[str]:
 
 
 def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> Iterator[str]:
-    yield _write_heading(plan, left)
+    yield write_heading(plan, left)
     if not ranks_alone(plan) or plan.predicates:
         yield from formula_lines(plan)
     yield from ranking_lines(plan)
     yield from cost_lines(plan)
     if left is not None:
-        yield from _left_lines(plan, left)
+        yield from balance_lines(plan, left)
     yield from noise_lines(plan)
     if rules:
         yield f"  Rewritten by: {', '.join(rules)}"
@@ -145,29 +154,8 @@ def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> 
         yield "  Nothing is sent to the source."
 
 
-def _left_lines(plan: Plan, left: QuestionBalance) -> Iterator[str]:
-    """What the question would cost those who pay and what they have left, or that its answer is stored."""
-    refused = left.refuses(plan)
-    verdict = "   -> this question would be refused" if refused else ""
-    if left.stored is not None:
-        yield f"  Stored: {left.stored.sentence}{verdict}"
-    else:
-        if left.payment is not None:
-            yield f"  Cost: {left.payment.before()}"
-            if left.payment.unit_form is not None:
-                yield f"  Unit: {left.payment.unit_form.sentence}"
-        yield f"  Left for these groups: {at_least(left.epsilon)}{verdict}"
-        if left.noise is not None:
-            yield f"  Reuse: {shared_noise_sentence(left.noise)}"
-    if refused:
-        yield from left.remedies()
-    if left.waiting is not None:
-        yield from left.waiting.lines()
-    if left.time is not None and left.stored is None:
-        yield f"  Time: {left.time.sentence}"
-
-
-def _write_heading(plan: Plan, left: QuestionBalance | None) -> str:
+def write_heading(plan: Plan, left: QuestionBalance | None) -> str:
+    """Write EXPLAIN's first line: the groups of the question, and the data version that it would read."""
     keys = plan.question.keys
     version = f", data version {left.version}" if left else ""
     groups = f"{keys.size} group{'' if keys.size == 1 else 's'} of {plan.question.table.name}"

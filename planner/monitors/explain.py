@@ -8,6 +8,7 @@ from mechanisms.alarm.prices import PricedWay, Way
 from mechanisms.alarm.shapes import Regime
 from mechanisms.standing.distance import StandingDistance
 from mechanisms.standing.sliding_noise import SlidingNoise
+from planner.explain.brief_text import MORE
 from planner.explain.literal_labels import spell_formula, words
 from planner.explain.numbers import at_most, percent, plain
 from planner.explain.render import bound_of_computed
@@ -42,11 +43,19 @@ _STREAM_GROWTH = {
 
 
 def explain_monitor(plan: MonitorPlan) -> tuple[str, ...]:
-    """A monitor's plan in lines.
+    """Write a monitor's plan as lines for EXPLAIN VERBOSE.
 
     Guarantee: a function of the plan, which follows from the policy alone.
     """
     return tuple(_lines(plan))
+
+
+def explain_monitor_briefly(plan: MonitorPlan) -> tuple[str, ...]:
+    """Write a monitor's plan as about ten lines for EXPLAIN: condition, windows, looks, price and promise.
+
+    Guarantee: a function of the plan, which follows from the policy alone.
+    """
+    return tuple(_brief_lines(plan))
 
 
 def describe_monitor(plan: MonitorPlan) -> str:
@@ -123,7 +132,17 @@ def monitor_json(plan: MonitorPlan) -> dict[str, Any]:
     }
 
 
-def _lines(plan: MonitorPlan) -> Iterator[str]:
+def _brief_lines(plan: MonitorPlan) -> Iterator[str]:
+    yield from _watched_lines(plan)
+    yield f"  Cost: {_cell_cost(plan)}{_unit_cost(plan)}"
+    yield f"  Guarantee: {promise(plan)}"
+    for warning in plan.warnings:
+        yield f"  Warning: {warning}"
+    yield MORE
+
+
+def _watched_lines(plan: MonitorPlan) -> Iterator[str]:
+    """Write what a monitor watches, and when it looks."""
     windows, question = plan.windows, plan.question
     ends = windows.closes(0) if plan.clears_at_once else windows.starts[-1] + windows.length
     horizon = f"from {_show(windows.starts[0])} to {_show(ends)}"
@@ -134,6 +153,11 @@ def _lines(plan: MonitorPlan) -> Iterator[str]:
         yield f"    {_band(atom, streamed=plan.monitor.streamed)}"
     yield f"  Windows: {_windows_text(plan)}, {horizon}"
     yield f"  Looks: {_looks_text(plan)}"
+
+
+def _lines(plan: MonitorPlan) -> Iterator[str]:
+    windows, question = plan.windows, plan.question
+    yield from _watched_lines(plan)
     in_time = ", if they came before the look at which the time in them was first seen" * plan.clears_at_once
     yield f"  Rows count by {plan.seen_by}, {'when they arrived' if plan.arrived else 'the time in them'}{in_time}"
     if isinstance(plan.standing, StandingDistance):
@@ -190,19 +214,26 @@ def _looks_text(plan: MonitorPlan) -> str:
     return f"{windows.looks:,} a window, every {write_duration(windows.every)}, {late}; {in_all:,} in all"
 
 
-def _cost_lines(plan: MonitorPlan) -> Iterator[str]:
-    afresh = next((way for way in plan.ways if way.way is Way.AFRESH), None)
-    beside = "" if afresh is None else f" (asked afresh at every look {at_most(plan.epsilon_of(afresh))})"
-    cell = "One group over all looks" if plan.clears_at_once else "One group and window"
-    yield f"  {cell}: at most {at_most(plan.epsilon_per_cell)} epsilon{beside}"
+def _cell_cost(plan: MonitorPlan) -> str:
+    """Return what one group loses, beside the price of asking again at every look."""
+    again = next((way for way in plan.ways if way.way is Way.AFRESH), None)
+    beside = "" if again is None else f" (asked again at every look {at_most(plan.epsilon_of(again))})"
+    cell = "one group over all looks" if plan.clears_at_once else "one group and window"
+    return f"{cell}: at most {at_most(plan.epsilon_per_cell)} epsilon{beside}"
+
+
+def _unit_cost(plan: MonitorPlan) -> str:
     table = plan.question.table
-    if not table.row_unit:
-        yield (
-            f"  One ({table.unit_text}) over the horizon: at most {at_most(plan.epsilon_per_unit)} epsilon, in at most "
-            f"{count_groups(plan)}"
-        )
-        if (bound := bound_of_computed(plan.question)) is not None:
-            yield f"  Of groups, {bound}"
+    if table.row_unit:
+        return ""
+    unit = f"one ({table.unit_text}) over the horizon"
+    return f"; {unit}: at most {at_most(plan.epsilon_per_unit)} epsilon, in at most {count_groups(plan)}"
+
+
+def _cost_lines(plan: MonitorPlan) -> Iterator[str]:
+    yield f"  Cost: {_cell_cost(plan)}{_unit_cost(plan)}"
+    if not plan.question.table.row_unit and (bound := bound_of_computed(plan.question)) is not None:
+        yield f"  Of groups, {bound}"
     if plan.monitor.streamed:
         rates = f"fnr {percent(plan.question.accuracy.fnr)} and fpr {percent(plan.question.accuracy.fpr)}"
         others = f", others keep {rates}" if len(plan.ways) > 1 else ""

@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 from planner.extract.outer_query import Asking
 from planner.scope.embedded import Embedded, EmbeddedVirtual
 
+ExplainFormat: TypeAlias = Literal["text", "verbose", "json"]
 OWN_NAMES = "keyhole."  # how the names of the statements and cursors begin that Keyhole keeps for itself
 
 
@@ -29,11 +30,12 @@ class SetKeyhole:
 class Explaining:
     """EXPLAIN of questions, or of a monitor's relation: costs nothing, answered by Keyhole alone.
 
-    `spelled` is what the shadow reads in the statement's place, as of `Asking`.
+    `format` is "verbose" for EXPLAIN VERBOSE as text. `spelled` is what the shadow reads in the statement's place, as
+    of `Asking`.
     """
 
     questions: tuple[Embedded | EmbeddedVirtual, ...]
-    format: Literal["text", "json"]
+    format: ExplainFormat
     spelled: str = ""
 
 

@@ -108,6 +108,10 @@ def explain(
         ),
     ] = False,
     svg: Annotated[Path | None, typer.Option("--svg", help="Write that drawing to a file, as SVG.")] = None,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", help="Show formula, noise, prices, mechanisms compared and SQL, as EXPLAIN VERBOSE."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show the plan of a question and what it would cost. Spends nothing and opens no source: it
@@ -132,7 +136,7 @@ def explain(
 
             print_rich(*formula_trees(drawn))
         else:
-            print("\n".join(explain_question(service, asked, form="text")))
+            print("\n".join(explain_question(service, asked, form="verbose" if verbose else "text")))
             print(_question_id(service, asked))
 
 

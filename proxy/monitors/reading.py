@@ -23,10 +23,11 @@ from planner.errors import KeyholeError
 from planner.extract.extract import declare_monitor
 from planner.extract.virtual_relations import MonitorRelation
 from planner.monitors.build import plan_monitor
-from planner.monitors.explain import explain_monitor, monitor_json
+from planner.monitors.explain import explain_monitor, explain_monitor_briefly, monitor_json
 from planner.monitors.guarantee import promise
 from planner.monitors.model import MonitorPlan, WindowPlan
 from planner.scope.embedded import Embedded
+from planner.statements.kinds import ExplainFormat
 from planner.statements.listening import channel_of
 from proxy.monitors.notifications import (
     Admitted,
@@ -204,12 +205,12 @@ class MonitorReading:
             )
         return RelationRows(tuple(rows), tuple(notices))
 
-    def explain(self, name: str, *, analyst: str, form: str) -> tuple[str, ...]:
-        """EXPLAIN's lines for the relation of a monitor. Raises KH605."""
+    def explain(self, name: str, *, analyst: str, form: ExplainFormat) -> tuple[str, ...]:
+        """Return EXPLAIN's lines for the relation of a monitor. Raises KH605."""
         plan = self.plan(self.find(name, analyst=analyst))
         if form == "json":
             return (json.dumps([{"Keyhole": monitor_json(plan)}], indent=2, ensure_ascii=False),)
-        return explain_monitor(plan)
+        return explain_monitor(plan) if form == "verbose" else explain_monitor_briefly(plan)
 
     # --- for everybody
 

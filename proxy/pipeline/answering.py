@@ -12,6 +12,7 @@ from typing import TypeVar
 from planner.catalog.model import NUMBERS
 from planner.errors import KeyholeError
 from planner.explain.balances import QuestionBalance
+from planner.explain.brief_text import explain_briefly
 from planner.explain.document import explain_json
 from planner.explain.guarantee import domain_sentence, guarantee_sentence
 from planner.explain.numbers_told import number_notices, numbers_document
@@ -37,6 +38,7 @@ from planner.statements.classify import (
     split,
 )
 from planner.statements.key_parameters import Unbound, classify_bound, find_key_parameters
+from planner.statements.kinds import ExplainFormat
 from planner.statements.listening import listened_channel
 from planner.statements.settings import ALL_SETTINGS
 from planner.statements.settings import numbers as choose_numbers
@@ -316,8 +318,11 @@ def read_part(text: str, offset: int, statement: Statement | Unbound) -> Stateme
     )
 
 
-def explain_questions(service: Service, questions: Sequence[Asked], *, form: str) -> tuple[str, ...]:
-    """EXPLAIN's lines for the questions of a statement, each as if it were the first, and what they cost together."""
+def explain_questions(service: Service, questions: Sequence[Asked], *, form: ExplainFormat) -> tuple[str, ...]:
+    """Return EXPLAIN's lines for the questions of a statement, each as if it were the first, and their price together.
+
+    `form` is "text" for about ten lines a question, "verbose" for all details, or "json".
+    """
     planned = [(one, pipeline.prepare(service, one)) for one in questions]
     together = explain_together(service, planned) if len(planned) > 1 else None
     if form == "json":
@@ -327,23 +332,24 @@ def explain_questions(service: Service, questions: Sequence[Asked], *, form: str
                 document["Keyhole"]["together"] = together.document(number)
         return (json.dumps(documents, indent=2, ensure_ascii=False),)
     if together is None:
-        return _explain_plan(service, *planned[0])
+        return _explain_plan(service, *planned[0], form=form)
     lines: list[str] = []
     for number, (asked, plan) in enumerate(planned, start=1):
         said = {line for line in lines if line.startswith("  Warning: ")}
-        explained = _explain_plan(service, asked, plan)
+        explained = _explain_plan(service, asked, plan, form=form)
         lines += [f"Question {number} of {len(planned)}", *(line for line in explained if line not in said)]
     return (*lines, together.sentence)
 
 
-def explain_question(service: Service, asked: Asked, *, form: str) -> tuple[str, ...]:
+def explain_question(service: Service, asked: Asked, *, form: ExplainFormat) -> tuple[str, ...]:
     """EXPLAIN's lines for a question, with what is left for it; spends nothing and touches no data."""
     return explain_questions(service, (asked,), form=form)
 
 
-def _explain_plan(service: Service, asked: Asked, plan: Plan) -> tuple[str, ...]:
+def _explain_plan(service: Service, asked: Asked, plan: Plan, *, form: ExplainFormat) -> tuple[str, ...]:
     left, rules = _find_left(service, plan, asked), asked.question.rules
-    return (*explain_text(plan, left=left, rules=rules), *number_notices(asked.question.numbers))
+    explain = explain_text if form == "verbose" else explain_briefly
+    return (*explain(plan, left=left, rules=rules), *number_notices(asked.question.numbers))
 
 
 def _document_with_numbers(service: Service, asked: Asked, plan: Plan) -> dict[str, object]:

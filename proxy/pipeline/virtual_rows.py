@@ -11,6 +11,7 @@ from planner.catalog.key_space import as_text
 from planner.catalog.model import Catalog
 from planner.errors import CATALOGUE
 from planner.statements import stored_parameters
+from planner.statements.kinds import ExplainFormat
 from planner.statements.settings import ALL_SETTINGS
 from proxy.report import budget
 from proxy.service.service import Service
@@ -42,8 +43,8 @@ class MonitorReader(Protocol):
     def list_alerts(self, *, analyst: str) -> RelationRows:
         """`keyhole.alerts`: of those that the analyst may read. Raises KH306."""
 
-    def explain(self, name: str, *, analyst: str, form: str) -> tuple[str, ...]:
-        """EXPLAIN's lines for the relation of a monitor, as text or JSON. Raises KH605."""
+    def explain(self, name: str, *, analyst: str, form: ExplainFormat) -> tuple[str, ...]:
+        """Return EXPLAIN's lines for the relation of a monitor. Raises KH605."""
 
 
 def virtual_rows(

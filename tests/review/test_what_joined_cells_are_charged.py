@@ -264,7 +264,7 @@ def test_a_derived_column_by_which_one_may_group_makes_finer_cells(
 
 
 def test_explain_makes_the_promise_of_cells(service: Service) -> None:
-    told = "\n".join(explain_question(service, _asked(service, BY_DAY), form="text"))
+    told = "\n".join(explain_question(service, _asked(service, BY_DAY), form="verbose"))
     assert f"Cells: {PROMISE_OF_CELLS}" in told
 
 

@@ -128,6 +128,16 @@ SELECT country FROM sales GROUP BY country HAVING count(*) > 1000
 --> asking
 EXPLAIN SELECT country FROM sales GROUP BY country HAVING count(*) > 1000
 --> explaining text
+EXPLAIN VERBOSE SELECT country FROM sales GROUP BY country HAVING count(*) > 40;
+--> explaining verbose
+EXPLAIN (VERBOSE) SELECT country FROM sales GROUP BY country HAVING count(*) > 40;
+--> explaining verbose
+EXPLAIN (VERBOSE off) SELECT country FROM sales GROUP BY country HAVING count(*) > 40;
+--> explaining text
+EXPLAIN (verbose true, FORMAT text) SELECT country FROM sales GROUP BY country HAVING count(*) > 40;
+--> explaining verbose
+EXPLAIN (VERBOSE, FORMAT JSON) SELECT country FROM sales GROUP BY country HAVING count(*) > 40;
+--> explaining json
 EXPLAIN (FORMAT JSON) SELECT * FROM busy_months
 --> explaining json
 EXPLAIN (ANALYZE off, FORMAT json) SELECT * FROM (SELECT ward FROM visits GROUP BY 1 HAVING count(*) > 5) t ORDER BY 1

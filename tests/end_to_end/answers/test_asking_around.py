@@ -29,7 +29,7 @@ def test_a_set_operation_is_one_question_and_one_charge(house: House, word: str,
 
 
 def test_explain_shows_the_joined_formula(on_duckdb: House) -> None:
-    sql = f"EXPLAIN ({JANUARY.format(1101)}) EXCEPT ({FEBRUARY.format(1201)})"
+    sql = f"EXPLAIN VERBOSE ({JANUARY.format(1101)}) EXCEPT ({FEBRUARY.format(1201)})"
     with on_duckdb.connect() as connection, unchanged(on_duckdb):
         text = "\n".join(line for (line,) in connection.execute(sql).fetchall())
     assert "count(*) FILTER (WHERE month = '2026-01-01') > 1101" in text

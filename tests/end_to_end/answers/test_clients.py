@@ -51,7 +51,9 @@ def test_psql_shows_where_a_mistake_is_and_what_to_do(on_postgres: House) -> Non
 
 def test_psql_binds_describes_and_explains(on_postgres: House) -> None:
     question = shop.BUSY.replace("1000", "$1")
-    script = f"{question} \\bind 1000 \\g\n{shop.BUSY} \\gdesc\nEXPLAIN {shop.BUSY};\nSELECT * FROM busy \\gx\n"
+    script = (
+        f"{question} \\bind 1000 \\g\n{shop.BUSY} \\gdesc\nEXPLAIN (VERBOSE) {shop.BUSY};\nSELECT * FROM busy \\gx\n"
+    )
     psql(on_postgres, shop.BUSY)
     with unchanged(on_postgres):
         done = psql(on_postgres, script=script)
@@ -62,7 +64,7 @@ def test_psql_binds_describes_and_explains(on_postgres: House) -> None:
 
 def test_timestamps_with_time_zone_are_folded_in_sessions_in_utc_alone(on_postgres: House) -> None:
     since = "day >= to_timestamp('2026-02-01', 'YYYY-MM-DD')"
-    explained = f"EXPLAIN SELECT store FROM sales WHERE {since} GROUP BY store HAVING count(*) > 1000;"
+    explained = f"EXPLAIN VERBOSE SELECT store FROM sales WHERE {since} GROUP BY store HAVING count(*) > 1000;"
     with unchanged(on_postgres):
         inside = psql(on_postgres, script=f"SET TimeZone = 'UTC';\n{explained}\n")
         outside = psql(on_postgres, script=f"BEGIN;\nSET LOCAL TimeZone = 'America/Sao_Paulo';\n{explained}\n")

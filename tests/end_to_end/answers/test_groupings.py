@@ -105,7 +105,7 @@ def test_a_household_counts_in_as_many_weeks_as_is_declared_of_weeks(source: str
         dearest = _spent(house)[1] - stores[1]
         assert dearest > 0
         (plan,) = [
-            "\n".join(line for (line,) in connection.execute(f"EXPLAIN {both}").fetchall()),
+            "\n".join(line for (line,) in connection.execute(f"EXPLAIN VERBOSE {both}").fetchall()),
         ]
         assert "one (household) is in at most 12 of 24 groups, and its rows in others do not count" in plan
 
@@ -142,6 +142,8 @@ def test_an_owner_tells_analysts_how_many_rows_bounds_leave_out(source: str, tmp
         connection.execute(WEEKS)
         assert f"rows without household are left out. The owner says: {said}" in " ".join(heard)
         plan = [one for (one,) in connection.execute(f"EXPLAIN {WEEKS}").fetchall()]
+        assert any(line.startswith("  Bounds: ") and line.endswith(f"; the owner says: {said}") for line in plan)
+        plan = [one for (one,) in connection.execute(f"EXPLAIN VERBOSE {WEEKS}").fetchall()]
         assert f"  Bounding: the owner says: {said}" in plan
         heard.clear()
         connection.execute("SELECT store FROM baskets GROUP BY store HAVING count(DISTINCT household) > 400")

@@ -184,7 +184,7 @@ def test_what_is_ranked_is_said(house: House) -> None:
     with house.connect() as connection:
         told = notices(connection)
         connection.execute("SET keyhole.tolerance = '227'")
-        lines = [line for (line,) in connection.execute(f"EXPLAIN {sql}".encode())]
+        lines = [line for (line,) in connection.execute(f"EXPLAIN VERBOSE {sql}".encode())]
         assert lines[1].startswith(
             "  Ranked by count(*), greatest first: 2 of 5 groups   either order within 227   epsilon 0.0"
         )

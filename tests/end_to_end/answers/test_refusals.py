@@ -144,7 +144,11 @@ def test_explain_costs_nothing_in_both_forms(house: House) -> None:
         "SELECT store FROM sales GROUP BY store HAVING count(*) > 500 AND (sum(amount) > 900 OR NOT count(*) <= 500)"
     )
     with house.connect() as connection, unchanged(house):
-        lines = [line for (line,) in connection.execute(f"EXPLAIN {question}").fetchall()]
+        lines = [line for (line,) in connection.execute(f"EXPLAIN VERBOSE {question}").fetchall()]
+        brief = [line for (line,) in connection.execute(f"EXPLAIN {question}").fetchall()]
+        assert brief[0] == lines[0]
+        assert len(brief) <= 10
+        assert not any("SQL" in line for line in brief)
         assert lines[0].startswith("Question over 5 groups of sales (store)")
         assert any("SQL sent to the source" in line for line in lines)
         for form in (f"EXPLAIN (FORMAT JSON) {question}", f"EXPLAIN (FORMAT JSON) SELECT * FROM ({question}) t"):
@@ -182,5 +186,5 @@ def test_a_mechanism_that_the_policy_does_not_allow_decides_nothing(house: House
         hint = caught.value.diag.message_hint
         assert hint == "SET keyhole.mechanism = 'keyhole';"
         connection.execute(hint)
-        lines = connection.execute(f"EXPLAIN {question}").fetchall()
+        lines = connection.execute(f"EXPLAIN VERBOSE {question}").fetchall()
         assert any("ProBE" in line for (line,) in lines)

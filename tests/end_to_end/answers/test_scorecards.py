@@ -69,7 +69,7 @@ def test_explain_says_what_each_predicate_is(house: House) -> None:
         lines = [
             line
             for (line,) in connection.execute(
-                "EXPLAIN SELECT ward, count(*) > 313 AS busy, sum(cost) > 20013 OR count(*) > 313 FROM visits "
+                "EXPLAIN VERBOSE SELECT ward, count(*) > 313 AS busy, sum(cost) > 20013 OR count(*) > 313 FROM visits "
                 "GROUP BY ward HAVING count(*) > 13"
             ).fetchall()
         ]

@@ -266,7 +266,7 @@ def test_a_question_about_one_value_of_a_key_costs_what_it_costs_grouped_by_it(t
         finer = cost(service, asked(service, URGENT.replace("BY ward", "BY ward, kind")))
         both = cost(service, asked(service, URGENT.replace("= 'urgent'", "IN ('urgent', 'planned')")))
         assert cost(service, question) == finer < 0.6 * both
-        (note,) = (line for line in explain_question(service, question, form="text") if "WHERE leaves" in line)
+        (note,) = (line for line in explain_question(service, question, form="verbose") if "WHERE leaves" in line)
         assert note == "  Bounding: WHERE leaves 1 value of kind: the bounds are those of groups by kind as well"
         assert ask(service, question).keys.keys == (("A",), ("B",))
 

@@ -98,7 +98,7 @@ ASKED = (
 )
 
 
-EXPLAIN = b"EXPLAIN SELECT l_shipmode FROM lineitem GROUP BY 1 HAVING count(*) > 2500"
+EXPLAIN = b"EXPLAIN VERBOSE SELECT l_shipmode FROM lineitem GROUP BY 1 HAVING count(*) > 2500"
 
 
 def test_rows_count_for_the_customers_that_keys_lead_to(walked: House) -> None:

@@ -2,7 +2,7 @@
 
 import json
 
-from planner.monitors.explain import describe_monitor, explain_monitor, monitor_json
+from planner.monitors.explain import describe_monitor, explain_monitor, explain_monitor_briefly, monitor_json
 from planner.monitors.guarantee import promise
 from tests.worlds.monitored import BY_WARD, SQL, TABLES, planned
 
@@ -33,11 +33,25 @@ def test_what_is_watched_and_what_it_costs_are_lines() -> None:
         "    count(*) > 400   may err between 360 and 400",
         "  Windows: 365 of 1 day by day, from 2026-01-01 to 2027-01-01",
         "  Looks: 24 a window, every 1 hour, made 10 minutes later; 8,760 in all",
-        "  One group and window: at most 0.18 epsilon (asked afresh at every look 2.29)",
+        "  Cost: one group and window: at most 0.18 epsilon (asked again at every look 2.29)",
         "    -> an alarm                                epsilon 0.18   an alert stays up to 1 day",
         "       asked afresh at every look              epsilon 2.29   an alert goes at once",
     ):
         assert line in lines
+
+
+def test_the_short_text_has_condition_looks_price_and_promise() -> None:
+    plan = planned(OF_STAYS)
+    lines = explain_monitor_briefly(plan)
+    assert lines[0] == explain_monitor(plan)[0]
+    assert len(lines) <= 10
+    assert "    count(DISTINCT patient_id) > 999   may err between 900 and 999" in lines
+    assert (
+        "  Cost: one group and window: at most 0.08 epsilon (asked again at every look 0.94); one (patient_id) over "
+        "the horizon: at most 1.42 epsilon, in at most 20 of 1,095 groups and windows"
+    ) in lines
+    assert f"  Guarantee: {promise(plan)}" in lines
+    assert not any("SQL" in line or "->" in line for line in lines)
 
 
 def test_the_price_table_has_every_way() -> None:

@@ -108,6 +108,10 @@ def test_an_explanation_has_what_is_promised_and_changes_nothing(checked: Path, 
     assert plan["warnings"] == []
     text = run("explain", sql).out
     assert text.startswith("Question over 3 groups of visits (ward), data version static, nothing is spent by EXPLAIN")
+    assert "  Asked: (count(*) > 1500 AND " in text
+    assert "  Tolerance: count(*) > 1500: may err between " in text
+    assert "minimal" not in text
+    text = run("explain", "--verbose", sql).out
     assert "A        minimal; 1 way to be true, 1 way to be false" in text
     assert run("budget", "--json").document == before
 

@@ -159,7 +159,7 @@ def test_without_a_delta_nothing_changes(opened: Open) -> None:
 def test_a_dear_question_is_a_plain_sum_and_refunds(opened: Open) -> None:
     with opened(WITH_DELTA) as service:
         asked = put(service, 1, tolerance="35")
-        lines = "\n".join(explain_question(service, asked, form="text"))
+        lines = "\n".join(explain_question(service, asked, form="verbose"))
         assert "one unit is charged a plain sum" in lines
         ask(service, asked)
         (question,) = service.ledger.history()
