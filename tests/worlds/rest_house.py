@@ -13,6 +13,7 @@ import uvicorn
 from planner.policy.sections import RestSection
 from proxy.rest import uvicorn_server as rest_server
 from proxy.rest.app import create_app
+from proxy.rest.documentation import SITE
 from proxy.security.tls import Tls
 from proxy.service.service import Service
 from tests.effort import PATIENCE_S
@@ -33,13 +34,13 @@ def own_house(directory: Path) -> Iterator[Service]:
 
 
 @contextmanager
-def served(service: Service, limits: RestSection, *, tls: Tls | None = None) -> Iterator[int]:
+def served(service: Service, limits: RestSection, *, tls: Tls | None = None, site: Path = SITE) -> Iterator[int]:
     """REST on a free port of loopback while the block runs."""
     listening = socket.create_server(("127.0.0.1", 0))
     ready: Future[asyncio.Event] = Future()
 
     async def serve() -> None:
-        server = uvicorn.Server(rest_server.config(create_app(service, limits), limits, tls=tls))
+        server = uvicorn.Server(rest_server.config(create_app(service, limits, site=site), limits, tls=tls))
         stop = asyncio.Event()
         serving = asyncio.create_task(server.serve(sockets=[listening]))
         while not server.started:

@@ -97,6 +97,7 @@ def rewrite_links(text: str, page: str, places: Mapping[str, str], *, root: Path
             return f"{mark}[{label}]({there}{hash_sign}{fragment})"
         if found.startswith("..") or not (root / found).exists():
             raise BrokenLink(f"{page}: {target}")
-        return f"`{found}`" if found.endswith(label.strip("`")) else f"{label} (`{found}`)"
+        is_name = label.strip("`") in found.rsplit("/", 1)[-1]
+        return f"`{found}`" if is_name else f"{label} (`{found}`)"
 
     return _LINK.sub(rewrite, text)

@@ -13,6 +13,7 @@ from docs.generator.site.markdown import adapt_page, title
 ROOT = Path(__file__).resolve().parents[3]
 READERS = Path(__file__).with_name("pages.toml")
 CONFIGURATION = Path(__file__).with_name("zensical.toml")
+STYLE = Path(__file__).with_name("keyhole.css")
 PICTURES = (".csv", ".json", ".png", ".svg")
 """The kinds of files, besides pages, that the site takes from docs/."""
 
@@ -115,6 +116,8 @@ def write_pages(folder: Path) -> None:
         listed = [f"- [{title(_read(page))}]({PurePosixPath(page).name})" for page in group.pages()]
         text = "\n".join((f"# {group.name}", "", *listed, ""))
         (folder / "pages" / places[name]).write_text(text, encoding="utf-8")
+    (folder / "pages" / "stylesheets").mkdir()
+    shutil.copyfile(STYLE, folder / "pages" / "stylesheets" / STYLE.name)
     navigation = ", ".join(_entry(group, places) for group in groups)
     written = CONFIGURATION.read_text(encoding="utf-8").replace("[project]\n", f"[project]\nnav = [{navigation}]\n", 1)
     (folder / "zensical.toml").write_text(written, encoding="utf-8")

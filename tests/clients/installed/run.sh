@@ -40,6 +40,8 @@ if [ -z "${KEYHOLE_SPARK_HOME:-}" ] && command -v java >/dev/null; then
         'pyspark>=4.1,<4.2' >/dev/null 2>&1 && export KEYHOLE_SPARK_HOME="$modules/spark/pyspark" ||
         echo "CANNOT INSTALL pyspark: pip failed" >&2
 fi
+make --no-print-directory .venv-docs/.installed >/dev/null 2>&1 ||
+    echo "CANNOT INSTALL zensical: pip failed" >&2
 if command -v npm >/dev/null; then
     cp tests/clients/installed/node/package.json "$modules"
     (cd "$modules" && timeout 200 npm install --silent --no-package-lock --no-audit --no-fund >/dev/null 2>&1) ||

@@ -45,9 +45,11 @@ def test_every_link_and_anchor_of_the_written_pages_leads_to_one_of_them(written
 
 
 def test_a_file_beside_the_site_is_named_by_its_path() -> None:
-    text = "See [the policy](../deploy/demo/keyhole.toml), [`Makefile`](../Makefile) and [b](bi/b.md#there)."
+    text = (
+        "[A policy](../deploy/demo/keyhole.toml), [`Makefile`](../Makefile), [LICENSE](../LICENSE), [b](bi/b.md#there)"
+    )
     told = adapt_page(text, "docs/a.md", PLACES, root=ROOT)
-    assert told == "See the policy (`deploy/demo/keyhole.toml`), `Makefile` and [b](bi/b.md#there)."
+    assert told == "A policy (`deploy/demo/keyhole.toml`), `Makefile`, `LICENSE`, [b](bi/b.md#there)"
     told = adapt_page("[a](../a.md) [home](../../README.md#try-it) [all](.)", "docs/bi/b.md", PLACES, root=ROOT)
     assert told == "[a](../a.md) [home](../index.md#try-it) [all](index.md)"
 
