@@ -15,7 +15,7 @@ WINDOWS = (
     WatchedWindow(length=24, hop=24),
     WatchedWindow(length=24, hop=12),
     WatchedWindow(length=168, hop=84),
-    *(WatchedWindow(length=length, hop=1) for length in (2, 7, 12, 24, 60, 168, 365, 10_000)),
+    *(WatchedWindow(length=length, hop=1) for length in (2, 12, 24, 168, 10_000)),
 )
 
 
