@@ -44,7 +44,7 @@ def test_every_kind_of_window_is_described() -> None:
     told = list(describe_windows())
     assert len(told) == len(WINDOWS)
     assert "an alarm 7.1 (clears in 24)" in told[0]
-    assert "an alarm for each epoch 19.1 (clears in 24)" in told[6]
+    assert "an alarm for each epoch 19.1 (clears in 24)" in told[5]
 
 
 def test_a_replay_keeps_the_contract(monkeypatch: pytest.MonkeyPatch) -> None:
