@@ -409,8 +409,8 @@ class _LookedUp:
     def select_keys(self, row: RowSql, asked: PublicConditions) -> str:
         """Return SQL for the values by which rows are found that satisfy what is asked of them.
 
-        What is dear is asked twice, of public rows alone: engines may wait forever for a step that is read in front of
-        a join and behind it.
+        Expensive conditions are asked twice, of public rows alone. Engines may wait forever for a step that is read in
+        front of a join and behind it.
         """
         return f"SELECT {self._key} FROM ({self._ask(row, asked)}) AS wanted"
 

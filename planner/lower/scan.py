@@ -100,7 +100,7 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> tuple[Rewritten, tupl
         apart = _scan_apart(reading, scan)
     rolled = None
     # rows that count are as many as joined ones, have no columns for what one question asks, and are of all units
-    is_plain = not (among.carried or row.truths or row.numbers or known.lists or known.own)
+    is_plain = not (among.carried or row.truths or row.numbers or known.lists or known.own or reading.spares_rows)
     if (apart is None or dialect.is_faster_on_copies) and is_plain and may_roll(plain, known):
         every = join_lookups(join_members(known, dialect=dialect), dialect=dialect)
         reduced = [replace(one, functional=left) for one, left in zip(functionals, asked, strict=True)]
@@ -117,6 +117,8 @@ class _Reading:
     among: MemberConditions
     public: PublicConditions
     front: FrontConditions
+    spares_rows: bool
+    """True if expensive conditions read public rows alone: a rollup would ask them of every kept row."""
     dialect: Dialect
 
     @staticmethod
@@ -134,10 +136,10 @@ class _Reading:
         )
         keys = list_public_keys(known, dialect=dialect, asked=public)
         stored = replace(known, columns=(*known.columns, *public.columns))
-        left = list_conditions(public.where, public.functionals)
-        is_dear = bool(among.carried) or has_dear(stored, left, question.keys.columns)
-        front = split_front(question, found=keys) if is_first and not is_dear else NOTHING
-        return _Reading(question, asked, among, public, front, dialect)
+        left = has_dear(stored, list_conditions(public.where, public.functionals), question.keys.columns)
+        front = split_front(question, found=keys) if is_first and not (among.carried or left) else NOTHING
+        whole = has_dear(known, list_conditions(question.where, asked), question.keys.columns)
+        return _Reading(question, asked, among, public, front, whole and not left, dialect)
 
     def read(self, table: Table, *, front: FrontConditions = NOTHING) -> tuple[Question, RowSql, list[FunctionalSql]]:
         """Return the question over rows of its table, or of a table that has some of its rows, and its functionals.
@@ -155,6 +157,7 @@ class _Reading:
         stored = RowSql(table=looked_up, dialect=dialect)
         row = keep_listed(
             _compute_at_look(question, stored, public.where, public.functionals, left=own.left),
+            self.question.table,
             asked=by_itself,
             is_asked=bool(front),
         )
@@ -228,7 +231,7 @@ def _list_crowded(scan: BoundedScan, known: Table) -> BoundedScan:
     if counts_rows(table.groups_per_unit):
         stored = replace(table, columns=tuple(one for one in table.columns if not one.own), own=())
         busy = list_busy_units(stored, table.groups_per_unit, dialect=dialect)
-    return scan.list_crowded(keep_listed(plain), busy=busy, asked=bool(table.lists or table.own or table.fixed))
+    return scan.list_crowded(keep_listed(plain, table), busy=busy, asked=bool(table.lists or table.own or table.fixed))
 
 
 def _compute_at_look(
@@ -287,7 +290,7 @@ def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> t
     stored = RowSql(
         table=put_into_windows(join_members(narrow, dialect=dialect), question, dialect=dialect), dialect=dialect
     )
-    row = keep_listed(_compute_at_look(question, stored, rows.where, needed))
+    row = keep_listed(_compute_at_look(question, stored, rows.where, needed), rows.table)
     found = one_row(Term(1, None, ALWAYS, 0))
     inner = replace(
         question,

@@ -7,10 +7,11 @@ join multiplies nothing, and its conditions cannot fail on a row. A unit's rows 
 Proof: docs/proofs/unit_lists.md.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum, auto
 
-from planner.catalog.model import NamedStep, SqlType, Table, UnitList
+from planner.catalog.model import NamedStep, SqlType, Table, UnitList, UnitPath
 from planner.errors import KeyholeError
 from planner.lower.computed_conditions import compute_conditions
 from planner.lower.dialects.model import Dialect
@@ -20,8 +21,9 @@ from planner.lower.kept.named_steps import merge_steps
 from planner.lower.key_tests import where_tests
 from planner.lower.read_columns import keep_columns, list_summed
 from planner.lower.row import RowSql
+from planner.lower.unit_paths.reach import list_owners
 from planner.lower.unit_rows import StoredTotals, list_needed, unit_columns
-from planner.lower.whole_joins.fences import add_anybody, fence_rows
+from planner.lower.whole_joins.fences import add_anybody, fence_rows, read_whole
 from planner.lower.whole_joins.front_conditions import FrontConditions, ask_rows
 from planner.question.condition import ALWAYS, Condition, columns
 from planner.question.model import ListedRows, ListedTotals
@@ -29,13 +31,14 @@ from planner.question.model import ListedRows, ListedTotals
 _ENDS = (("min", "least"), ("max", "most"))
 
 
-def keep_listed(row: RowSql, *, asked: Condition = ALWAYS, is_asked: bool = False) -> RowSql:
+def keep_listed(row: RowSql, known: Table, *, asked: Condition = ALWAYS, is_asked: bool = False) -> RowSql:
     """Return the rows of listed units alone, or the rows as they are if their table has no lists.
 
     What is dear was computed for all rows before: whose rows are left decides about no row's cost.
 
     Parameters:
         row: of a table without members, and with its units' columns stored.
+        known: the table before it was joined, and before its units were reached.
         asked: what is asked of stored rows before they meet a list.
         is_asked: this, or something before, leaves out rows.
 
@@ -48,24 +51,33 @@ def keep_listed(row: RowSql, *, asked: Condition = ALWAYS, is_asked: bool = Fals
     computed = (row.measures, row.conditions, row.truths, row.numbers)
     shown = [dialect.spelling.identifier(column.name) for column in usable]
     shown += dict.fromkeys(name for names in computed for name in names.values())
-    joined, names, steps, on_all = [], {}, [table.steps], []
+    joined, names, steps, on_all, whole = [], {}, [table.steps], [], []
     relation, of_row = table.relation, {name: row.column(name) for name in _list_compared(table)}
     if is_asked and all(listed.compared is None for listed in table.listed):
         relation, found = ask_rows(row, FrontConditions(asked), shown=shown, keys=tuple(of_row))
         of_row = dict(zip(of_row, found, strict=True))
     only = [clause[0] for clause in table.lists if len(clause) == 1 and not clause[0].absent]
     for i, listed in enumerate(table.listed):
-        met = " AND ".join([*_met(table, listed, i, of_row), *_compare(listed, i, of_row)])
+        way = _find_way(known, listed)
+        met = " AND ".join([*_met(table, listed, i, of_row, way=way), *_compare(listed, i, of_row)])
         named, is_only = f"keyhole_l{i}_on", replace(listed, absent=False) in only
-        units, read = _list_units(listed, i, dialect, is_only=is_only)
+        units, read = _list_units(listed, i, dialect, is_only=is_only, way=way)
         joined.append(f"{'JOIN' if is_only else 'LEFT JOIN'} {units} ON {met}")
         steps.append(read)
+        if way is _Way.KEY_OF_OWNER:
+            owners, read = list_owners(listed.table, dialect=dialect)
+            steps.append(read)
+            if owners is not None:
+                beside, is_owner = _join_owner(table, listed, i, of_row, owners)
+                joined.append(beside)
+                whole.append(read_whole(owners.name))  # also where no row is on the list
+                named = f"CASE WHEN {is_owner} THEN {named} END"
         names[replace(listed, absent=False)] = named
         on_all += [f"{named} = 1"] if is_only else []
     if on_all:  # a row whose unit is not on the list has none: a test of the list alone would be asked before the join
         unit = dialect.spelling.identifier(table.unit[0])
         shown[shown.index(unit)] = f"CASE WHEN {' AND '.join(on_all)} THEN {unit} END AS {unit}"
-    tests = [_test(clause, names) for clause in table.lists if len(clause) > 1 or clause[0].absent]
+    tests = whole + [_test(clause, names) for clause in table.lists if len(clause) > 1 or clause[0].absent]
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     relation = (
         f"(SELECT {', '.join(shown)} FROM {relation} {' '.join(joined)}{where}"
@@ -83,9 +95,83 @@ def _list_compared(table: Table) -> dict[str, None]:
     return found
 
 
-def _met(table: Table, listed: UnitList, number: int, of_row: Mapping[str, str]) -> list[str]:
+class _Way(Enum):
+    """How a row meets a list.
+
+    `UNIT`: by its unit, and by its key if the list has one. `KEY_OF_UNIT`: by the key that leads to its own unit.
+    `KEY_OF_OWNER`: by the key that leads other rows to its unit, if this row is the one that counts of its key.
+    """
+
+    UNIT = auto()
+    KEY_OF_UNIT = auto()
+    KEY_OF_OWNER = auto()
+
+
+def _find_way(known: Table, listed: UnitList) -> _Way:
+    """Return how rows of a table meet a list.
+
+    A list by the key that leads its rows to their unit need not reach units. All its rows with one key are of one unit,
+    which is the row's own.
+    """
+    path = listed.table.path
+    if path is None or listed.table.members:
+        return _Way.UNIT
+    outside = {inside: name for name, inside in listed.by}
+    reached = {*listed.table.unit, *(here for _, here in path.brought)}
+    table = listed.rule.rows.table if isinstance(listed.rule, ListedTotals) else listed.table
+    read = table.with_bases([*outside, *_list_asked(listed)])
+    if read & reached or not outside.keys() >= set(path.by):
+        return _Way.UNIT
+    met = tuple(outside[name] for name in path.by)
+    if not known.members:
+        return _find_leading(known, met, path)
+    for member in known.members:
+        names = {named: own for own, named in member.columns}
+        if names.keys() >= set(met):
+            return _find_leading(member.table, tuple(names[name] for name in met), path)
+    return _Way.UNIT
+
+
+def _find_leading(known: Table, key: tuple[str, ...], path: UnitPath) -> _Way:
+    """Return what a key is to a row of one table, if it may lead to units along a path."""
+    if known.name == path.table.name and key == path.through:
+        return _Way.KEY_OF_OWNER
+    own = known.path
+    if own is None or (own.table.name, own.through) != (path.table.name, path.through):
+        return _Way.UNIT
+    brought = dict(own.brought)
+    ways = (own.by, tuple(brought.get(name) for name in own.through))
+    return _Way.KEY_OF_UNIT if key in ways else _Way.UNIT
+
+
+def _list_asked(listed: UnitList) -> Iterator[str]:
+    """List what a rule reads of the listed table's rows."""
+    if listed.compared is not None:
+        yield listed.compared[2]
+    match listed.rule:
+        case ListedRows(where):
+            yield from columns(where)
+        case ListedTotals(rows, groups):
+            yield from (*groups, *columns(rows.where), *list_summed(list_needed(rows)))
+
+
+def _join_owner(
+    table: Table, listed: UnitList, number: int, of_row: Mapping[str, str], owners: NamedStep
+) -> tuple[str, str]:
+    """Return a join with the owners of repeated keys, and that a row's unit is the owner of its key."""
+    assert listed.table.path is not None
+    outside = {inside: name for name, inside in listed.by}
+    keys = [of_row[outside[name]] for name in listed.table.path.by]
+    name = f"owners{number}"
+    met = " AND ".join(f"{key} = {name}.keyhole_r{j}" for j, key in enumerate(keys))
+    same = " AND ".join(f"{name}.keyhole_p{j} = {of_row[unit]}" for j, unit in enumerate(table.unit))
+    return f"LEFT JOIN {owners.name} AS {name} ON {met}", f"{name}.keyhole_r0 IS NULL OR {same}"
+
+
+def _met(table: Table, listed: UnitList, number: int, of_row: Mapping[str, str], *, way: _Way) -> list[str]:
     """That a row has the unit and the key that a list has."""
-    equal = [f"{of_row[name]} = keyhole_l{number}_{j}" for j, name in enumerate(table.unit)]
+    units = table.unit if way is _Way.UNIT else ()
+    equal = [f"{of_row[name]} = keyhole_l{number}_{j}" for j, name in enumerate(units)]
     return equal + [f"{of_row[name]} = keyhole_l{number}_k{j}" for j, (name, _) in enumerate(listed.by)]
 
 
@@ -110,25 +196,32 @@ def _test(clause: tuple[UnitList, ...], names: Mapping[UnitList, str]) -> str:
     return tests[0] if len(tests) == 1 else f"({' OR '.join(tests)})"
 
 
-def _list_units(listed: UnitList, number: int, dialect: Dialect, *, is_only: bool) -> tuple[str, tuple[NamedStep, ...]]:
+def _list_units(
+    listed: UnitList, number: int, dialect: Dialect, *, is_only: bool, way: _Way
+) -> tuple[str, tuple[NamedStep, ...]]:
     """The relation with one row for each unit on the list, where `keyhole_l0_on` is 1, and the steps that it reads.
 
     Some unit has a row in any case, with NULL there.
 
     Parameters:
         is_only: rows that meet no 1 there are dropped, so that this unit may have two rows.
+        way: if rows meet it by a key that leads to units, it has a row for each key.
     """
-    names = [f"keyhole_l{number}_{j}" for j in range(len(listed.table.unit))]
+    units = listed.table.unit if way is _Way.UNIT else ()
+    names = [f"keyhole_l{number}_{j}" for j in range(len(units))]
     names += [f"keyhole_l{number}_k{j}" for j in range(len(listed.by))]
     shown = [*names, f"max(keyhole_on) AS keyhole_l{number}_on"]
-    columns = [listed.table.column(name) for name in (*listed.table.unit, *(inside for _, inside in listed.by))]
+    columns = [listed.table.column(name) for name in (*units, *(inside for _, inside in listed.by))]
     values = [] if listed.compared is None else ["keyhole_value"]
     if values:
         shown += [f"{function}(keyhole_value) AS keyhole_l{number}_{end}" for function, end in _ENDS]
     match listed.rule:
         case ListedRows() as rule:
-            found, steps = _with_a_row(listed, rule, names, dialect)
+            read = listed if way is _Way.UNIT else replace(listed, table=_without_path(listed.table))
+            found, steps = _with_a_row(read, rule, names, dialect)
         case ListedTotals() as rule:
+            if way is not _Way.UNIT:
+                rule = replace(rule, rows=replace(rule.rows, table=_without_path(rule.rows.table)))
             found, steps = _with_totals(listed, rule, names, dialect)
         case _:
             raise KeyholeError("KH900", "a list of privacy units by a rule that is not known")
@@ -156,6 +249,11 @@ def _with_a_row(
     shown = ", ".join(f"{unit} AS {name}" for unit, name in zip(units, names, strict=True))
     found = f"(SELECT {shown} FROM {row.table.relation} WHERE {' AND '.join(tests)}) AS rows_of_units"
     return found, row.table.steps
+
+
+def _without_path(table: Table) -> Table:
+    """Return the table as one whose rows are of no unit."""
+    return replace(table, unit=(), path=None)
 
 
 def _read_listed(table: Table, read: Iterable[str], dialect: Dialect) -> RowSql:

@@ -86,6 +86,22 @@ def find_keys(table: Table, *, dialect: Dialect) -> tuple[str, tuple[NamedStep, 
     return finding.relation([False] * len(brought))
 
 
+def list_owners(table: Table, *, dialect: Dialect) -> tuple[NamedStep | None, tuple[NamedStep, ...]]:
+    """Return a step of the repeated keys along a table's path, and the steps that it reads and itself.
+
+    It has a row for each, `keyhole_r0` and so on, with the unit that the key leads to, `keyhole_p0` and so on; and one
+    for some other key. It is None if the source keeps keys unique. Raises KH900 for a table without a path.
+    """
+    if table.path is None:
+        raise KeyholeError("KH900", "keys of a table whose rows have their units themselves")
+    if table.path.table.has_key(table.path.through):
+        return None, ()
+    finding = _FindUnits(table.path.table, table.path.through, (), dialect, NO_LENGTHS)
+    repeated = _list_repeated(finding.table, finding.through, dialect)
+    firsts, steps = finding.list_firsts(repeated)
+    return firsts, merge_steps(steps, [repeated, firsts])
+
+
 def _is_stored(column: Column) -> bool:
     return column.derivation is None
 
@@ -122,7 +138,7 @@ class _FindUnits:
             shown, named = f"{', '.join(self._keys)}, min(keyhole_p0) AS keyhole_p0", ", ".join(self._keys)
             return f"(SELECT {shown} FROM ({rows}) AS keyed GROUP BY {named}) AS found", row.table.steps
         repeated = _list_repeated(self.table, self.through, self.dialect)
-        firsts, steps = self._firsts(repeated)
+        firsts, steps = self.list_firsts(repeated)
         kept = ", ".join([*self._keys, *self._units, *compress(self._values, read)])
         met = " AND ".join(f"{name} = keyhole_s{i}" for i, name in enumerate(self._keys))
         found = (
@@ -168,7 +184,7 @@ class _FindUnits:
             source = f"{source} JOIN {among} ON {met}"
         return f"SELECT {', '.join(columns)} FROM {source} WHERE {present}", row
 
-    def _firsts(self, repeated: NamedStep) -> tuple[NamedStep, tuple[NamedStep, ...]]:
+    def list_firsts(self, repeated: NamedStep) -> tuple[NamedStep, tuple[NamedStep, ...]]:
         """Return the step with the row that counts of each repeated key, all columns of it, and the steps it reads."""
         every = [True] * len(self.brought)
         rows, row = self._rows(self.table, every, among=repeated.name)

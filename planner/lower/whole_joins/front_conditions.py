@@ -6,9 +6,9 @@
 Six million lines meet the orders of one year, and not those of seven. Lines of suppliers in Asia are found by public
 rows, in front of the same join.
 
-Guarantee: a row is left out in front of a join only if WHERE, which is asked behind it all the same, would leave out
-every joined row that it is in. What is left is never nothing: one row more, with NULL in all columns but keys of the
-join, is dropped by WHERE, as each condition here rejects a row of NULL.
+Guarantee: a row is left out in front of a join only if WHERE would leave out every joined row that it is in. WHERE is
+asked behind the join all the same. The rows that are left are never none: there is one row more, with NULL in all
+columns except keys of the join. WHERE drops it, as each condition here rejects a row of NULL.
 
 References: docs/decisions/0041-whole-joins.md.
 """
@@ -138,8 +138,10 @@ def _restrict(column: Column, values: Sequence[Value]) -> list[Condition]:
 
 
 def _imply(condition: Condition, table: Table, names: Collection[str]) -> Condition:
-    """Return a condition on stored columns with these names alone that is true wherever the given one is, and that does
-    not hold where all of them are NULL; ALWAYS if there is none."""
+    """Return a condition on columns with these names alone that is true wherever the given one is.
+
+    It does not hold where all of them are NULL. Return ALWAYS if there is no such condition.
+    """
 
     def literal(test: Leaf | Not) -> Condition:
         read = columns(test)

@@ -62,6 +62,10 @@ QUESTIONS = {
     " GROUP BY l_mode HAVING count(*) > 4",
     "on no list": "SELECT l_mode FROM lines WHERE household NOT IN (SELECT household FROM orders WHERE o_price = {x})"
     " GROUP BY l_mode HAVING count(*) > 4",
+    "on a list by key": "SELECT region FROM customers WHERE EXISTS (SELECT * FROM orders WHERE o_customer = c_key AND"
+    " o_price = {x}) GROUP BY region HAVING count(*) > 4",
+    "on a list by its own key": "SELECT o_month FROM orders o WHERE o_price = {x} AND EXISTS (SELECT * FROM orders p"
+    " WHERE p.o_customer = o.o_customer AND p.o_month <> o.o_month) GROUP BY 1 HAVING count(*) > 4",
     "on one of two lists": "SELECT region FROM customers WHERE household IN (SELECT household FROM orders WHERE"
     " o_price = {x}) OR household IN (SELECT household FROM lines WHERE amount = {x}) GROUP BY 1 HAVING count(*) > 4",
     "by totals": "SELECT region FROM customers WHERE household IN (SELECT household FROM lines WHERE amount = {x} GROUP"
