@@ -35,8 +35,9 @@ NOTHING = Mark(0, GENESIS)
 class Witness:
     """The file at `path`: two lines of a fixed length, of which the older one is overwritten in place.
 
-    A reader finds one whole line whenever it looks. What a process wrote survives its death. It is not flushed: after
-    a power cut the mark may be as old as what the system had not yet put on the disk (Linux by default: half a minute).
+    A reader finds one whole line whenever it looks. A written mark survives its process. It is not
+    flushed. So after a power cut the mark may be as old as the system's oldest write that was not yet on the disk. By
+    default that is half a minute on Linux.
     """
 
     def __init__(self, path: Path) -> None:
