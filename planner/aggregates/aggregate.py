@@ -59,19 +59,19 @@ class Aggregate:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a tolerance may call it, the most telling first."""
+        """Return the names that a tolerance may use for it, the clearest first."""
         argument = self.text.split(" FILTER ")[0]
         columns = dict.fromkeys(part.column.name for part in self.parts if part.column is not None)
         return (self.text, argument, self.function, *columns)
 
     @property
     def meaning(self) -> tuple[object, ...]:
-        """What it computes, whatever its text."""
+        """Return the meaning of what it computes, whatever its text."""
         return (self.measure, sum_meaning(self.parts), sum_meaning(self.per), self.by_units)
 
 
 def sum_meaning(parts: tuple[Part, ...]) -> tuple[object, ...]:
-    """What parts add up to, whatever their order."""
+    """Return the meaning of the parts' sum, whatever their order."""
     return tuple(
         sorted(
             (part.column.name if part.column else "", canonical(part.condition), part.power, part.coefficient)
@@ -110,7 +110,7 @@ AGGREGATES = (exp.AggFunc, exp.Filter, exp.WithinGroup, exp.Window)
 
 
 def contains_aggregate(node: exp.Expr) -> bool:
-    """Whether the expression calls an aggregate or window function that the parser knows."""
+    """Return True if the expression calls an aggregate or window function that the parser knows."""
     return contains(node, *AGGREGATES)
 
 
@@ -123,7 +123,7 @@ def list_beside_aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def read_call(node: exp.Expr, within: GroupScope) -> Call:
-    """The call without its FILTER. Raises what its FILTER raises."""
+    """Read the call without its FILTER. Raise what its FILTER raises."""
     node = bare(node)
     if not isinstance(node, exp.Filter):
         return Call(node, ALWAYS, "")
@@ -133,7 +133,7 @@ def read_call(node: exp.Expr, within: GroupScope) -> Call:
 
 
 def aggregate(node: exp.Expr, within: GroupScope) -> Aggregate:
-    """The aggregate that the expression is. Raises KH204, KH209, and what its FILTER raises."""
+    """Read the expression as an aggregate. Raise KH204, KH209, and what its FILTER raises."""
     call = read_call(node, within)
     match call.node:
         case exp.Count():
@@ -217,7 +217,10 @@ def _distinct(node: exp.Count, distinct: exp.Distinct, call: Call, within: Group
 
 
 def _split_distinct_case(distinct: exp.Distinct) -> tuple[exp.Expr, exp.Distinct] | None:
-    """`DISTINCT CASE WHEN c THEN x END` as c and `DISTINCT x`: of other rows the value is NULL and does not count."""
+    """Return `DISTINCT CASE WHEN c THEN x END` as c and `DISTINCT x`.
+
+    Of other rows the value is NULL and does not count.
+    """
     case = bare(distinct.expressions[0]) if len(distinct.expressions) == 1 else None
     if not isinstance(case, exp.Case) or case.this is not None or len(case.args["ifs"]) != 1:
         return None
@@ -243,7 +246,7 @@ def _compute(item: exp.Expr, within: GroupScope) -> Column | None:
 
 
 def _values(node: exp.Count, column: Column, call: Call, within: GroupScope, *, text: str) -> Aggregate:
-    """How many different values of a column there are."""
+    """Return the count of different values of a column."""
     table = within.scope.table
     if column.sql_type is SqlType.OTHER:
         raise unusable_type(column, node)
@@ -302,7 +305,7 @@ def _total(node: exp.Sum | exp.Avg, call: Call, within: GroupScope) -> Aggregate
 
 
 def _arithmetic_of_sum(summed: RowExpression, *, average: bool) -> Arithmetic:
-    """How PostgreSQL computes with the sum or mean; the sum of bigint is numeric."""
+    """Return how PostgreSQL computes with the sum or mean; the sum of bigint is numeric."""
     columns = [part.column for part in summed.parts if part.column is not None]
     wide = any(column.sql_type is SqlType.INTEGER and column.declared == "bigint" for column in columns)
     if summed.arithmetic is Arithmetic.INTEGER and (wide or average):

@@ -68,7 +68,7 @@ class Linear:
     own: KeyNumbers | None = None
 
     def plus(self, other: "Linear", factor: Fraction) -> "Linear":
-        """This and a multiple of another."""
+        """Return this and a multiple of another."""
         summands = list(self.summands)
         for found, coefficient in other.summands:
             summands = _add_summand(summands, found, factor * coefficient)
@@ -97,7 +97,7 @@ class Linear:
 
 
 def _together(one: KeyNumbers | None, other: KeyNumbers | None, factor: Fraction) -> KeyNumbers | None:
-    """One number of a key plus a multiple of another."""
+    """Return one number of a key plus a multiple of another."""
     if other is None:
         return one
     if one is None:
@@ -122,7 +122,7 @@ def _add_summand(
 
 
 def linear(node: exp.Expr, within: GroupScope) -> Linear | None:
-    """The expression as a sum of aggregates, None for NULL. Raises KH204, KH208 and what its aggregates raise."""
+    """Read the expression as a sum of aggregates, None for NULL. Raise KH204, KH208 and what its aggregates raise."""
     node = bare(node)
     if not isinstance(node, AGGREGATES):
         with suppress(NotConstant):
@@ -200,7 +200,10 @@ def _quotient(node: exp.Div, within: GroupScope) -> Linear | None:
 
 
 def exact_quotient(node: exp.Div, within: GroupScope) -> Linear | None:
-    """The quotient with its remainder, None for NULL; its arithmetic is of integers where SQL would drop that."""
+    """Return the quotient with its remainder, None for NULL.
+
+    Its arithmetic is of integers where SQL would drop the remainder.
+    """
     left = linear(node.this, within)
     right = linear(without_nullif(bare(node.expression), within), within)
     if left is None or right is None:
@@ -278,7 +281,10 @@ def _ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) -> Ag
 
 
 def _sums_of_means(left: Linear, right: Linear, within: GroupScope) -> tuple[Linear, Linear]:
-    """The sums of means and ratios that all have one divisor, which cancels; what else is divided as it is."""
+    """Return the sums of means and ratios that all have one divisor, which cancels.
+
+    Everything else is divided as it is.
+    """
     divided = [found for found, _ in (*left.summands, *right.summands)]
     if not left.summands or left.constant or right.constant or not all(found.per for found in divided):
         return left, right
@@ -294,7 +300,7 @@ def _sums_of_means(left: Linear, right: Linear, within: GroupScope) -> tuple[Lin
 
 
 def _numerator(found: Aggregate) -> Aggregate:
-    """The sum that a mean or ratio divides."""
+    """Return the sum that a mean or ratio divides."""
     is_mean = found.function == "avg"
     text = f"sum({found.text.removeprefix('avg(')}" if is_mean else found.text.rpartition(" / ")[0]
     return replace(found, function="sum", per=(), text=text)
@@ -309,7 +315,7 @@ def is_positive_mean(mean: Linear) -> bool:
 
 
 def _counts_units(divisor: Linear) -> bool:
-    """Whether a divisor counts privacy units."""
+    """Return True if a divisor counts privacy units."""
     return [found.measure for found, _ in divisor.summands] == [Measure.UNITS]
 
 
@@ -318,7 +324,7 @@ def _rows(part: Part) -> Condition:
 
 
 def least_per_row(parts: tuple[Part, ...]) -> Fraction:
-    """The least that one row which counts adds; 0 where that is not known to be positive."""
+    """Return the least that one row which counts adds; 0 if that is not known to be positive."""
     least: list[Fraction] = []
     for part in parts:
         if not part.power:
@@ -335,7 +341,9 @@ def least_per_row(parts: tuple[Part, ...]) -> Fraction:
 
 
 def _least_by_factor(factor: Part, parts: tuple[Part, ...]) -> Fraction:
-    """The least of `x * (c + d * y + ...)`, where `x` counts if any part does; 0 where it is not known to be positive.
+    """Return the least of `x * (c + d * y + ...)`, where `x` counts if any part does.
+
+    Return 0 if it is not known to be positive.
 
     As in `price * (1 - discount)`: 900 * (1 - 0.1) at least. The largest `y` is that of `x * y` by that of `x`.
 
@@ -364,7 +372,7 @@ def _least_by_factor(factor: Part, parts: tuple[Part, ...]) -> Fraction:
 
 
 def _list_conjuncts(part: Part) -> frozenset[str]:
-    """The conditions on the rows of a part, without the one that its column has a value."""
+    """Return the conditions on the rows of a part, without the one that its column has a value."""
     return frozenset(canonical(one) for one in part.condition.conjuncts())
 
 
@@ -380,7 +388,7 @@ def is_never_negative(parts: tuple[Part, ...]) -> bool:
 
 
 def same_rows(one: tuple[Part, ...], other: tuple[Part, ...], within: GroupScope) -> bool:
-    """Whether two counts are provably of the same rows."""
+    """Return True if two counts are provably of the same rows."""
     if sum_meaning(one) == sum_meaning(other):
         return True
     if len(one) != 1 or len(other) != 1 or canonical(one[0].condition) != canonical(other[0].condition):
@@ -390,7 +398,7 @@ def same_rows(one: tuple[Part, ...], other: tuple[Part, ...], within: GroupScope
 
 
 def kind_of_cast(node: exp.Cast) -> Arithmetic | None:
-    """How a cast has PostgreSQL compute; None for what may fail or lose something."""
+    """Return how a cast makes PostgreSQL compute; None for a cast that may fail or lose something."""
     kind = str(node.to.this.value) if isinstance(node.to.this, exp.DataType.Type) and not node.to.expressions else ""
     return CASTS.get(kind)
 
@@ -424,7 +432,10 @@ def _coalesce(node: exp.Coalesce, within: GroupScope) -> Linear | None:
 
 
 def not_linear(node: exp.Expr, within: GroupScope) -> KeyholeError:
-    """KH204 for arithmetic over aggregates that is no sum over rows, KH208 for a threshold that is not constant."""
+    """Return KH204 for arithmetic over aggregates that is no sum over rows.
+
+    Return KH208 for a threshold that is not constant.
+    """
     if node.find(exp.Query):
         return subquery_inside(node)
     if not contains_aggregate(node):
@@ -438,8 +449,10 @@ def not_linear(node: exp.Expr, within: GroupScope) -> KeyholeError:
 
 
 def _mean_per_unit(counted: exp.Distinct, within: GroupScope, ratio: exp.Div | None = None) -> str | None:
-    """The question for how many rows a unit has in the mean, where the units are what is counted; else None. Of a
-    `ratio` by a part of the units' columns, the one by all of them."""
+    """Return the question for the mean number of rows of a unit, where units are counted; else None.
+
+    For a `ratio` by a part of the units' columns, it is the one by all of them.
+    """
     scope, select = within.scope, counted.find_ancestor(exp.Select)
     found = [find_column(item, scope) for item in counted.expressions]
     of_unit = all(column is not None and column.name in scope.table.unit for column in found)

@@ -86,7 +86,10 @@ class _Length:
     of_dates: bool = False
 
     def write(self, within: GroupScope) -> str | None:
-        """The two thresholds, with a day in the middle of the calendar; None where that is not known, or too short."""
+        """Write the two thresholds, with a day in the middle of the calendar.
+
+        Return None if that is not known, or too short.
+        """
         column = _read_column(self.first, within)
         times = None if column is None else time_range(column, within.scope, within.where.conjuncts())
         if times is None or not 0 < self.seconds < Fraction((times.past - times.first).total_seconds()):
@@ -102,7 +105,7 @@ class _Length:
 
 
 def _read_length(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> _Length | None:
-    """`max(t) - min(t)` compared with an interval, with days as in `max(t)::date - min(t)::date`, or its EXTRACT."""
+    """Read `max(t) - min(t)` compared with an interval. Days may be `max(t)::date - min(t)::date`, or its EXTRACT."""
     part, factor, difference = _read_part(left, within)
     if not isinstance(difference, exp.Sub):
         return None
@@ -138,7 +141,7 @@ def _read_length(left: exp.Expr, operator: str, right: exp.Expr, within: GroupSc
 
 
 def _read_part(node: exp.Expr, within: GroupScope) -> tuple[str, Fraction, exp.Expr]:
-    """The part that is extracted of a length of time, what it is divided by, and the length."""
+    """Return the part that is extracted of a length of time, its divisor, and the length."""
     factor = Fraction(1)
     if isinstance(node, exp.Div):
         value = _fold(node.expression, within)
@@ -190,7 +193,7 @@ class _Two:
         return f"{apart} AND {write_node(self.second)} {bound} {at}"
 
     def _choose(self, within: GroupScope) -> Decimal | None:
-        """A number for the second aggregate, by public facts alone."""
+        """Return a number for the second aggregate, by public facts alone."""
         limits = [_fold_at(self.limit, self.second, Decimal(number), within) for number in (0, 1)]
         if None in limits or limits[0] is None or limits[1] is None or limits[1] <= limits[0]:
             return None
@@ -214,8 +217,10 @@ class _Two:
 
 
 def _read_two(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> _Two | None:
-    """A comparison of two aggregates, one on each side of the operator after a quotient or difference is multiplied
-    or moved out; None for others."""
+    """Read a comparison of two aggregates, one on each side of the operator.
+
+    A quotient or difference is multiplied or moved out first. Return None for others.
+    """
     while isinstance(left, exp.Mul | exp.Div) and not contains_aggregate(right):
         value = _fold(left.expression, within)
         if not isinstance(value, Number) or value.value <= 0 or not isinstance(left.this, exp.Paren | exp.Div):
@@ -266,7 +271,7 @@ def _is_hard(node: exp.Expr, within: GroupScope) -> bool:
 
 
 def _find_inner(node: exp.Expr) -> exp.Expr | None:
-    """The one aggregate of an expression with its FILTER; None where it has several or none."""
+    """Return the one aggregate of an expression with its FILTER; None if it has several or none."""
     kinds = (exp.Filter, exp.WithinGroup, exp.AggFunc)
     found = [one for one in node.find_all(*kinds) if not one.find_ancestor(*kinds) or one is node]
     own = [one for one in found if not any(one is not other and _is_inside(one, other) for other in found)]
@@ -282,7 +287,7 @@ def _strip_filter(node: exp.Expr) -> exp.Expr:
 
 
 def _read_column(node: exp.Expr | None, within: GroupScope) -> Column | None:
-    """The column that an aggregate is about; None for an expression."""
+    """Return the column that an aggregate is about; None for an expression."""
     if node is None:
         return None
     inner = _strip_filter(bare(node))
@@ -293,7 +298,7 @@ def _read_column(node: exp.Expr | None, within: GroupScope) -> Column | None:
 
 
 def _count_values(counted: exp.Expr, within: GroupScope) -> int:
-    """How many of a column's different values a group has in a hint."""
+    """Return how many of a column's different values a group in a hint has."""
     listed = _list_values(counted, within)
     if not listed:
         return _USUAL_VALUES
@@ -313,7 +318,7 @@ def _list_values(counted: exp.Expr, within: GroupScope) -> int:
 
 
 def _write_at(limit: exp.Expr, second: exp.Expr, at: Decimal) -> str:
-    """The limit as text, with the number in the place of the aggregate."""
+    """Write the limit as text, with the number in the place of the aggregate."""
     return write_node(_put_at(limit, second, at))
 
 

@@ -15,7 +15,7 @@ from planner.values.decimals import decimal
 
 
 class Slack(StrEnum):
-    """What a tolerance of a comparison is measured in."""
+    """The unit in which a tolerance of a comparison is measured."""
 
     THRESHOLD = "threshold"  # the analyst's unit; a percentage is one of the threshold
     ROWS = "rows"  # rows of a group; a percentage is one of a group of min_rows rows, as for percentiles
@@ -26,12 +26,12 @@ _Folded = TypeVar("_Folded")
 
 
 class _HavingTree:
-    """What one does with every HAVING."""
+    """The operations on every HAVING."""
 
     __slots__ = ()
 
     def mapped(self, change: Callable[["Comparison | Spread"], "Having"]) -> "Having":
-        """The formula with every comparison changed."""
+        """Return the formula with every comparison changed."""
         return self.fold(
             change,
             outside=Outside,
@@ -40,7 +40,7 @@ class _HavingTree:
         )
 
     def leaves(self) -> Iterator["Comparison | Spread"]:
-        """Every comparison, in order of appearance, with repetitions."""
+        """Yield every comparison, in order of appearance, with repetitions."""
         match self:
             case Outside(inner):
                 yield from inner.leaves()
@@ -59,7 +59,7 @@ class _HavingTree:
         every: Callable[[Sequence[_Folded]], _Folded],
         some: Callable[[Sequence[_Folded]], _Folded],
     ) -> _Folded:
-        """The value of the whole, from the comparisons upward."""
+        """Fold the formula from the comparisons upward, and return the value of the whole."""
         match self:
             case Outside(inner):
                 return outside(inner.fold(leaf, outside=outside, every=every, some=some))

@@ -154,7 +154,7 @@ def _reads_filter_only(term: RowTerm, reading: MeasureReading) -> bool:
 
 
 def _name_measure(term: RowTerm, reading: MeasureReading) -> Column:
-    """The column that a term is, with bounds if they are known. A length of time is its seconds then."""
+    """Return the column that a term is, with bounds if they are known. A length of time is a number of seconds then."""
     within, known = reading.within, reading.known
     if term.kind is not TermKind.LENGTH:
         clip = (reading.clips or {}).get(spell(term))

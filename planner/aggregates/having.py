@@ -40,7 +40,10 @@ _TRUTHS = (*OPERATORS, exp.And, exp.Or, exp.Not, exp.Between, exp.In, exp.Is, ex
 
 
 def read_having(node: exp.Expr, within: GroupScope) -> Having:
-    """The formula that the expression writes. Raises KH2xx for what is not a formula of threshold atoms."""
+    """Read the formula that the expression writes.
+
+    Raise KH2xx for an expression that is no formula of threshold atoms.
+    """
     if _count_readings(node) > MOST_READINGS:
         raise KeyholeError(
             "KH211",
@@ -117,7 +120,7 @@ def is_predicate(node: exp.Expr) -> bool:
 
 
 def _differ(left: exp.Expr, right: exp.Expr, within: GroupScope, *, equal: bool) -> Having:
-    """Two predicates with other truths, or with the same: NULL where one is."""
+    """Return a formula that is true if two predicates have other truths, or with the same: NULL if one is."""
     cases = [
         _join_children(
             (_formula(left, within, negated=negated), _formula(right, within, negated=negated is equal)),
@@ -135,14 +138,14 @@ def _is_never_null(node: exp.Expr, within: GroupScope) -> bool:
 
 
 def _is_known(node: exp.Expr, within: GroupScope) -> Having:
-    """A predicate that is not NULL: true or false."""
+    """Return a formula that says that a predicate is not NULL: true or false."""
     if _is_never_null(node, within):
         return HOLDS
     return _join_children((_formula(node, within, negated=negated) for negated in (False, True)), conjunction=False)
 
 
 def _is_unknown(node: exp.Expr, within: GroupScope) -> Having:
-    """A predicate that is NULL: neither true nor false."""
+    """Return a formula that says that a predicate is NULL: neither true nor false."""
     if _is_never_null(node, within):
         return FAILS
     return _join_children(
@@ -151,7 +154,7 @@ def _is_unknown(node: exp.Expr, within: GroupScope) -> Having:
 
 
 def _read_distinct(node: exp.Binary, within: GroupScope, *, negated: bool) -> Having:
-    """`left IS DISTINCT FROM right`, or with `negated` IS NOT: never NULL, and NULL is like NULL."""
+    """Read `left IS DISTINCT FROM right`, or with `negated` IS NOT: never NULL, and NULL is like NULL."""
     left, right = bare(node.this), bare(node.expression)
     if not contains_aggregate(left):
         left, right = right, left
@@ -170,13 +173,13 @@ def _read_distinct(node: exp.Binary, within: GroupScope, *, negated: bool) -> Ha
 
 
 def _is_count(node: exp.Expr) -> bool:
-    """Whether it is a count, which is never NULL."""
+    """Return True if it is a count, which is never NULL."""
     node = bare(node)
     return isinstance(node.this if isinstance(node, exp.Filter) else node, exp.Count)
 
 
 def _join_children(children: Iterable[Having], *, conjunction: bool) -> Having:
-    """The children joined, flattened, without constants."""
+    """Join the children, flattened, without constants."""
     kind, other = (Every, Some) if conjunction else (Some, Every)
     kept: dict[Having, None] = {}
     for child in children:
@@ -232,7 +235,7 @@ def _read_comparison(
 
 
 def _read_distance(node: exp.Expr, left: exp.Abs, operator: str, right: exp.Expr, within: GroupScope) -> Having:
-    """`abs(x) > c` as `x > c OR x < -c`, and `abs(x) < c` as `x < c AND x > -c`, which hold for every c."""
+    """Read `abs(x) > c` as `x > c OR x < -c`, and `abs(x) < c` as `x < c AND x > -c`, which hold for every c."""
     inner, below = bare(left.this), exp.Neg(this=exp.Paren(this=right.copy()))
     while isinstance(inner, exp.Abs):  # each would be read twice
         inner = bare(inner.this)
@@ -273,7 +276,7 @@ def _compare(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, wit
 
 
 def _spell_rounding(node: exp.Expr) -> exp.Expr:
-    """A cast of an aggregate to `numeric(p, s)`, or of a mean to an integer, as the round that it is."""
+    """Return a cast of an aggregate to `numeric(p, s)`, or of a mean to an integer, as the round that it is."""
     if not isinstance(node, exp.Cast):
         return node
     sizes = numeric_scale(node)
@@ -286,7 +289,7 @@ def _spell_rounding(node: exp.Expr) -> exp.Expr:
 
 
 def _without_aggregates(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
-    """A comparison of constants. One that reads keys stands in WHERE, or as a conjunct of its own."""
+    """Read a comparison of constants. One that reads keys stands in WHERE, or as a conjunct of its own."""
     if node.find(exp.Query):
         raise subquery_inside(node)
     if (unknown := node.find(exp.Anonymous)) is not None:
@@ -304,8 +307,9 @@ def _without_aggregates(node: exp.Expr, within: GroupScope, *, negated: bool) ->
 
 
 def _one_question_each(node: exp.Expr, within: GroupScope) -> str | None:
-    """The union of one question for each alternative, their conditions on keys in WHERE. An alternative of keys alone
-    is read from their public values. None for other formulas.
+    """Return the union of one question for each alternative, their conditions on keys in WHERE.
+
+    An alternative of keys alone is read from their public values. Return None for other formulas.
     """
     select = node.find_ancestor(exp.Select)
     formula = None if select is None else bare(select.args["having"].this)

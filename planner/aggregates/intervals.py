@@ -22,7 +22,7 @@ from planner.values.model import Constant, NotConstant, Span, Untyped
 
 
 def in_seconds(left: exp.Expr, right: exp.Expr, within: GroupScope) -> tuple[exp.Expr, exp.Expr] | None:
-    """Return both sides of a comparison in seconds; None where neither has an interval of aggregates. Raises KH204."""
+    """Return both sides of a comparison in seconds; None if neither has an interval of aggregates. Raise KH204."""
     if not any(contains_aggregate(side) and contains(side, exp.Sub) for side in (left, right)):
         return None
     first, second = _seconds(left, within), _seconds(right, within)
@@ -38,7 +38,7 @@ def length_in_seconds(node: exp.Expr, within: GroupScope) -> exp.Expr:
 
 
 def _constant_seconds(node: exp.Expr, interval: exp.Expr, within: GroupScope) -> exp.Expr:
-    """Read the text or NULL that an interval is compared with. Raises KH204 for anything else."""
+    """Read the text or NULL that an interval is compared with. Raise KH204 for anything else."""
     try:
         value = fold(node, within.given)
     except NotConstant:
@@ -51,7 +51,7 @@ def _constant_seconds(node: exp.Expr, interval: exp.Expr, within: GroupScope) ->
 
 
 def _seconds(node: exp.Expr, within: GroupScope) -> exp.Expr | None:
-    """An interval as seconds; None for what is none. Raises KH204 for what mixes intervals with numbers."""
+    """Return an interval as seconds; None for anything else. Raise KH204 if intervals are mixed with numbers."""
     node = bare(node)
     value = _constant(node, within)
     if value is not None:
@@ -75,7 +75,7 @@ def _seconds(node: exp.Expr, within: GroupScope) -> exp.Expr | None:
 
 
 def _of_both(node: exp.Binary, within: GroupScope) -> exp.Expr | None:
-    """A sum of intervals, or an interval times or by a number."""
+    """Return a sum of intervals, or an interval times or by a number."""
     left, right = _seconds(node.this, within), _seconds(node.expression, within)
     if left is None and right is None:
         return None
@@ -101,7 +101,7 @@ def _of_call(node: exp.Expr, within: GroupScope) -> exp.Expr | None:
 
 
 def _without_epochs(node: exp.Expr, within: GroupScope) -> exp.Expr:
-    """The node with seconds in the place of `extract(epoch FROM interval)`, of intervals of aggregates."""
+    """Return the node with each `extract(epoch FROM interval)` replaced by seconds, for intervals of aggregates."""
     if not contains(node, exp.Extract) or not contains_aggregate(node):
         return node
     changed = node.copy()
@@ -126,7 +126,10 @@ def _without_epochs(node: exp.Expr, within: GroupScope) -> exp.Expr:
 
 
 def _has_months(node: exp.Expr, within: GroupScope) -> bool:
-    """Whether an interval beside the aggregates has months, of which 12 are a year of 365.25 days when extracted."""
+    """Return True if an interval beside the aggregates has months.
+
+    When extracted, 12 of them are a year of 365.25 days.
+    """
     values = (_constant(one, within) for one in node.find_all(exp.Interval, exp.Cast))
     return any(isinstance(value, Span) and value.months for value in values)
 
@@ -139,7 +142,7 @@ def _replace_parts(node: exp.Expr, **parts: object) -> exp.Expr:
 
 
 def _constant(node: exp.Expr, within: GroupScope) -> Constant:
-    """The value of a constant; None for what is none."""
+    """Return the value of a constant; None if it is none."""
     try:
         return fold(node, within.given)
     except NotConstant:

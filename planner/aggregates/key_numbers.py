@@ -25,7 +25,7 @@ class KeyNumbers:
     present: tuple[Values, ...] = ()
 
     def times(self, factor: Fraction) -> "KeyNumbers":
-        """Each times a constant."""
+        """Return each number times a constant."""
         return replace(
             self,
             numbers=tuple(n and n * factor for n in self.numbers),
@@ -34,7 +34,7 @@ class KeyNumbers:
         )
 
     def plus(self, other: "KeyNumbers") -> "KeyNumbers":
-        """The sums with numbers of the same key."""
+        """Return the sums with numbers of the same key."""
         assert self.key == other.key
         sums = (None if a is None or b is None else a + b for a, b in zip(self.numbers, other.numbers, strict=True))
         return replace(
@@ -47,7 +47,7 @@ class KeyNumbers:
         )
 
     def shift(self, constant: Fraction) -> "KeyNumbers":
-        """Each plus a constant."""
+        """Return each number plus a constant."""
         return replace(
             self,
             numbers=tuple(None if n is None else n + constant for n in self.numbers),
@@ -56,7 +56,7 @@ class KeyNumbers:
 
     @property
     def text(self) -> str:
-        """How an analyst would write them."""
+        """Return the numbers as an analyst would write them."""
         sizes = [(size, text) for size, text in (*self.parts, (self.constant, "")) if size]
         if sizes and [size for size, _ in sizes] == [1]:
             return sizes[0][1] or "1"
@@ -69,7 +69,7 @@ class KeyNumbers:
         return written or "0"
 
     def only(self, places: tuple[int, ...]) -> "KeyNumbers":
-        """Those at some places."""
+        """Return the numbers at some places."""
         return replace(self, numbers=tuple(self.numbers[place] for place in places))
 
     @property

@@ -31,7 +31,7 @@ _NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC)
 
 
 def is_public(node: exp.Expr, within: GroupScope) -> bool:
-    """Whether the expression reads columns of which every group has one value, and no aggregate of anything else."""
+    """Return True if the expression reads columns with one value per group, and no aggregate of anything else."""
     plain = _once(node)
     if isinstance(plain, exp.Literal) or contains(plain, exp.Query, *AGGREGATES):
         return False
@@ -40,7 +40,7 @@ def is_public(node: exp.Expr, within: GroupScope) -> bool:
 
 
 def key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Arithmetic]:
-    """The numbers of an expression that `is_public`. Raises KH208 where they are of several keys or not exact."""
+    """Return the numbers of an expression that `is_public`. Raise KH208 if they are of several keys or not exact."""
     plain = _once(node)
     columns: dict[tuple[str, str], Column] = {}
     for read in plain.find_all(exp.Column):
@@ -84,7 +84,9 @@ def key_numbers(node: exp.Expr, within: GroupScope) -> tuple[KeyNumbers, Arithme
 
 
 def mean_less(left: exp.Expr, threshold: exp.Expr) -> exp.Expr | None:
-    """`avg(x)` less a threshold that `is_public`, as the mean of `x - threshold` over the same rows: a sum over rows.
+    """Return `avg(x)` less a threshold that `is_public`, as the mean of `x - threshold` over the same rows.
+
+    That is a sum over rows.
 
     Its sensitivity is that of the most that any row of any key can be away from its threshold. None for any other
     expression than a mean.
@@ -98,7 +100,9 @@ def mean_less(left: exp.Expr, threshold: exp.Expr) -> exp.Expr | None:
 
 
 def refusal_of_columns(node: exp.Expr, within: GroupScope) -> KeyholeError | None:
-    """KH208 for a threshold that columns give, with the key by which each group would have one, if there is some.
+    """Return KH208 for a threshold that columns give.
+
+    It names the key by which each group would have one, if there is one.
 
     None for what reads no columns, and for an aggregate that no further key would make the same in a whole group.
     """
@@ -123,7 +127,7 @@ def refusal_of_columns(node: exp.Expr, within: GroupScope) -> KeyholeError | Non
 
 
 def _once(node: exp.Expr) -> exp.Expr:
-    """The expression with what `max` and `min` are of in their place."""
+    """Return the expression with the arguments of `max` and `min` in their place."""
     if not contains(node, exp.Max, exp.Min):
         return node
     plain: exp.Expr = node.copy().transform(
@@ -163,7 +167,7 @@ def _number(value: Constant, node: exp.Expr) -> Number | None:
 def without_missing(
     formula: Having, values: Mapping[str, tuple[Value, ...]]
 ) -> tuple[Having, Mapping[str, tuple[Value, ...]]]:
-    """The formula, and the values of the keys at which it can hold, where thresholds may be NULL.
+    """Return the formula, and the values of the keys at which it can hold, where thresholds may be NULL.
 
     A comparison with NULL is not true. A key's value is left out if the formula is false without the comparisons that
     are NULL there. Raises KH208 where it may still hold.
@@ -187,8 +191,10 @@ def without_missing(
 def restrict_thresholds(
     formula: Having, whole: Mapping[str, tuple[Value, ...]], left: Mapping[str, tuple[Value, ...]]
 ) -> tuple[Having, tuple[tuple[str, tuple[int, ...]], ...]]:
-    """A predicate over the values of keys that are left of the whole; and, by key, the places of those at which it is
-    false because a threshold is NULL there, where it then has some other value's. Raises KH208 where it may still hold.
+    """Return a predicate over the key values that are left of the whole.
+
+    Beside it stand, by key, the places at which it is false because a threshold is NULL there, where it then has some
+    other value's. Raise KH208 if it may still hold.
     """
     false_at: list[tuple[str, tuple[int, ...]]] = []
     for key in dict.fromkeys(own.key for _, own in _with_own_thresholds(formula)):
@@ -210,7 +216,7 @@ def restrict_thresholds(
 
 
 def _fill(leaf: Comparison | Spread) -> Having:
-    """The comparison with a number in the place of each NULL."""
+    """Return the comparison with a number in the place of each NULL."""
     match leaf:
         case Comparison(own=KeyNumbers() as own) if own.known:
             greatest = max(own.known)
@@ -226,7 +232,7 @@ def _with_own_thresholds(formula: Having) -> Iterator[tuple[Comparison, KeyNumbe
 
 
 def _without(formula: Having, absent: frozenset[Comparison]) -> Having:
-    """The formula where some comparisons are not true, as far as it becomes simpler."""
+    """Return the formula as it is if some comparisons are not true, as far as it becomes simpler."""
     return formula.fold(
         lambda leaf: FAILS if leaf in absent else leaf,
         outside=Outside,

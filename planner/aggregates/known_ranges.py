@@ -113,7 +113,9 @@ def _list_compared(term: RowTerm, said: tuple[Condition, ...]) -> Iterator[tuple
 
 
 def _list_order(term: RowTerm, said: tuple[Condition, ...]) -> Iterator[tuple[str, Fraction]]:
-    """That a difference of times or columns is not negative, or not positive, where they are compared with each other.
+    """Yield that a difference of times or columns is not negative, or not positive.
+
+    This follows where they are compared with each other.
 
     Days are in the order of their moments. Moments are in that of their days where one day is before the other.
     """
@@ -148,7 +150,7 @@ _Base: TypeAlias = tuple[str, bool] | None  # a column, and whether its day is m
 
 
 def _base(term: RowTerm) -> _Base:
-    """The column that a term is, or the day of; a date's midnight is that date."""
+    """Return the column that a term is, or whose day it is; a date's midnight is that date."""
     if term.function == "*" and term.arguments[0].kind is TermKind.DAY and term.arguments[1].value == DAY:
         term = term.arguments[0]
     days = term.kind is TermKind.DAY

@@ -38,7 +38,10 @@ from planner.values.operators import COMPARISONS, FLIPPED
 
 
 def linear_comparison(node: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having:
-    """`left operator right`, both linear, or a mean against a threshold of each group's own. Raises KH204, KH208."""
+    """Return `left operator right`, both linear, or a mean against a threshold of each group's own.
+
+    Raise KH204, KH208.
+    """
     mean = mean_less(left, right) if is_public(right, within) else None
     if mean is not None:
         return _compare_mean_with_own(mean, left, operator, right, node, within)
@@ -53,7 +56,7 @@ def linear_comparison(node: exp.Expr, left: exp.Expr, operator: str, right: exp.
 def compare_quotient_of_means(
     left: exp.Expr, operator: str, right: exp.Expr, node: exp.Expr, within: GroupScope
 ) -> Having | None:
-    """`mean / mean operator c` over different rows, as `mean operator c * mean` where the divisor is above 0.
+    """Return `mean / mean operator c` over different rows. It is `mean operator c * mean` where the divisor is above 0.
 
     None for what is none. Raises KH204 for a divisor that may be 0 or negative.
     """
@@ -78,7 +81,7 @@ def compare_quotient_of_means(
 
 
 def multiply_out(left: exp.Div, right: exp.Expr, within: GroupScope) -> tuple[exp.Expr, exp.Expr]:
-    """`x / n op t` as `x op t * n`, where n is a positive number that a key determines. Raises KH204."""
+    """Return `x / n op t` as `x op t * n`, where n is a positive number that a key determines. Raise KH204."""
     above, (below, arithmetic) = linear(left.this, within), key_numbers(left.expression, within)
     if not all(number > 0 for number in below.known):
         raise KeyholeError(
@@ -97,7 +100,7 @@ def _factor(node: exp.Expr) -> exp.Expr:
 
 
 def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int | None, within: GroupScope) -> Having:
-    """`difference operator 0`, for the comparison at `node` and a message's position `at`. Raises KH204."""
+    """Return `difference operator 0`, for the comparison at `node` and a message's position `at`. Raise KH204."""
     if not difference.summands or not difference.summands[0][1]:
         raise compared_with_itself(node)
     first, scale = difference.summands[0]
@@ -176,7 +179,10 @@ def _compare_means(
     at: int | None,
     within: GroupScope,
 ) -> Having | None:
-    """A mean against one over other rows, either with factors and a constant; None for what is not two means."""
+    """Compare a mean with one over other rows, either with factors and a constant.
+
+    Return None if they are not two means.
+    """
     if operator in ("=", "<>"):
         sides = [
             _compare_means(summands, one, threshold, node, at, within)
@@ -217,7 +223,7 @@ def _compare_means(
 
 
 def _common_measure(summands: tuple[tuple[Aggregate, Fraction], ...], node: exp.Expr, within: GroupScope) -> Measure:
-    """Return what a sum of these summands measures. Raises KH204 where they cannot be added.
+    """Return what a sum of these summands measures. Raise KH204 where they cannot be added.
 
     Units are counted beside rows (a number for each unit is taken off a sum of rows), or with other units alone.
     """
@@ -254,7 +260,7 @@ def _find_units_rows(parts: Sequence[Part], units: Sequence[Part], node: exp.Exp
 def _compare_mean_with_own(
     mean: exp.Expr, left: exp.Expr, operator: str, right: exp.Expr, node: exp.Expr, within: GroupScope
 ) -> Having:
-    """A mean against a threshold that a key determines: the mean of what the rows have less it, against 0.
+    """Compare a mean with a threshold that a key determines: the mean of the rows' values less it, against 0.
 
     A percentage is one of the least threshold in absolute value, as it is for sums.
     """
@@ -279,7 +285,7 @@ def _compare_mean_with_own(
 def _common_per(
     summands: tuple[tuple[Aggregate, Fraction], ...], node: exp.Expr, within: GroupScope
 ) -> tuple[Part, ...]:
-    """What all summands are divided by; nothing if none is. Raises KH204 where they differ."""
+    """Return the divisor of all summands; nothing if none is divided. Raise KH204 if they differ."""
     found = [one.per for one, _ in summands]
     first = found[0]
     if all(not per for per in found):

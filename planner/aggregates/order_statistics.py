@@ -77,7 +77,7 @@ class _Picked:
 
 
 def picks_a_value(node: exp.Expr) -> bool:
-    """Whether the expression is max, min, median or a percentile."""
+    """Return True if the expression is max, min, median or a percentile."""
     inner = _strip_filter(node)
     if isinstance(inner, exp.WithinGroup):
         return isinstance(inner.this, exp.PercentileCont | exp.PercentileDisc)
@@ -85,7 +85,7 @@ def picks_a_value(node: exp.Expr) -> bool:
 
 
 def is_truth(node: exp.Expr) -> bool:
-    """Whether the expression is bool_and or bool_or."""
+    """Return True if the expression is bool_and or bool_or."""
     return isinstance(_strip_filter(node), exp.LogicalAnd | exp.LogicalOr)
 
 
@@ -95,7 +95,10 @@ def _strip_filter(node: exp.Expr) -> exp.Expr:
 
 
 def value_comparison(node: exp.Expr, operator: str, threshold: exp.Expr, within: GroupScope) -> Having:
-    """`node operator threshold` for what `picks_a_value`. Raises KH204, KH208, KH212 and what a FILTER raises."""
+    """Return `node operator threshold` for a node that `picks_a_value`.
+
+    Raise KH204, KH208, KH212 and what a FILTER raises.
+    """
     try:
         constant = fold(threshold, within.given)
     except NotConstant:
@@ -141,7 +144,7 @@ def _read_pick(call: Call, within: GroupScope) -> _Picked:
 
 
 def _read_term(argument: exp.Expr, function: str, within: GroupScope) -> ColumnTerm:
-    """Read the argument of a pick: a column, or a number or time that is computed of several. Raises KH204."""
+    """Read the argument of a pick: a column, or a number or time that is computed of several. Raise KH204."""
     column = find_column(argument, within.scope)
     rows = RowScope(within.scope, within.given)
     found = computed_term(argument, rows) if column is None else plain_term(column)
@@ -230,7 +233,7 @@ def record(
     position: int | None,
     spelled: str | None = None,
 ) -> Comparison:
-    """At least one row of `counted`, or, among `values`, none: a comparison that hinges on one record.
+    """Return the comparison that at least one row is `counted`, or none, among `values`. It depends on one record.
 
     `spelled` is how an analyst would write the condition; None: as it is.
     """
@@ -284,7 +287,7 @@ def _percentile(picked: _Picked, share: Fraction, operator: str, constant: Const
 
 
 def truth_comparison(node: exp.Expr, within: GroupScope, *, negated: bool) -> Having:
-    """`bool_and(c)`, `bool_or(c)` or the negation of one, as a count. Raises what the condition raises."""
+    """Return `bool_and(c)`, `bool_or(c)` or the negation of one, as a count. Raise what the condition raises."""
     call = read_call(node, within)
     truth = row_truth(call.node.this, within.scope, within.given)
     every = isinstance(call.node, exp.LogicalAnd)

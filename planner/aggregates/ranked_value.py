@@ -27,8 +27,9 @@ _ROUNDING_TYPES = (
 
 
 def ranked_value(node: exp.Expr, within: GroupScope) -> Comparison:
-    """The expression but for constants that are added to it, as `sum > 0` where it rises with that sum, and `sum < 0`
-    where it falls. A mean or a share of rows is one divided by their number. Rounding is left out: it keeps the order.
+    """Return the expression, except for added constants, as `sum > 0` if it rises with that sum, else as `sum < 0`.
+
+    A mean or a share of rows is one divided by their number. Rounding is left out: it keeps the order.
 
     Raises KH204 for what is neither: ratios of sums, values picked by rank, numbers of keys, constants.
     """
@@ -72,7 +73,7 @@ def _read(node: exp.Expr, within: GroupScope) -> Comparison:
 
 
 def _divide_by_units(found: Linear, node: exp.Expr, within: GroupScope) -> Comparison:
-    """Compare the dividend of a ratio by privacy units with 0; the units are what the mean is `over`. Raises KH204."""
+    """Compare the dividend of a ratio by privacy units with 0; the units are what the mean is `over`. Raise KH204."""
     base = found.summands[0][0].per
     if len(base) != 1 or not all(one.by_units and same_rows(base, one.per, within) for one, _ in found.summands):
         raise not_ranked(node)

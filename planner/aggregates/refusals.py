@@ -20,7 +20,7 @@ _VARIANCES: dict[type[exp.Expr], str] = {
 
 
 def unusable_type(column: Column, node: exp.Expr) -> KeyholeError:
-    """KH204 for a column whose type Keyhole knows nothing of."""
+    """Return KH204 for a column whose type Keyhole does not know."""
     return KeyholeError(
         "KH204",
         f'column "{column.name}" has type {column.declared}, which aggregates cannot use',
@@ -29,7 +29,7 @@ def unusable_type(column: Column, node: exp.Expr) -> KeyholeError:
 
 
 def unknown_range(column: Column, *, position: int | None, hint: str | None = None) -> KeyholeError:
-    """KH203 for a computed column without bounds; `hint` is what to ask instead."""
+    """Return KH203 for a computed column without bounds; `hint` is what to ask instead."""
     assert isinstance(column.derivation, Computed)
     written, (low, high) = column.comment or column.name, column.derivation.ends
     ends = " and ".join(end for end, known in (("least", low), ("greatest", high)) if known is None)
@@ -46,7 +46,7 @@ def unknown_range(column: Column, *, position: int | None, hint: str | None = No
 
 
 def _ask_for_range(column: Column, derivation: Computed) -> str:
-    """A hint that shows how to say the ends that are missing: by a condition, of a quotient by a clip."""
+    """Return a hint that shows how to declare the missing ends: by a condition, or for a quotient by a clip."""
     written, (low, high) = column.comment or column.name, derivation.ends
     if derivation.term.function == "/":
         clipped = written if low is not None else f"greatest({written}, -1000)"
@@ -59,7 +59,7 @@ def _ask_for_range(column: Column, derivation: Computed) -> str:
 
 
 def no_constant_threshold(node: exp.Expr, *, hint: str, detail: str | None = None) -> KeyholeError:
-    """KH208 for a threshold that is no constant."""
+    """Return KH208 for a threshold that is no constant."""
     return KeyholeError(
         "KH208",
         f"{write_short(node)} is not a constant threshold",
@@ -70,14 +70,17 @@ def no_constant_threshold(node: exp.Expr, *, hint: str, detail: str | None = Non
 
 
 def no_number(node: exp.Expr) -> KeyholeError:
-    """KH208 for a threshold that is a constant of another type."""
+    """Return KH208 for a threshold that is a constant of another type."""
     return KeyholeError(
         "KH208", f"{write_short(node)} is not a number", detail="A threshold is a number.", position=position(node)
     )
 
 
 def no_sum_over_rows(node: exp.Expr, *, hint: str | None) -> KeyholeError:
-    """KH204 for arithmetic over aggregates that is neither a sum, a mean nor a ratio; `hint` where more is known."""
+    """Return KH204 for arithmetic over aggregates that is neither a sum, a mean nor a ratio.
+
+    `hint` where more is known.
+    """
     return KeyholeError(
         "KH204",
         f"{write_short(node)} is not supported",
@@ -89,7 +92,7 @@ def no_sum_over_rows(node: exp.Expr, *, hint: str | None) -> KeyholeError:
 
 
 def _within(node: exp.Expr) -> str:
-    """The first aggregate of an expression that can be asked about by itself, or else a count."""
+    """Return the first aggregate of an expression that can be asked about by itself, or else a count."""
     for found in node.find_all(exp.Count, exp.Sum, exp.Avg):
         counted = isinstance(found, exp.Count) and isinstance(found.this, exp.Star | exp.Distinct)
         if counted or isinstance(found.this, exp.Column):
@@ -98,7 +101,7 @@ def _within(node: exp.Expr) -> str:
 
 
 def divided_by_different_values(ratio: exp.Div, *, hint: str | None) -> KeyholeError:
-    """KH204 for an aggregate divided by how many different values there are; `hint` where these are privacy units."""
+    """Return KH204 for an aggregate divided by a number of different values; `hint` if these are privacy units."""
     return KeyholeError(
         "KH204",
         f"{write_short(ratio)} divides by a count of different values",
@@ -110,7 +113,7 @@ def divided_by_different_values(ratio: exp.Div, *, hint: str | None) -> KeyholeE
 
 
 def unsupported_aggregate(call: exp.Expr) -> KeyholeError:
-    """KH204 for an aggregate that is none of the supported ones, with what to ask instead."""
+    """Return KH204 for an aggregate that is none of the supported ones, with what to ask instead."""
     column = next((write_node(found) for found in call.find_all(exp.Column)), "x")
     if type(call) in _VARIANCES:
         detail = "A variance or standard deviation, times a constant, is compared with a constant, and not rounded."
@@ -143,14 +146,14 @@ def unsupported_aggregate(call: exp.Expr) -> KeyholeError:
 
 
 def _read_together(call: exp.Expr) -> tuple[str, str] | None:
-    """The two columns of a correlation, a covariance or a regression."""
+    """Return the two columns of a correlation, a covariance or a regression."""
     named = type(call).__name__.lower() if not isinstance(call, exp.Anonymous) else str(call.this).lower()
     columns = [write_node(found) for found in call.find_all(exp.Column)]
     return (columns[0], columns[1]) if named.startswith(("corr", "covar", "regr")) and len(columns) > 1 else None
 
 
 def divides_integers(node: exp.Div) -> KeyholeError:
-    """KH204 for a quotient of whole numbers."""
+    """Return KH204 for a quotient of whole numbers."""
     return KeyholeError(
         "KH204",
         f"{write_short(node)} divides integers, which drops the remainder",
@@ -167,7 +170,7 @@ def write_parenthesised(node: exp.Expr) -> str:
 
 
 def weighed_by_key(node: exp.Expr) -> KeyholeError:
-    """KH204 for an aggregate times a number that a key determines."""
+    """Return KH204 for an aggregate times a number that a key determines."""
     return KeyholeError(
         "KH204",
         f"{write_short(node)} weighs an aggregate by a number of its own for each group",
@@ -178,7 +181,7 @@ def weighed_by_key(node: exp.Expr) -> KeyholeError:
 
 
 def divisor_not_positive(node: exp.Div) -> KeyholeError:
-    """KH204 for a ratio whose divisor is not one sum."""
+    """Return KH204 for a ratio whose divisor is not one sum."""
     return KeyholeError(
         "KH204",
         f"{write_short(node.expression)} is not one count or sum, so nothing can be divided by it",
@@ -189,7 +192,7 @@ def divisor_not_positive(node: exp.Div) -> KeyholeError:
 
 
 def mean_may_be_zero(quotient: exp.Div, operator: str, threshold: exp.Expr, node: exp.Expr) -> KeyholeError:
-    """KH204 for a quotient of means over different rows, of which the divisor may be 0 or less by its bounds."""
+    """Return KH204 for a quotient of means over different rows if the divisor may be 0 or less by its bounds."""
     divisor, select = write_node(quotient.expression), node.find_ancestor(exp.Select)
     by = bare(quotient.expression)
     divided = by.this if isinstance(by, exp.Nullif) else by
@@ -208,7 +211,7 @@ def mean_may_be_zero(quotient: exp.Div, operator: str, threshold: exp.Expr, node
 
 
 def without_base(node: exp.Expr) -> KeyholeError:
-    """KH204 for a ratio by a sum that may be 0, where what replaces NULL counts or the threshold is 0."""
+    """Return KH204 for a ratio by a sum that may be 0, where the replacement of NULL counts or the threshold is 0."""
     return KeyholeError(
         "KH204",
         f"{write_short(node)} divides by a sum that may be 0",
@@ -219,7 +222,7 @@ def without_base(node: exp.Expr) -> KeyholeError:
 
 
 def added_to_replaced(node: exp.Expr) -> KeyholeError:
-    """KH204 for what is added to a COALESCE of a mean or ratio."""
+    """Return KH204 for a term that is added to a COALESCE of a mean or ratio."""
     return KeyholeError(
         "KH204",
         f"{write_short(node)} adds to a mean or ratio that may be replaced",
@@ -229,7 +232,7 @@ def added_to_replaced(node: exp.Expr) -> KeyholeError:
 
 
 def mean_against_keys(node: exp.Expr) -> KeyholeError:
-    """KH204 for a mean, ratio or COALESCE against a number that a key determines."""
+    """Return KH204 for a mean, ratio or COALESCE against a number that a key determines."""
     return KeyholeError(
         "KH204",
         f"{write_short(node)} compares a mean, ratio or replaced value with a threshold of its own for every group",
@@ -240,7 +243,7 @@ def mean_against_keys(node: exp.Expr) -> KeyholeError:
 
 
 def _write_sum(node: exp.Expr) -> str:
-    """A sum or count of what an expression is about."""
+    """Write a sum or count of the expression's argument."""
     for found in node.find_all(exp.Sum, exp.Avg):
         if isinstance(found.this, exp.Column):
             return f"sum({write_node(found.this)})"
@@ -248,7 +251,7 @@ def _write_sum(node: exp.Expr) -> str:
 
 
 def not_ranked(node: exp.Expr) -> KeyholeError:
-    """KH204 for what keys cannot be ranked by."""
+    """Return KH204 for an expression by which keys cannot be ranked."""
     return KeyholeError(
         "KH204",
         f"groups cannot be ranked by {write_short(node)}",
@@ -259,7 +262,7 @@ def not_ranked(node: exp.Expr) -> KeyholeError:
 
 
 def compared_with_itself(node: exp.Expr) -> KeyholeError:
-    """KH204 for an aggregate on both sides."""
+    """Return KH204 for an aggregate on both sides."""
     return KeyholeError(
         "KH204",
         f"{write_short(node)} compares an aggregate with itself",
@@ -269,7 +272,7 @@ def compared_with_itself(node: exp.Expr) -> KeyholeError:
 
 
 def true_without_values(node: exp.Expr) -> KeyholeError:
-    """KH204 for a COALESCE that alone makes a comparison true."""
+    """Return KH204 for a COALESCE that alone makes a comparison true."""
     names = dict.fromkeys(write_node(found) for found in node.find_all(exp.Column)) or {"*": None}
     return KeyholeError(
         "KH204",
@@ -282,7 +285,7 @@ def true_without_values(node: exp.Expr) -> KeyholeError:
 
 
 def of_several_keys(node: exp.Expr) -> KeyholeError:
-    """KH208 for a threshold that no single key determines."""
+    """Return KH208 for a threshold that no single key determines."""
     return KeyholeError(
         "KH208",
         f"{write_short(node)} is not determined by one key",
@@ -293,7 +296,7 @@ def of_several_keys(node: exp.Expr) -> KeyholeError:
 
 
 def counts_from_above(node: exp.Expr, ordered: exp.Expr, *, share: Fraction) -> KeyholeError:
-    """KH204 for a percentile of a descending order; `share` is the one that it takes from above."""
+    """Return KH204 for a percentile of a descending order; `share` is the one that it takes from above."""
     column = write_node(ordered.this)
     return KeyholeError(
         "KH204",
@@ -306,7 +309,7 @@ def counts_from_above(node: exp.Expr, ordered: exp.Expr, *, share: Fraction) -> 
 
 
 def not_of_one_column(call: exp.Expr) -> KeyholeError:
-    """KH204 for the variance of anything but a linear expression of one column."""
+    """Return KH204 for the variance of anything but a linear expression of one column."""
     return KeyholeError(
         "KH204",
         f"{write_short(call)} is not the variance of one column",

@@ -35,7 +35,7 @@ _FINEST = 30  # decimals of ROUND, either way: beyond every grid and bound that 
 def rounded_comparison(
     left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, operator: str, right: exp.Expr, within: GroupScope
 ) -> Having:
-    """A rounded aggregate against a constant: against the edges of the steps that qualify. Raises KH204."""
+    """Compare a rounded aggregate with a constant: with the edges of the steps that qualify. Raise KH204."""
     inner, threshold = linear(left.this, within), linear(right, within)
     if inner is None or threshold is None:
         return FAILS
@@ -63,7 +63,10 @@ def rounded_comparison(
 
 
 def rounded_value(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having | None:
-    """A rounded max, min or percentile against a constant; None for what is none, or is rounded as a double."""
+    """Compare a rounded max, min or percentile with a constant.
+
+    Return None for anything else, and if it is rounded as a double.
+    """
     if not isinstance(left, exp.Round | exp.Floor | exp.Ceil | exp.Trunc):
         return None
     picked = bare(left.this)
@@ -85,7 +88,7 @@ def rounded_value(left: exp.Expr, operator: str, right: exp.Expr, within: GroupS
 
 
 def _sides(operator: str, side: Callable[[str], Having]) -> Having:
-    """The comparison from those with one edge each."""
+    """Return the comparison from those with one edge each."""
     if operator == "=":
         return Every((side(">="), side("<=")))
     if operator == "<>":
@@ -102,7 +105,10 @@ class _Truncated:
 
 
 def truncated_comparison(left: exp.Expr, operator: str, right: exp.Expr, within: GroupScope) -> Having | None:
-    """A quotient of integers against a constant; None for what is none, or is compared with something else."""
+    """Compare a quotient of integers with a constant.
+
+    Return None for anything else, and if it is compared with something else.
+    """
     if not any(True for _ in left.find_all(exp.Div)) or is_public(left, within):
         return None
     found, threshold = _read_truncated(left, within), linear(right, within)
@@ -128,7 +134,7 @@ def truncated_comparison(left: exp.Expr, operator: str, right: exp.Expr, within:
 def compare_with_truncated(
     left: exp.Expr, operator: str, right: exp.Expr, node: exp.Expr, within: GroupScope
 ) -> Having | None:
-    """A sum of whole numbers against such a sum divided by a whole number, `count(a) > count(*) / 2`.
+    """Compare a sum of whole numbers with such a sum divided by a whole number, `count(a) > count(*) / 2`.
 
     Whole `A > floor(q)` is `A > q`, and `A >= floor(q)` is `A > q - 1`. None for what is none.
     """
@@ -170,13 +176,13 @@ def _is_never_negative(found: Linear) -> bool:
 
 
 def _starts_at(column: Column) -> Fraction:
-    """The least value of a column, or one below 0 where none is known."""
+    """Return the least value of a column, or one below 0 if none is known."""
     least = least_value(column)
     return Fraction(-1) if least is None else least
 
 
 def _read_truncated(node: exp.Expr, within: GroupScope) -> _Truncated | None:
-    """The expression as a multiple of one quotient of integers; None if it is none."""
+    """Return the expression as a multiple of one quotient of integers; None if it is none."""
     node = bare(node)
     match node:
         case exp.Div() if not is_public(node.expression, within):
@@ -224,7 +230,7 @@ def _places(left: exp.Round | exp.Floor | exp.Ceil | exp.Trunc, within: GroupSco
 
 
 def _edge(left: exp.Expr, operator: str, threshold: Fraction) -> tuple[Fraction, str]:
-    """Where the value, in steps, must lie for its rounding to compare so: an edge and an operator.
+    """Return where the value, in steps, must lie for its rounding to compare so: an edge and an operator.
 
     Rounding grows with the value, so `rounded >= n` starts at the least value that rounds to the whole number n.
     """

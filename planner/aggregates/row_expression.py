@@ -40,7 +40,7 @@ MOST_PARTS = 16  # of one aggregate, since CASE within CASE multiplies them; eac
 
 
 class Arithmetic(IntEnum):
-    """How PostgreSQL computes with a value: integers divide without remainder, doubles round halves to even."""
+    """The arithmetic that PostgreSQL uses: integers divide without remainder, doubles round halves to even."""
 
     INTEGER = 0
     EXACT = 1
@@ -57,11 +57,11 @@ class Part:
     power: int
 
     def where(self, condition: Condition) -> "Part":
-        """The part for those rows alone that also satisfy the condition."""
+        """Return the part for those rows alone that also satisfy the condition."""
         return replace(self, condition=all_of((condition, self.condition)))
 
     def times(self, factor: Fraction) -> "Part":
-        """So many times the part."""
+        """Return the part times a number."""
         return self if factor == 1 else Part(factor * self.coefficient, self.column, self.condition, self.power)
 
 
@@ -79,7 +79,7 @@ class Values:
         return self.condition if self.column is None else all_of((self.condition, Not(IsNull(self.column))))
 
     def where(self, condition: Condition) -> "Values":
-        """Those among the rows that satisfy the condition."""
+        """Return the values on the rows that satisfy the condition."""
         return replace(self, condition=all_of((condition, self.condition)))
 
 
@@ -92,12 +92,12 @@ class RowExpression:
     arithmetic: Arithmetic
 
     def where(self, condition: Condition) -> "RowExpression":
-        """The expression where the condition is true, NULL elsewhere."""
+        """Return the expression where the condition is true, NULL elsewhere."""
         parts = tuple(part.where(condition) for part in self.parts)
         return replace(self, parts=parts, values=self.values.where(condition))
 
     def times(self, factor: Fraction) -> "RowExpression":
-        """The expression times a constant."""
+        """Return the expression times a constant."""
         if not factor:
             return replace(self, parts=(), values=Values(None, _name_factors(self).values.rows))
         return replace(self, parts=tuple(replace(part, coefficient=factor * part.coefficient) for part in self.parts))
@@ -126,7 +126,7 @@ def row_expression(
     counted: bool = False,
     clips: Clips | None = None,
 ) -> RowExpression:
-    """The expression as parts, of rows that satisfy `among` beside the question's `where`.
+    """Read the expression as parts, of rows that satisfy `among` beside the question's `where`.
 
     If it is only `counted`, its values need no bounds. With `clips` a value without a range has that of its clip, or is
     a column without bounds. Raises KH203 for such a value without `clips`, KH204 for what is not on the allow-list,
@@ -139,8 +139,11 @@ def row_expression(
 
 
 def _check_parts(parts: int, node: exp.Expr) -> None:
-    """Raise KH204 for too many parts: sums before they are added up, and products before they are multiplied out, since
-    these would be as many as all of their factors' parts, multiplied."""
+    """Raise KH204 for too many parts.
+
+    Sums are checked before they are added up, products before they are multiplied out, since these would be as many as
+    all of their factors' parts, multiplied.
+    """
     if parts > MOST_PARTS:
         raise _refusal(node, "has too many cases")
 
@@ -157,7 +160,7 @@ def _refusal(node: exp.Expr, why: str = "is not supported") -> KeyholeError:
 
 
 def _subtract_times(node: exp.Expr) -> str | None:
-    """A hint for `age(a, b)`, whose months have no one length; None for what has none."""
+    """Return a hint for `age(a, b)`, whose months have no one length; None if there is none."""
     ages = (one for one in node.find_all(exp.Anonymous) if str(one.this).lower() == "age" and one.expressions)
     age = next(ages, None)
     if age is None:
@@ -229,7 +232,7 @@ def _read_computed(made: ComputedMeasure) -> RowExpression:
 
 
 def _read_whole(node: exp.Expr, parts: Sequence[Part], reading: MeasureReading) -> RowExpression | None:
-    """The whole expression as one column, where one of its parts has no range by itself; None where that is no term."""
+    """Return the whole expression as one column, if one of its parts has no range by itself; None if it is no term."""
     if not any(is_open(part.column) for part in parts):
         return None
     made = whole_measure(node, reading)
@@ -265,7 +268,7 @@ def _arms(
 
 
 def _together(found: Sequence[RowExpression]) -> RowExpression:
-    """Expressions of which at most one is not NULL on any row."""
+    """Return expressions of which at most one is not NULL on any row."""
     kept = [one for one in found if one.values.condition != NEVER]
     if len(kept) == 1:
         return kept[0]
@@ -310,7 +313,10 @@ def _sum(node: exp.Add | exp.Sub, reading: MeasureReading) -> RowExpression:
 
 
 def _beside(part: Part, other: RowExpression) -> Part:
-    """The part where the other operand has a value too; a constant beside a column counts that column's values."""
+    """Return the part where the other operand has a value too.
+
+    A constant beside a column counts that column's values.
+    """
     column = next((found.column for found in other.parts if found.column is not None), None)
     if part.column is None and column is not None and other.values.column == column.name:
         return replace(part, column=column, condition=all_of((other.values.condition, part.condition)))
@@ -338,7 +344,7 @@ def _read_scaled(node: exp.Mul | exp.Div, reading: MeasureReading) -> RowExpress
 
 
 def _product(node: exp.Mul, left: RowExpression, right: RowExpression, reading: MeasureReading) -> RowExpression:
-    """Each part of the one times each of the other, where both have a value."""
+    """Return each part of the one times each of the other, where both have a value."""
     _check_parts(len(left.parts) * len(right.parts), node)
     needed = {*_read(left), *_read(right)}
     left, right = _name_factors(left), _name_factors(right)
@@ -378,8 +384,10 @@ def _multiply(node: exp.Mul, read: Sequence[Column], reading: MeasureReading) ->
 
 
 def _name_factors(found: RowExpression) -> RowExpression:
-    """The expression with the columns that it multiplies in the place of each product in its conditions: a product that
-    is multiplied further is no column of the question's table."""
+    """Return the expression with the columns that it multiplies in the place of each product in its conditions.
+
+    A product that is multiplied further is no column of the question's table.
+    """
     products = _products(found)
 
     def name_factors(leaf: Leaf) -> Condition:
@@ -404,13 +412,13 @@ def _products(found: RowExpression) -> dict[str, tuple[str, ...]]:
 
 
 def _read(found: RowExpression) -> tuple[str | None, ...]:
-    """The columns of which each row needs a value, as far as `values` says so by a column."""
+    """Return the columns in which each row needs a value, as far as `values` says so by a column."""
     column = found.values.column
     return (None,) if column is None else _products(found).get(column, (column,))
 
 
 def _factors(column: Column) -> frozenset[str | None]:
-    """The columns of which each row needs a value for one of this one."""
+    """Return the columns in which each row needs a value for one of this one."""
     named = column.derivation.columns if isinstance(column.derivation, Product) else ()
     return frozenset((column.name, *named))
 

@@ -45,8 +45,10 @@ class _Open:
 
 
 def find_clips(formulas: Iterable[Having]) -> Clips:
-    """Return the clip of each expression without a range, by thresholds that it is compared with. Raises KH203 for one
-    that is compared with none."""
+    """Return the clip of each expression without a range, by thresholds that it is compared with.
+
+    Raise KH203 for one that is compared with none.
+    """
     found: dict[str, Clip] = {}
     without: dict[str, KeyholeError] = {}
     for one in (one for formula in formulas for leaf in formula.leaves() for one in _list_open(leaf)):
@@ -85,7 +87,7 @@ def _list_open(leaf: Comparison | Spread) -> Iterator[_Open]:
 
 
 def _scale(leaf: Comparison) -> tuple[Fraction, Fraction] | tuple[None, None]:
-    """How far a row counts in the unit of a comparison; nothing where it has no threshold but 0."""
+    """Return how far a row counts in the unit of a comparison; nothing if it has no threshold but 0."""
     if leaf.against is not None:
         return None, None
     if _divides_by_sum(leaf):
@@ -143,8 +145,10 @@ def _list_leaves(formula: Having, *, is_complement: bool = False) -> Iterator[tu
 
 
 def _list_missed(leaf: Comparison, part: Part, *, is_complement: bool) -> Iterator[str]:
-    """Beyond which ends, as `_sentence` names them, values may make a group be missed: where their clip moves the sum
-    away from what passes."""
+    """Yield the ends, as `_sentence` names them, beyond which values may make a group be missed.
+
+    There their clip moves the sum away from what passes.
+    """
     if leaf.operator in ("=", "<>"):
         yield from ("above", "below")
         return
@@ -210,7 +214,7 @@ def refuse_clips(formulas: Iterable[Having], clips: Clips, select: exp.Select | 
 
 
 def _write_clipped(select: exp.Select, of: str, low: Fraction, high: Fraction) -> str | None:
-    """The question with a clip around an expression wherever it is added up; None where it is not found."""
+    """Write the question with a clip around an expression wherever it is added up. Return None if it is not found."""
     made, is_found = select.copy(), False
     length = of.removeprefix("EXTRACT(EPOCH FROM ").removesuffix(")") if of.startswith("EXTRACT(EPOCH FROM ") else ""
     ends: Sequence[exp.Expr]

@@ -58,7 +58,7 @@ class _Read:
 
 
 def is_variance(node: exp.Expr, within: GroupScope) -> bool:
-    """Whether the expression is a variance or standard deviation, but for what may stand around it."""
+    """Return True if the expression is a variance or standard deviation, except for what may stand around it."""
     return _read_spread(node, within) is not None
 
 
@@ -110,7 +110,7 @@ def _factor(node: exp.Expr, within: GroupScope) -> Fraction | None:
 
 
 def variance_comparison(node: exp.Expr, operator: str, threshold: exp.Expr, within: GroupScope) -> Having:
-    """`node operator threshold` for what `is_variance`. Raises KH204, KH208 and what its FILTER raises."""
+    """Return `node operator threshold` for a node that `is_variance`. Raise KH204, KH208 and what its FILTER raises."""
     read = _read_spread(node, within)
     assert read is not None
     at = _threshold(threshold, within)
@@ -186,7 +186,7 @@ def _spread(read: _Read, operator: str, threshold: Fraction, within: GroupScope)
 
 
 def _of_one_column(found: RowExpression, call: Call) -> tuple[Column, Fraction, Fraction]:
-    """The expression as `scale * column + shift`."""
+    """Return the expression as `scale * column + shift`."""
     scaled = [part for part in found.parts if part.power]
     if len(scaled) != 1 or scaled[0].column is None:
         raise not_of_one_column(call.node)
