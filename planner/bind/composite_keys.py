@@ -62,7 +62,10 @@ def join_as_one(
 
 
 def _find_span(found: Sequence[Value | None]) -> _Span | None:
-    """The least number before the pinned values of a column, and the greatest behind them; None if one is missing."""
+    """Return the least number before the pinned values of a column, and the greatest behind them.
+
+    Return None if one is missing.
+    """
     if None in found:
         return None
     present = np.array(found or (0,), dtype=np.int64)
@@ -70,7 +73,7 @@ def _find_span(found: Sequence[Value | None]) -> _Span | None:
 
 
 def _number_rows(bases: Sequence[Column], spans: Sequence[_Span], within: RowScope) -> RowTerm:
-    """The number of a row, whose digits are the columns, each within its span."""
+    """Return the number of a row. Its digits are the columns, each within its span."""
     number: RowTerm | None = None
     for base, (low, high) in zip(bases, spans, strict=True):
         column = read_term(within.scope.reference(base), within)
@@ -93,7 +96,7 @@ def _number_rows(bases: Sequence[Column], spans: Sequence[_Span], within: RowSco
 def _with_numbers(
     public: PublicTable, name: str, found: Sequence[Sequence[Value | None]], spans: Sequence[_Span]
 ) -> PublicTable:
-    """The table with the number of each of its rows, under the name."""
+    """Return the table with the number of each of its rows, under the name."""
     told = np.zeros(len(public.rows), dtype=np.int64)  # no row overflows it
     for digits, (low, high) in zip(found, spans, strict=True):
         told = told * (high - low + 1) + np.array(digits, dtype=np.int64)

@@ -60,7 +60,7 @@ class Relation:
 
     @property
     def outer(self) -> bool:
-        """Whether rows that find none of its rows stay."""
+        """Return True if rows stay that find none of its rows."""
         return self.join is not None and bool(self.join.side)
 
 
@@ -74,7 +74,7 @@ class Equality:
     using: bool = False
 
     def columns(self) -> Iterator[exp.Column]:
-        """The columns on both sides."""
+        """Yield the columns on both sides."""
         yield from self.left.find_all(exp.Column)
         yield from self.right.find_all(exp.Column)
 
@@ -99,11 +99,11 @@ class FromClause:
         return {name(column.this) for equality in found for column in equality.columns()}
 
     def owners(self, node: exp.Expr) -> set[str]:
-        """The tables whose columns an expression reads; empty where a name is unknown or ambiguous."""
+        """Return the tables whose columns an expression reads; empty if a name is unknown or ambiguous."""
         return _owners(node, self.relations, self.merged)
 
     def owner(self, node: exp.Expr) -> tuple[str, str] | None:
-        """The table and column that a plain column is; None for anything else, and where that is unknown."""
+        """Return the table and column of a plain column; None for anything else, and if it is unknown."""
         column = bare(node)
         if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
             return None
@@ -120,7 +120,7 @@ class FromClause:
 
 
 def from_clause(select: exp.Select, catalog: Catalog, *, beside: Collection[int] = ()) -> FromClause:
-    """The tables that a SELECT joins. Raises KH107, KH201, KH213.
+    """Read the tables that a SELECT joins. Raise KH107, KH201, KH213.
 
     Parameters:
         beside: the ids of what stands in FROM and is none of these tables.
@@ -168,7 +168,7 @@ def _hide_reached_units(relations: Sequence[Relation], merged: dict[str, set[str
 
 
 def alias_of(node: exp.Table) -> str:
-    """The name by which a table of FROM qualifies its columns."""
+    """Return the name that qualifies the columns of a table of FROM."""
     alias = node.args.get("alias")
     return name(alias.this) if alias is not None and alias.this is not None else name(node.this)
 
@@ -233,7 +233,7 @@ def _table(node: exp.Table, catalog: Catalog, hidden: set[str]) -> Table | Publi
 
 
 def _read_using(relations: tuple[Relation, ...], identifier: exp.Expr, merged: dict[str, set[str]]) -> Equality:
-    """USING as an equality; one of its two columns is hidden from unqualified names."""
+    """Read USING as an equality; one of its two columns is hidden from unqualified names."""
     called = name(identifier if isinstance(identifier, exp.Identifier) else identifier.this)
     *before, this = relations
     left = [one for one in before if called in one.names and called not in merged[one.alias]]
@@ -265,7 +265,10 @@ def _owners(node: exp.Expr, relations: tuple[Relation, ...], merged: Mapping[str
 
 
 def _list_equalities(condition: exp.Expr) -> list[exp.Expr]:
-    """The equalities that hold wherever a condition does: itself, or of OR those that are in each of its parts."""
+    """Return the equalities that hold wherever a condition does.
+
+    These are the condition itself, or for OR those in each of its parts.
+    """
     if not isinstance(condition, exp.Or) or condition.args.get("negate"):
         return [condition] if _equal(condition) else []
     found, *others = (
@@ -276,14 +279,14 @@ def _list_equalities(condition: exp.Expr) -> list[exp.Expr]:
 
 
 def _equal(part: exp.Expr) -> bool:
-    """Whether the expression is an equality of two expressions with columns."""
+    """Return True if the expression is an equality of two expressions with columns."""
     if not isinstance(part, exp.EQ) or part.args.get("negate"):
         return False
     return all(contains(side, exp.Column) for side in (part.this, part.expression))
 
 
 def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
-    """The conditions that all hold where the expression does; none for None."""
+    """Yield the conditions that all hold where the expression does; none for None."""
     if node is None:
         return
     inner = bare(node)

@@ -44,7 +44,7 @@ from planner.scope.functional_dependencies import by_key
 
 
 def bound_by_groupings(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] = ()) -> Table:
-    """The table with the bounds for a question by these keys, and no groupings.
+    """Return the table with the bounds for a question by these keys, and no groupings.
 
     Parameters:
         fixed: other keys, of which only rows with these values are bounded.
@@ -109,7 +109,7 @@ def multiply_computed(made: Sequence[Column], rows: int | None) -> int:
 
 
 def determines(base: Column, column: Column, table: Table) -> bool:
-    """Whether rows with the same value of `base` have the same value of `column`, by the calendar or pinned tables."""
+    """Return True if rows with the same `base` have the same `column`, by the calendar or pinned tables."""
     if column.name == base.name:
         return True
     match column.derivation:
@@ -150,7 +150,7 @@ class _Declared:
 
     @staticmethod
     def of(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey]) -> "_Declared":
-        """What is declared, as it concerns these keys."""
+        """Return the declarations that concern these keys."""
         open_ = [key for key in keys if not table.determines(key)]
         named = [[table.column(name) for name in grouping.keys] for grouping in table.groupings]
         told = [_told_by(table, columns, open_, fixed) for columns in named]
@@ -173,7 +173,7 @@ class _Declared:
         )
 
     def groups(self, default: int) -> int:
-        """In how many groups a unit counts: the least product that covers all open keys, else the default."""
+        """Return the number of groups of a unit: the least product that covers all open keys, else the default."""
         if not self.open:
             return default
         least = {frozenset[int](): 1}
@@ -191,13 +191,13 @@ class _Declared:
                 yield grouping.groups
 
     def rows(self, default: int) -> int:
-        """How many rows of a unit count in one group."""
+        """Return the number of rows of a unit that count in one group."""
         found = [(grouping.rows, times) for grouping, times in self._of_one_group() if grouping.rows is not None]
         known = [rows * times for rows, times in found if times is not None]
         return min(known) if known else max(default, *(rows for rows, _ in found), 1)
 
     def bound_totals(self, column: Column) -> Column:
-        """A measure with the range of a unit's total in one group."""
+        """Return a measure with the range of a unit's total in one group."""
         if column.per_unit is None or column.bounds is None:
             return column
         mixed = column.bounds[0] < 0 < column.bounds[1]
@@ -213,8 +213,9 @@ class _Declared:
         return replace(column, per_unit=(min(lows), max(highs)))
 
     def _of_one_group(self, *, mixed: bool = False) -> Iterator[tuple[Grouping, int | None]]:
-        """The groupings that bound rows or totals of one group, each with how often its bound may stand there; None
-        for finer keys of whose groups nobody says how many a unit is in.
+        """Yield the groupings that bound rows or totals of one group, each with how often its bound may stand there.
+
+        That is None for finer keys if nobody says how many of their groups a unit is in.
 
         Parameters:
             mixed: totals of values of both signs, which coarser keys do not bound.

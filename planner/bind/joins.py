@@ -44,7 +44,7 @@ from planner.values.model import Given
 
 @dataclass(frozen=True, slots=True)
 class _JoinKey:
-    """How a public table can be joined: its key, the column of the tables before it, and where that stands.
+    """The way to join a public table: its key, the column of the tables before it, and where that stands.
 
     With several `pairs` of columns that are equal, `public` has a key that stands for all of them.
     """
@@ -59,7 +59,7 @@ class _JoinKey:
 def joins(
     select: exp.Select, node: exp.Table, table: Table, catalog: Catalog, *, beside: Collection[int] = ()
 ) -> Scope:
-    """The question's table with what its joins look up, and the names in it.
+    """Return the question's table with what its joins look up, and the names in it.
 
     Parameters:
         beside: the ids of what stands in FROM and is no table.
@@ -95,7 +95,7 @@ class _Joining:
         return self._rename_columns()
 
     def _find_join(self, relation: Relation) -> _JoinKey | None:
-        """How the relation joins what is joined already; None if it does not yet. Raises KH107."""
+        """Return the key by which the relation joins the tables so far; None if it does not yet. Raise KH107."""
         assert relation.public is not None
         own = {relation.alias for relation in self._clause.relations if relation.private is not None}
         reached = own | {joined.alias for joined in self._done.joined}
@@ -117,7 +117,7 @@ class _Joining:
     def _choose_key(
         self, relation: Relation, met: Sequence[tuple[str, Column, Equality]], *, most: int
     ) -> _JoinKey | None:
-        """The first column that a public table can be joined by, or all together. Raises KH107 if there is none.
+        """Return the first column that can join a public table, or all together. Raise KH107 if there is none.
 
         Parameters:
             met: columns of the table, each with what it equals, and where that is said.
@@ -186,7 +186,7 @@ class _Joining:
         self._done = replace(self._done, table=table, joined=(*self._done.joined, joined))
 
     def _list_further(self, relation: Relation, found: _JoinKey) -> Iterator[tuple[str, str]]:
-        """Columns of USING that the table is not joined by, each with the table that it stands beside."""
+        """Yield the columns of USING by which the table is not joined, each with the table that it stands beside."""
         for one in self._clause.inner:
             sides = {name(column.args["table"]): name(column.this) for column in one.columns()} if one.using else {}
             hidden = sides.pop(relation.alias, None)
@@ -194,7 +194,7 @@ class _Joining:
                 yield from ((called, alias) for alias, called in sides.items())
 
     def _rename_columns(self) -> Scope:
-        """Looked-up columns under their own names, where no other column of the question has them."""
+        """Return looked-up columns under their own names, if no other column of the question has them."""
         own = [column.name for column in self._own.table.columns]
         publics = {named: public for joined in self._done.joined for public, named in joined.columns}
         made = [column.name for column in self._done.table.columns if column.name not in own and column.name in publics]
@@ -226,7 +226,7 @@ class _Joining:
 
 
 def row_conditions(select: exp.Select, scope: Scope, given: Given) -> Iterator[tuple[exp.Expr, Condition]]:
-    """What WHERE and the inner joins say of rows, one conjunct after the other. Raises KH2xx."""
+    """Yield the conditions of WHERE and the inner joins on rows, one conjunct after the other. Raise KH2xx."""
     for joined in scope.joined:
         if not joined.outer:
             yield scope.equality(joined), joined.membership()
@@ -242,14 +242,14 @@ def row_conditions(select: exp.Select, scope: Scope, given: Given) -> Iterator[t
 
 
 def _list_other_usings(joined: JoinedTable) -> Iterator[exp.Expr]:
-    """The equalities of USING beside those by which a public table is joined."""
+    """Yield the equalities of USING beside those by which a public table is joined."""
     for called, beside in joined.further:
         first, second = (exp.column(called, alias, quoted=True) for alias in (beside, joined.alias))
         yield exp.EQ(this=first, expression=second)
 
 
 def _refusal(found: _JoinKey, node: exp.Table) -> KeyholeError | None:
-    """Why a public table cannot be joined by a column, if it cannot."""
+    """Return why a public table cannot be joined by a column, if it cannot."""
     public = found.public
     key = next((column for column in public.columns if column.name == found.key), None)
     at = found.equalities[0].at or position(node)

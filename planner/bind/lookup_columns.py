@@ -49,7 +49,7 @@ class NotUnique(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the values say that are looked up: their type, and as what they can be used."""
+    """The use of looked-up values: their type, and the roles that they allow."""
 
     kind: SqlType
     declared: str
@@ -60,7 +60,7 @@ class _Found:
 
 
 def values(table: PublicTable, column: str) -> tuple[Value | None, ...]:
-    """What stands in a column of a public table, row by row."""
+    """Return the values of a column of a public table, row by row."""
 
     def read() -> tuple[Value | None, ...]:
         index = [known.name for known in table.columns].index(column)
@@ -70,7 +70,7 @@ def values(table: PublicTable, column: str) -> tuple[Value | None, ...]:
 
 
 def unique_values(table: PublicTable, column: str) -> tuple[Value, ...]:
-    """A public column by which rows can be looked up. Raises `NotUnique`."""
+    """Return a public column by which rows can be looked up. Raise `NotUnique` if its values repeat."""
 
     def read() -> tuple[Value, ...] | str:
         if None in found:
@@ -87,7 +87,7 @@ def unique_values(table: PublicTable, column: str) -> tuple[Value, ...]:
 
 
 def looked_up(name: str, public: PublicTable, column: str, *, key: str, base: Column, table: Table) -> Column:
-    """`column` of the public row whose `key` equals `base`, as a column called `name` of the private `table`.
+    """Return `column` of the public row whose `key` equals `base`, as a column called `name` of the private `table`.
 
     Its domain are the pinned values, its bounds the least and the greatest of them. Raises `NotUnique`.
     """
@@ -111,7 +111,7 @@ def looked_up(name: str, public: PublicTable, column: str, *, key: str, base: Co
 
 
 def is_too_long(column: Column) -> bool:
-    """Whether a looked-up column's texts, or those that it is looked up by, are more than a statement can take."""
+    """Return True if a looked-up column has more text than a statement can take, in its values or its keys."""
     assert isinstance(column.derivation, Lookup)
     pairs = column.derivation.pairs
 
@@ -204,14 +204,14 @@ def _whole_digits(value: Decimal) -> int:
 
 
 def _measure_found(found: tuple[Decimal, ...], places: int) -> tuple[tuple[Decimal, Decimal], Decimal]:
-    """The least and the greatest pinned value, and the finest grid on which sums of them stay exact."""
+    """Return the least and the greatest pinned value, and the finest grid on which sums of them stay exact."""
     low, high = min(found, default=Decimal(0)), max(found, default=Decimal(0))
     places = min(places, _DIGITS - max(_whole_digits(low), _whole_digits(high)))
     return (low, high), Decimal(1).scaleb(-places)
 
 
 def _measure_column(column: Column, found: _Found, table: Table) -> Column:
-    """The column as a measure, bounded by the pinned values."""
+    """Return the column as a measure, bounded by the pinned values."""
     low, high = found.bounds
     rows = table.rows_per_unit or 1
     return replace(
@@ -223,13 +223,13 @@ def _measure_column(column: Column, found: _Found, table: Table) -> Column:
 
 
 def lookups(table: Table, condition: Condition) -> frozenset[str]:
-    """The looked-up columns that a condition reads, of which lists are made."""
+    """Return the looked-up columns that a condition reads, of which lists are made."""
     found = {name: table.column(name).derivation for name in columns(condition)}
     return frozenset(name for name, read in found.items() if isinstance(read, Lookup) and read.is_listed)
 
 
 def store_conditions(question: Question) -> Question:
-    """The question with conditions on looked-up columns as conditions on the columns that they are looked up by.
+    """Return the question with its conditions on looked-up columns as conditions on their base columns.
 
     Those on a column that is not listed, one of a large public table, stay conditions on that column. Only looked-up
     columns whose values are needed, as keys, in sums or in such conditions, stay in its table.
@@ -259,7 +259,7 @@ def store_conditions(question: Question) -> Question:
 
 
 def _intersect_lists(conjuncts: tuple[Condition, ...]) -> tuple[Condition, ...]:
-    """The conjuncts with all lists of values of one column as one: the ledger charges the cells of one list."""
+    """Return the conjuncts with all lists of values of one column as one. The ledger charges the cells of one list."""
     listed: dict[str, frozenset[Value]] = {}
     others: list[Condition] = []
     for part in conjuncts:
@@ -278,7 +278,7 @@ def _intersect_lists(conjuncts: tuple[Condition, ...]) -> tuple[Condition, ...]:
 def _find_implied(
     key: Column, conjuncts: tuple[Condition, ...], table: Table, summed: set[str]
 ) -> Iterator[Within | Not]:
-    """The conjuncts that hold in every row where a value of the key is found."""
+    """Yield the conjuncts that hold in every row where a value of the key is found."""
     if not isinstance(key.derivation, Lookup):
         return
     for part in conjuncts:
@@ -291,7 +291,7 @@ def _find_implied(
 
 
 def _finds_where(column: Column, key: Lookup) -> bool:
-    """Whether a column has a value wherever a key is looked up: at each of the values that both are looked up by."""
+    """Return True if a column has a value wherever a key is looked up. All values that look both up are compared."""
     found = column.derivation
     if not isinstance(found, Lookup) or found.column != key.column or found.pairs.known is not key.pairs.known:
         return False
@@ -299,7 +299,7 @@ def _finds_where(column: Column, key: Lookup) -> bool:
 
 
 def _true(condition: Condition, table: Table) -> Condition:
-    """A condition without looked-up columns that holds exactly where `condition` is true."""
+    """Return a condition without looked-up columns that holds exactly where `condition` is true."""
     return _where(condition, table, wanted=True)
 
 
@@ -320,7 +320,7 @@ def _where(condition: Condition, table: Table, *, wanted: bool) -> Condition:
 
 
 def _among(condition: Condition, column: Column, *, wanted: bool) -> Condition:
-    """Where a condition on one looked-up column has the wanted truth value."""
+    """Return where a condition on one looked-up column has the wanted truth value."""
     assert isinstance(column.derivation, Lookup)
     lookup = column.derivation
     exact = as_double(condition) if column.sql_type is SqlType.DOUBLE else condition

@@ -10,7 +10,7 @@ from planner.parser.lexer import readable
 
 
 def offer_join(error: KeyholeError, table: Table, catalog: Catalog, *, alias: str) -> KeyholeError:
-    """The refusal with a hint of the join, if a column is unknown that a table has which the policy lets join.
+    """Return the refusal with a hint of the join, if a table that the policy lets join has the unknown column.
 
     A function of the refusal and the policy. Any other refusal is returned as it is.
 

@@ -117,13 +117,13 @@ def carry_column(column: Column, named: Names, *, repeated: int | None) -> Colum
 
 
 def _bring_column(column: Column, named: Names, *, rows: int | None) -> Column:
-    """A column of a table that is reached, whose rows stand there once for each row that reaches them."""
+    """Return a column of a table that is reached. Its rows stand there once for each row that reaches them."""
     carried = carry_column(column, named, repeated=None)
     return replace(carried, per_unit=_bound_total(column, rows), stored=None, bands=())
 
 
 def _bound_total(column: Column, rows: int | None) -> tuple[Decimal, Decimal] | None:
-    """The range of a unit's total over so many rows, each with a value within the measure's bounds."""
+    """Return the range of a unit's total over so many rows, each with a value within the measure's bounds."""
     if column.bounds is None or rows is None:
         return None
     low, high = column.bounds

@@ -48,7 +48,7 @@ def ask(
     utc: bool = False,
     casts: Mapping[ParameterCast, ParameterValue | None] | None = None,
 ) -> Question:
-    """The question, resolved against the policy.
+    """Return the question, resolved against the policy.
 
     `parameters` are the values of `$1`, `$2`, ... that the question uses; `today` is what current_date means; `utc`
     says that the session's TimeZone is UTC; `casts` are what PostgreSQL made of parameters. Raises KH1xx, KH2xx, KH304,
@@ -90,7 +90,7 @@ def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given)
 
 
 def _name_totals(text: str, composed: Iterable[tuple[str, str]]) -> str:
-    """A message with the names that a subquery gives to expressions of totals in their place."""
+    """Return a message with the names that a subquery gives to expressions of totals in their place."""
     for written, called in composed:
         spelled = re.escape(written)  # the parentheses of a call stay
         text = re.sub(rf"(?<!\w)\({spelled}\)|{spelled}", lambda _: readable(called), text)  # noqa: B023
@@ -169,8 +169,10 @@ def _ask_resolved(
 
 
 def _rank(embedded: Embedded, what: Said, table: Table, accuracy: Accuracy, given: Given) -> Ranked | None:
-    """What the question ranks its keys by, if it does; the least of the owner's bands above 0 is what a tolerance in
-    percent is one of. Raises KH106, and what `rank_by` raises."""
+    """Return the ranking of the question's keys, if there is one.
+
+    A tolerance in percent is one of the owner's least band above 0. Raise KH106, and what `rank_by` raises.
+    """
     written = embedded.ranked
     if written is None or what.ranked is None:
         return None

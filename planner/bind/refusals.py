@@ -24,12 +24,12 @@ _ONE_EQUALITY = "A public table is joined by equality with one of its columns, u
 
 
 def _from_refusal(message: str, node: exp.Expr, *, hint: str = APART, detail: str | None = None) -> KeyholeError:
-    """KH107 at a place in FROM."""
+    """Return KH107 at a place in FROM."""
     return KeyholeError("KH107", message, detail=detail, hint=hint, position=position(node))
 
 
 def not_a_group(text: str) -> KeyholeError:
-    """KH202 for an expression of a policy's groupings that makes no groups of one column's values."""
+    """Return KH202 for an expression of a policy's groupings that makes no groups of one column's values."""
     return KeyholeError(
         "KH202",
         f"{text[:80]} makes no groups of one column's values",
@@ -38,22 +38,22 @@ def not_a_group(text: str) -> KeyholeError:
 
 
 def no_table(node: exp.Expr) -> KeyholeError:
-    """KH107 for a subquery or function among the tables of FROM."""
+    """Return KH107 for a subquery or function among the tables of FROM."""
     return _from_refusal("a question joins tables, without subqueries or functions", node)
 
 
 def renamed_columns(node: exp.Expr) -> KeyholeError:
-    """KH107 for `t (a, b)` in FROM."""
+    """Return KH107 for `t (a, b)` in FROM."""
     return _from_refusal("column aliases of a joined table are not supported", node, hint="Leave them out.")
 
 
 def same_alias(alias: str, node: exp.Expr) -> KeyholeError:
-    """KH107 for two tables of one name."""
+    """Return KH107 for two tables of one name."""
     return _from_refusal(f'the table name "{alias}" is used twice', node, hint="Give each table an alias.")
 
 
 def more_than_one_equality(node: exp.Expr) -> KeyholeError:
-    """KH107 for what LEFT JOIN ... ON says beside one equality."""
+    """Return KH107 for conditions beside one equality in LEFT JOIN ... ON."""
     return _from_refusal(
         "LEFT JOIN is supported ON one equality",
         node,
@@ -62,12 +62,12 @@ def more_than_one_equality(node: exp.Expr) -> KeyholeError:
 
 
 def natural_join(node: exp.Expr) -> KeyholeError:
-    """KH107 for a join whose columns follow from the tables."""
+    """Return KH107 for a join whose columns follow from the tables."""
     return _from_refusal("NATURAL JOIN is not supported in a question", node, hint="Write JOIN ... USING (column).")
 
 
 def unsupported_join(kind: str, node: exp.Expr, *, private: bool) -> KeyholeError:
-    """KH107 for RIGHT JOIN, FULL JOIN and the like; `kind` is empty where PostgreSQL has no such join.
+    """Return KH107 for RIGHT JOIN, FULL JOIN and the like; `kind` is empty if PostgreSQL has no such join.
 
     Where both tables are `private`, LEFT JOIN is none either.
     """
@@ -80,7 +80,10 @@ def unsupported_join(kind: str, node: exp.Expr, *, private: bool) -> KeyholeErro
 
 
 def left_join_of_private(node: exp.Expr, *, instead: str | None) -> KeyholeError:
-    """KH107 for a LEFT JOIN between private tables, unless it follows a key; `instead` is the condition that does."""
+    """Return KH107 for a LEFT JOIN between private tables, unless it follows a key.
+
+    `instead` is the condition that does.
+    """
     return _from_refusal(
         "LEFT JOIN of private tables is supported along the key by which rows find their privacy unit",
         node,
@@ -90,7 +93,7 @@ def left_join_of_private(node: exp.Expr, *, instead: str | None) -> KeyholeError
 
 
 def left_join_on_more(node: exp.Expr) -> KeyholeError:
-    """KH107 for conditions beside the key in LEFT JOIN ... ON."""
+    """Return KH107 for conditions beside the key in LEFT JOIN ... ON."""
     return _from_refusal(
         "LEFT JOIN of private tables is supported ON the key alone",
         node,
@@ -99,7 +102,10 @@ def left_join_on_more(node: exp.Expr) -> KeyholeError:
 
 
 def private_on_the_right(node: exp.Expr, *, column: str) -> KeyholeError:
-    """KH107 for a LEFT JOIN in which an aggregate counts the row that a public row without private ones becomes."""
+    """Return KH107 for a LEFT JOIN whose made-up rows an aggregate counts.
+
+    A public row without private ones becomes such a row.
+    """
     return _from_refusal(
         "LEFT JOIN of a private table counts public rows without any as one row here",
         node,
@@ -110,19 +116,19 @@ def private_on_the_right(node: exp.Expr, *, column: str) -> KeyholeError:
 
 
 def with_query_joined(called: str, node: exp.Expr) -> KeyholeError:
-    """KH107 for the name of a WITH query in FROM."""
+    """Return KH107 for the name of a WITH query in FROM."""
     return _from_refusal(
         f'"{called}" is a WITH query here, not a table', node, hint=f"Rename it, or write public.{called}."
     )
 
 
 def no_public_table(called: str, node: exp.Expr) -> KeyholeError:
-    """KH107 for a table of which Keyhole holds no pinned copy."""
+    """Return KH107 for a table of which Keyhole holds no pinned copy."""
     return _from_refusal(f'"{called}" is not a public table', node)
 
 
 def too_long(public: PublicTable, column: str, node: exp.Expr) -> KeyholeError:
-    """KH213 for a public column whose texts would make a question too large."""
+    """Return KH213 for a public column whose texts would make a question too large."""
     return KeyholeError(
         "KH213",
         f"the texts of {public.name}.{column} are too long together to be looked up",
@@ -132,7 +138,7 @@ def too_long(public: PublicTable, column: str, node: exp.Expr) -> KeyholeError:
 
 
 def ambiguous_using(called: str, node: exp.Expr) -> KeyholeError:
-    """KH201 for a name in USING that two tables before it have."""
+    """Return KH201 for a name in USING that two tables before it have."""
     return KeyholeError(
         "KH201",
         f'column "{called}" in USING is in several tables',
@@ -142,7 +148,7 @@ def ambiguous_using(called: str, node: exp.Expr) -> KeyholeError:
 
 
 def unknown_using(called: str, tables: Sequence[str], node: exp.Expr) -> KeyholeError:
-    """KH201 for a name in USING that no table on one side has."""
+    """Return KH201 for a name in USING that no table on one side has."""
     named = " or ".join(f'"{table}"' for table in tables)
     return KeyholeError(
         "KH201",
@@ -153,12 +159,12 @@ def unknown_using(called: str, tables: Sequence[str], node: exp.Expr) -> Keyhole
 
 
 def not_joined(alias: str, node: exp.Expr) -> KeyholeError:
-    """KH107 for a public table that no equality ties to the others."""
+    """Return KH107 for a public table that no equality ties to the others."""
     return _from_refusal(f'no equality joins "{alias}" to the table of the question', node, detail=_ONE_EQUALITY)
 
 
 def unknown_join_column(public: PublicTable, column: str, *, at: int | None) -> KeyholeError:
-    """KH201 for a column that the public table has not."""
+    """Return KH201 for a column that the public table has not."""
     return KeyholeError(
         "KH201",
         f'the public table "{public.name}" has no column "{column}"',
@@ -168,7 +174,7 @@ def unknown_join_column(public: PublicTable, column: str, *, at: int | None) -> 
 
 
 def joins_two_types(public: PublicTable, key: Column, base: Column, *, at: int | None) -> KeyholeError:
-    """KH107 for columns that PostgreSQL might compare, but not as one type."""
+    """Return KH107 for columns that PostgreSQL might compare, but not as one type."""
     return KeyholeError(
         "KH107",
         f"{readable(public.name)}.{readable(key.name)} is of type {key.declared}, "
@@ -180,7 +186,7 @@ def joins_two_types(public: PublicTable, key: Column, base: Column, *, at: int |
 
 
 def could_count_twice(public: PublicTable, column: str, *, problem: str, at: int | None) -> KeyholeError:
-    """KH107 for a column of a public table that is not unique."""
+    """Return KH107 for a column of a public table that is not unique."""
     return KeyholeError(
         "KH107",
         f"{readable(public.name)}.{readable(column)} {problem} in the pinned copy",
@@ -191,7 +197,7 @@ def could_count_twice(public: PublicTable, column: str, *, problem: str, at: int
 
 
 def different_units(node: exp.Expr) -> KeyholeError:
-    """KH107 for private tables whose units are not known to be the same people."""
+    """Return KH107 for private tables whose units are not known to be the same people."""
     return _from_refusal(
         "these private tables are not joined with each other in a question",
         node,
@@ -206,7 +212,7 @@ _CONDITION_AS_COLUMN = "or for a view of the source that has the condition as a 
 
 
 def foreign_list(table: Table, listed: Table, node: exp.Expr) -> KeyholeError:
-    """KH107 for a list of units over a table whose units are not known to be the same people."""
+    """Return KH107 for a list of units over a table whose units are not known to be the same people."""
     return _from_refusal(
         f'whom "{listed.name}" lists is no condition on the rows of "{table.name}"',
         node,
@@ -216,7 +222,7 @@ def foreign_list(table: Table, listed: Table, node: exp.Expr) -> KeyholeError:
 
 
 def list_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
-    """KH107 for a list of units beside a table of which each row is one."""
+    """Return KH107 for a list of units beside a table of which each row is one."""
     return _from_refusal(
         f'each row of "{table.name}" is its own privacy unit: other rows are no condition on it',
         node,
@@ -226,7 +232,7 @@ def list_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
 
 
 def not_by_listed_unit(table: Table, listed: Table, node: exp.Expr) -> KeyholeError:
-    """KH107 for a subquery in WHERE that does not equate the whole privacy unit, place by place."""
+    """Return KH107 for a subquery in WHERE that does not equate the whole privacy unit, place by place."""
     left, right = (", ".join(map(readable, one.unit)) for one in (table, listed))
     left = f"({left})" if len(table.unit) > 1 else left
     return _from_refusal(
@@ -239,7 +245,7 @@ def not_by_listed_unit(table: Table, listed: Table, node: exp.Expr) -> KeyholeEr
 
 
 def list_clause(clause: str, node: exp.Expr) -> KeyholeError:
-    """KH107 for what a list of units may not contain."""
+    """Return KH107 for a clause that a list of units may not contain."""
     return _from_refusal(
         f"{clause.upper()} in a list of privacy units is not supported",
         node,
@@ -248,7 +254,7 @@ def list_clause(clause: str, node: exp.Expr) -> KeyholeError:
 
 
 def list_across(column: exp.Column, table: Table) -> KeyholeError:
-    """KH107 for a condition between the rows of a list and a row of the question."""
+    """Return KH107 for a condition between the rows of a list and a row of the question."""
     return _from_refusal(
         f"{write_short(column)} is no column of the list's rows",
         column,
@@ -259,7 +265,7 @@ def list_across(column: exp.Column, table: Table) -> KeyholeError:
 
 
 def list_grouped_apart(table: Table, node: exp.Expr) -> KeyholeError:
-    """KH107 for a list whose groups may have rows of several privacy units."""
+    """Return KH107 for a list whose groups may have rows of several privacy units."""
     unit = ", ".join(map(readable, table.unit))
     return _from_refusal(
         f"a list of privacy units groups by all their columns ({table.unit_text})",
@@ -270,7 +276,7 @@ def list_grouped_apart(table: Table, node: exp.Expr) -> KeyholeError:
 
 
 def no_listed_total(error: KeyholeError) -> KeyholeError:
-    """KH107 for what a list cannot ask of one privacy unit's rows in one group."""
+    """Return KH107 for a total that a list cannot ask of one privacy unit's rows in one group."""
     return KeyholeError(
         "KH107",
         f"a list of privacy units: {error.message}",
@@ -282,7 +288,7 @@ def no_listed_total(error: KeyholeError) -> KeyholeError:
 
 
 def list_within(node: exp.Expr) -> KeyholeError:
-    """KH107 for a list of units inside another one."""
+    """Return KH107 for a list of units inside another one."""
     return _from_refusal(
         "a subquery inside a list of privacy units",
         node,
@@ -291,12 +297,12 @@ def list_within(node: exp.Expr) -> KeyholeError:
 
 
 def joined_with_itself(table: Table, node: exp.Expr) -> KeyholeError:
-    """KH107 for a private table that stands in FROM twice."""
+    """Return KH107 for a private table that stands in FROM twice."""
     return _from_refusal(f'the private table "{table.name}" is not joined with itself', node, hint=_VIEW)
 
 
 def joins_capped(table: Table, node: exp.Expr) -> KeyholeError:
-    """KH107 for a private table of which only some rows count."""
+    """Return KH107 for a private table of which only some rows count."""
     return _from_refusal(
         f'the private table "{table.name}" is not joined with other private tables',
         node,
@@ -306,8 +312,11 @@ def joins_capped(table: Table, node: exp.Expr) -> KeyholeError:
 
 
 def not_joined_on_unit(alias: str, other: str, node: exp.Expr, *, wanted: str, along: str | None) -> KeyholeError:
-    """KH107 for private tables joined on less than the privacy unit; `wanted` is the condition that joins them, and
-    `along` the one that joins them along a key, if the policy has such a key."""
+    """Return KH107 for private tables joined on less than the privacy unit.
+
+    `wanted` is the condition that joins them, and `along` the one that joins them along a key, if the policy has such a
+    key.
+    """
     return _from_refusal(
         f'"{alias}" is not joined with "{other}" on the whole privacy unit'
         + ("" if along is None else ", nor along a key"),
@@ -318,7 +327,7 @@ def not_joined_on_unit(alias: str, other: str, node: exp.Expr, *, wanted: str, a
 
 
 def using_beside_unit(node: exp.Expr) -> KeyholeError:
-    """KH107 for a column in USING that both private tables have, and that is none of their unit."""
+    """Return KH107 for a column in USING that both private tables have, and that is none of their unit."""
     return _from_refusal(
         "USING names a column that is not one of the privacy unit in both private tables",
         node,
@@ -327,12 +336,12 @@ def using_beside_unit(node: exp.Expr) -> KeyholeError:
 
 
 def nested_too_deeply() -> KeyholeError:
-    """KH100 for a question that is too deep to be read."""
+    """Return KH100 for a question that is too deep to be read."""
     return KeyholeError("KH100", "the question is nested too deeply")
 
 
 def too_many_groups(groups: int, keys: Sequence[Column], catalog: Catalog, *, at: int | None) -> KeyholeError:
-    """KH210 for a question about more groups than the policy lets one question have."""
+    """Return KH210 for a question about more groups than the policy lets one question have."""
     return KeyholeError(
         "KH210",
         f"the question has {groups:,} groups; the most is {catalog.max_keys:,}",
@@ -344,7 +353,7 @@ def too_many_groups(groups: int, keys: Sequence[Column], catalog: Catalog, *, at
 
 
 def shows_more_than_keys(node: exp.Expr, message: str) -> KeyholeError:
-    """KH101 for what a select list or ORDER BY may not read."""
+    """Return KH101 for an expression that a select list or ORDER BY may not read."""
     return KeyholeError(
         "KH101",
         message,
@@ -355,7 +364,7 @@ def shows_more_than_keys(node: exp.Expr, message: str) -> KeyholeError:
 
 
 def reads_rows_in_having(node: exp.Expr) -> KeyholeError:
-    """KH207 for a condition in HAVING that belongs to WHERE."""
+    """Return KH207 for a condition in HAVING that belongs to WHERE."""
     return KeyholeError(
         "KH207",
         "a condition in HAVING reads an aggregate, or one key alone",
@@ -367,13 +376,13 @@ def reads_rows_in_having(node: exp.Expr) -> KeyholeError:
 def unit_query_refusal(
     message: str, node: exp.Expr, table: Table, *, detail: str | None = None, instead: str | None = None
 ) -> KeyholeError:
-    """KH110 with a question of the right form: `instead`, or an example."""
+    """Return KH110 with a question of the right form: `instead`, or an example."""
     hint = _example(table, node) if instead is None else f"Instead you can ask: {instead};"
     return KeyholeError("KH110", message, detail=detail, hint=hint, position=position(node))
 
 
 def no_key(error: KeyholeError, table: Table, node: exp.Expr) -> KeyholeError:
-    """The refusal of a question that groups by a unit or a total, with one that groups by a key."""
+    """Return the refusal of a question that groups by a unit or a total, with one that groups by a key."""
     return KeyholeError(
         error.code,
         error.message,
@@ -384,12 +393,15 @@ def no_key(error: KeyholeError, table: Table, node: exp.Expr) -> KeyholeError:
 
 
 def show_question(error: KeyholeError, table: Table, *trees: exp.Expr) -> KeyholeError:
-    """The refusal of a subquery per privacy unit with the numbers of the question around it, whose trees are apart."""
+    """Return the refusal of a subquery per privacy unit with the numbers of the question around it.
+
+    Its tree is apart.
+    """
     return error.with_hint(_example(table, *trees)) if (error.hint or "").startswith(_IN_WORDS) else error
 
 
 def _example(table: Table, *trees: exp.Expr) -> str:
-    """A question over a subquery per privacy unit, as the table allows one, with a statement's own numbers."""
+    """Return a question over a subquery per privacy unit, as the table allows one, with a statement's own numbers."""
     keys = [column for column in table.columns if column.domain is not None and column.name not in table.unit]
     keys = keys or [column for column in table.columns if column.domain is not None]
     groups = [group for tree in trees for group in tree.root().find_all(exp.Group)]
@@ -441,7 +453,7 @@ def _find_numbers(*trees: exp.Expr) -> tuple[str | None, str | None]:
 
 
 def _list_compared(clause: exp.Expr | None, kind: type[exp.Expr]) -> Iterator[tuple[exp.Expr, str]]:
-    """The expressions of a kind that a clause compares with numbers from below, each with what it says of them."""
+    """Yield the expressions of a kind that a clause compares with numbers from below, each with its comparison."""
     for one in clause.find_all(exp.GT, exp.GTE) if clause is not None else ():
         compared, number = bare(one.this), bare(one.expression)
         if isinstance(compared, kind) and isinstance(number, exp.Literal) and not number.is_string:
@@ -449,7 +461,7 @@ def _list_compared(clause: exp.Expr | None, kind: type[exp.Expr]) -> Iterator[tu
 
 
 def row_is_unit(node: exp.Expr, table: Table) -> KeyholeError:
-    """KH110 for a subquery per unit over a table of which each row is one."""
+    """Return KH110 for a subquery per unit over a table of which each row is one."""
     return unit_query_refusal(
         "each row is its own privacy unit here: there is nothing to add up per unit",
         node,
@@ -459,7 +471,7 @@ def row_is_unit(node: exp.Expr, table: Table) -> KeyholeError:
 
 
 def not_by_unit(group: exp.Expr, table: Table) -> KeyholeError:
-    """KH110 for a subquery that groups by no column of the unit."""
+    """Return KH110 for a subquery that groups by no column of the unit."""
     return unit_query_refusal(
         f"the subquery does not group by the privacy unit ({', '.join(table.unit)})",
         group,
@@ -469,7 +481,7 @@ def not_by_unit(group: exp.Expr, table: Table) -> KeyholeError:
 
 
 def not_by_whole_unit(group: exp.Expr, table: Table, *, missing: Iterable[str]) -> KeyholeError:
-    """KH110 for a subquery that groups by some columns of the unit."""
+    """Return KH110 for a subquery that groups by some columns of the unit."""
     return unit_query_refusal(
         f"the subquery does not group by all columns of the privacy unit: {', '.join(missing)} is missing",
         group,
@@ -479,7 +491,7 @@ def not_by_whole_unit(group: exp.Expr, table: Table, *, missing: Iterable[str]) 
 
 
 def not_by_its_groups(group: exp.Expr, table: Table, *, more: Iterable[str]) -> KeyholeError:
-    """KH110 for a subquery that groups by more than the question and the unit."""
+    """Return KH110 for a subquery that groups by more than the question and the unit."""
     return unit_query_refusal(
         f"the subquery groups by {', '.join(more)}, the question does not",
         group,
@@ -489,7 +501,7 @@ def not_by_its_groups(group: exp.Expr, table: Table, *, more: Iterable[str]) -> 
 
 
 def shows_units(table: Table, node: exp.Expr, *, at: int | None) -> KeyholeError:
-    """KH103 for a subquery per unit that something else than a question reads."""
+    """Return KH103 for a subquery per unit that something else than a question reads."""
     return KeyholeError(
         "KH103",
         f'the private table "{table.name}" is used outside a question',
@@ -500,7 +512,7 @@ def shows_units(table: Table, node: exp.Expr, *, at: int | None) -> KeyholeError
 
 
 def joins_totals(node: exp.Expr, *, instead: str | None) -> KeyholeError:
-    """KH110 for a join beside a subquery per unit; `instead` asks by the subquery's own groups."""
+    """Return KH110 for a join beside a subquery per unit; `instead` asks by the subquery's own groups."""
     return KeyholeError(
         "KH110",
         "a question over a subquery per privacy unit has no joins",
@@ -513,7 +525,7 @@ def joins_totals(node: exp.Expr, *, instead: str | None) -> KeyholeError:
 
 
 def no_total(node: exp.Expr, table: Table) -> KeyholeError:
-    """KH110 for an aggregate in a subquery per unit that is nothing known of one unit."""
+    """Return KH110 for an aggregate in a subquery per unit whose value for one unit is unknown."""
     return unit_query_refusal(
         f"{write_short(bare(node))} is not a total of one privacy unit",
         node,

@@ -38,7 +38,9 @@ _CONDITIONS = (
 def bind_scores(
     embedded: Embedded, catalog: Catalog, texts: Sequence[str], *, accuracy: Accuracy, today: date
 ) -> tuple[Question, tuple[RowNumber, ...]]:
-    """The rows and groups of `SELECT .. WHERE .. GROUP BY .. HAVING sum(x) > 0 AND sum(y) > 0 ..`, and x, y, ..
+    """Return the rows and groups of a question that sums numbers above 0, and the numbers.
+
+    It is `SELECT .. WHERE .. GROUP BY .. HAVING sum(x) > 0 AND sum(y) > 0 ..`, its numbers are x, y, and so on.
 
     A condition in the place of a number is 1 where it is true, 0 where it is false, and no number where it is neither.
     The question has no formula; its functionals are what the numbers are made of.
@@ -84,7 +86,7 @@ _Ranges = Mapping[str, tuple[int, int]]
 def _measure(
     text: str, parts: Sequence[Part], present: Condition, *, table: Table
 ) -> tuple[tuple[Functional, Functional], Fraction, _Ranges]:
-    """A number as what rows add up to and which rows there are, the worth of a step, and its columns' ranges."""
+    """Return a number as the functionals of its rows' sum and count, the worth of a step, and its columns' ranges."""
     grids = {
         part.column.name: grid(part.column, table, position=None)
         for part in parts
@@ -108,7 +110,10 @@ def _number(value: Functional, found: Functional, step: Fraction, ranges: _Range
 
 
 def _range(terms: tuple[Term, ...], ranges: _Ranges, question: Question) -> tuple[int, int]:
-    """From where to where a row's number goes, in steps; with zero, unless it is one column times a constant."""
+    """Return the least and the greatest number of a row, in steps.
+
+    With zero, unless it is one column times a constant.
+    """
     first = terms[0] if len(terms) == 1 else None
     if first is None or first.column is None or first.power != 1 or first.condition != ALWAYS:
         return row_range(terms, ranges=ranges, table=question.table, among=question.where)
@@ -118,7 +123,7 @@ def _range(terms: tuple[Term, ...], ranges: _Ranges, question: Question) -> tupl
 
 
 def _list_summed(tree: exp.Select, numbers: int) -> Iterable[exp.Expr]:
-    """What each `sum(..) > 0` of a HAVING sums. Raises KH204 where it is anything else."""
+    """Return the argument of each `sum(..) > 0` of a HAVING. Raise KH204 if there is anything else."""
     having = tree.args.get("having")
     parts = [] if having is None else _flatten(having.this)
     if len(parts) != numbers or not all(isinstance(part, exp.GT) and isinstance(part.this, exp.Sum) for part in parts):
@@ -141,7 +146,7 @@ def _without_having(tree: exp.Select) -> exp.Select:
 
 
 def _read_number(node: exp.Expr, scope: Scope, given: Given) -> tuple[tuple[Part, ...], Condition]:
-    """An expression's parts, and the rows where it has a value."""
+    """Return an expression's parts, and the rows where it has a value."""
     inner = bare(node)
     column = find_column(inner, scope)
     boolean = column is not None and column.sql_type is SqlType.BOOLEAN

@@ -118,7 +118,7 @@ _SHOWN_BY_NAME = frozenset(
 
 
 def shows_aggregates(select: exp.Select) -> exp.Expr | None:
-    """The first expression of the select list or ORDER BY that asks how large a group is."""
+    """Return the first expression of the select list or ORDER BY that asks for the size of a group."""
     for part in (*select.expressions, *_list_order_items(select)):
         if contains_aggregate(part):
             found: exp.Expr | None = part.find(exp.AggFunc, exp.Window)
@@ -136,15 +136,17 @@ def _list_order_items(select: exp.Select) -> Iterator[exp.Expr]:
 
 
 def harmless(node: exp.Expr) -> bool:
-    """Whether an expression gives one value for each row, the same in every place, from its columns and constants."""
+    """Return True if an expression gives one value for each row from its columns and constants, everywhere the same."""
     return all(isinstance(part, (*_HARMLESS, exp.Column, exp.Identifier)) for part in node.walk()) and not any(
         isinstance(column.this, exp.Star) for column in node.find_all(exp.Column)
     )
 
 
 def computes_each_row(node: exp.Expr) -> bool:
-    """Return True if an expression gives one value for each row, the same in every place. It may fail on a row: what
-    Keyhole computes in its place does not."""
+    """Return True if an expression gives one value for each row, the same in every place.
+
+    It may fail on a row: what Keyhole computes in its place does not.
+    """
     return all(
         isinstance(part, (*_HARMLESS, *_SHOWN, *_COMPUTED, exp.Column, exp.Identifier))
         or (isinstance(part, exp.Anonymous) and str(part.this).lower() in _COMPUTED_BY_NAME)
@@ -155,8 +157,7 @@ def computes_each_row(node: exp.Expr) -> bool:
 def check_shown(
     select: exp.Select, scope: Scope, keys: tuple[Column, ...], expressions: frozenset[str] = frozenset()
 ) -> None:
-    """Refuse everything in the select list, DISTINCT ON and ORDER BY but keys, grouped `expressions` and constants
-    (KH101)."""
+    """Raise KH101 for shown expressions (select list, DISTINCT ON, ORDER BY) except keys, `expressions` and constants."""
     if not select.expressions:
         raise shows_more_than_keys(select, "an empty select list")
     for item in select.expressions:
@@ -196,8 +197,10 @@ def _check(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], expressions: 
 def check_beside_aggregates(
     node: exp.Expr, scope: Scope, keys: tuple[Column, ...], expressions: frozenset[str] = frozenset()
 ) -> None:
-    """Refuse a column outside of all aggregates that is neither a key nor in a grouped expression, as PostgreSQL does
-    (KH101)."""
+    """Raise KH101 for a column outside of all aggregates that is neither a key nor in a grouped expression.
+
+    PostgreSQL refuses it as well.
+    """
     column = find_column(node, scope)
     if column is not None and column in keys:
         return

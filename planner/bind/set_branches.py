@@ -50,10 +50,12 @@ from planner.values.model import Given
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A question's groups, the rows that it reads, the formula that decides which groups are rows of the answer, and
-    those of its predicates, with the places of a key's values at which each is false for a threshold that is NULL; what
-    it ranks by, as a comparison of that with 0; `clock`: it depends on the day; `clipped` says which values of
-    expressions without a range count as they are."""
+    """The parts of a question: its groups, its rows, its formula and its predicates.
+
+    The formula decides which groups are rows of the answer. Beside the formulas stand the places of a key's values at
+    which each is false for a threshold that is NULL. A ranking is a comparison of its measure with 0. `clock`: it
+    depends on the day. `clipped` says which values of expressions without a range count as they are.
+    """
 
     keys: KeySpace
     where: Condition
@@ -80,7 +82,7 @@ class _Leaf:
 def read_question(
     embedded: Embedded, given: Given, *, per_unit: UnitRows | None = None, adds_clips: bool = False
 ) -> Said:
-    """What the question says; `per_unit` are the rows of its subquery.
+    """Read the conditions of the question; `per_unit` are the rows of its subquery.
 
     If it `adds_clips`, values without a range are clipped by the thresholds that they are compared with. Raises KH2xx,
     KH109, with positions in its statement.
@@ -184,7 +186,7 @@ def _leaf(leaf: Embedded, given: Given, per_unit: UnitRows | None, *, alone: boo
 def _inhabited_by_units(
     keys: tuple[Column, ...], values: Mapping[str, tuple[Value, ...]], per_unit: UnitRows
 ) -> Iterator[tuple[str, tuple[Value, ...]]]:
-    """The values of keys at which a subquery per unit has rows to add up."""
+    """Yield the values of keys at which a subquery per unit has rows to add up."""
     known = {column.name: column for column in per_unit.table.columns}
     for key in keys:
         if key.name in known:
@@ -197,7 +199,10 @@ def _inhabited_by_units(
 def _restrict_key(
     condition: Condition, keys: tuple[Column, ...], values: Mapping[str, tuple[Value, ...]], scope: Scope
 ) -> Mapping[str, tuple[Value, ...]] | None:
-    """What a condition on one column that a key determines leaves of the key's values; None for any other."""
+    """Return the key's values that a condition on one column leaves, if a key determines the column.
+
+    Return None for any other.
+    """
     names = columns(condition)
     if len(names) != 1:
         return None
@@ -229,7 +234,7 @@ def _conjuncts(clause: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 def _on_keys(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], given: Given) -> Condition:
-    """A conjunct of HAVING that reads one key and no aggregate, as if it stood in WHERE."""
+    """Read a conjunct of HAVING that reads one key and no aggregate, as if it stood in WHERE."""
     if (unknown := node.find(exp.Anonymous)) is not None:
         raise unsupported_aggregate(unknown)
     condition = row_condition(node, scope, given)
@@ -278,7 +283,7 @@ def _read_shown(
     values: Mapping[str, tuple[Value, ...]],
     clips: Clips,
 ) -> tuple[tuple[Having, ...], Comparison | None]:
-    """The formulas of a question's predicates, and what it ranks by; one that joins several questions has neither."""
+    """Return the formulas of a question's predicates, and its ranking. A question that joins several has neither."""
     if not embedded.predicates and embedded.ranked is None:
         return (), None
     leaf = read[embedded.offset]
@@ -297,7 +302,7 @@ def _read_shown(
 
 
 def _filter_aggregates(part: exp.Expr, rows: list[exp.Expr]) -> exp.Expr:
-    """The conjunct with every aggregate over the rows that also satisfy `rows`."""
+    """Return the conjunct with every aggregate over the rows that also satisfy `rows`."""
     return part.copy().transform(_with_filter, rows, copy=False)
 
 
@@ -334,7 +339,7 @@ def _combine_formulas(embedded: Embedded, formulas: Mapping[int, Having]) -> Hav
 
 
 def _values(embedded: Embedded, leaves: Mapping[int, _Leaf]) -> Mapping[str, tuple[Value, ...]]:
-    """The values of each key that the question is about.
+    """Return the values of each key that the question is about.
 
     UNION was joined only where both sides restrict keys alike, EXCEPT where the right does so no further than the left.
     """
@@ -350,7 +355,7 @@ def _values(embedded: Embedded, leaves: Mapping[int, _Leaf]) -> Mapping[str, tup
 
 
 def _hull(leaves: Iterable[_Leaf], common: set[str]) -> Iterator[Condition]:
-    """What every side's own conjuncts say of a column in common: the values that any of them takes.
+    """Yield the conditions that every side's conjuncts imply on a common column: the values that any side takes.
 
     It changes nothing, since every aggregate is filtered by its side's own conjuncts; but rows that no side reads need
     not be scanned, and cells that no side asks about are not charged.

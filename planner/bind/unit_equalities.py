@@ -32,7 +32,7 @@ class _Chain:
 
 
 def private_tables(clause: FromClause) -> Scope:
-    """The private table of a FROM, or the join of several along keys and on their unit.
+    """Return the private table of a FROM, or the join of several along keys and on their unit.
 
     Guarantee: joined along keys are tables of which the policy says that rows of the one find their unit in the other,
     every column of the key equated. Joined on the unit are different tables of which the owner says that their units
@@ -64,7 +64,7 @@ def private_tables(clause: FromClause) -> Scope:
 
 
 def _check_tables(relations: Sequence[Relation], tables: Sequence[Table]) -> None:
-    """Check that the tables have the same privacy units, and that none is joined with itself. Raises KH107."""
+    """Check that the tables have the same privacy units, and that none is joined with itself. Raise KH107."""
     for index, (relation, table) in enumerate(zip(relations, tables, strict=True)):
         if index and not same_units(tables[: index + 1]):
             raise different_units(relation.node)
@@ -73,7 +73,7 @@ def _check_tables(relations: Sequence[Relation], tables: Sequence[Table]) -> Non
 
 
 def _find_chains(clause: FromClause, chains: list[_Chain]) -> list[_Chain]:
-    """The tables, those together that are joined along a path."""
+    """Return the tables, those together that are joined along a path."""
     for reached in list(chains):
         head = reached.relations[0]
         equalities = clause.outer[head.alias] if head.outer else clause.inner
@@ -91,7 +91,7 @@ def _find_chains(clause: FromClause, chains: list[_Chain]) -> list[_Chain]:
 
 
 def _pairs(clause: FromClause, equality: Equality) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
-    """The two columns that an equality is of, in both orders."""
+    """Yield the two columns of an equality, in both orders."""
     left, right = clause.owner(equality.left), clause.owner(equality.right)
     if left is not None and right is not None:
         yield left, right
@@ -99,7 +99,7 @@ def _pairs(clause: FromClause, equality: Equality) -> Iterator[tuple[tuple[str, 
 
 
 def _check_joins(clause: FromClause, chains: Sequence[_Chain]) -> None:
-    """Check that LEFT JOIN is only used along keys, and that no table joined on the unit caps rows. Raises KH107."""
+    """Check that LEFT JOIN is only used along keys, and that no table joined on the unit caps rows. Raise KH107."""
     heads = [chain.relations[0] for chain in chains]
     outer = next((head for head in heads if head.outer), None)
     if outer is not None:
@@ -113,7 +113,7 @@ def _check_joins(clause: FromClause, chains: Sequence[_Chain]) -> None:
 
 
 def _find_step(relation: Relation, chains: Sequence[_Chain]) -> str | None:
-    """The condition that joins a table with another one of FROM along a key, if the policy has such a step."""
+    """Return the condition that joins a table with another one of FROM along a key, if the policy has such a step."""
     for chain in chains:
         for other, table in zip(chain.relations, chain.tables, strict=True):
             own = relation.private
@@ -157,7 +157,7 @@ def _check_units(clause: FromClause, chains: Sequence[_Chain]) -> None:
 
 
 def _units(clause: FromClause, equality: Equality, units: Mapping[str, tuple[str, ...]]) -> tuple[set[str], int] | None:
-    """The two private tables that an equality joins by the unit's column of an index; None for any other."""
+    """Return the two private tables that an equality joins by the unit's column of an index; None for any other."""
     left, right = clause.owner(equality.left), clause.owner(equality.right)
     if left is None or right is None or left[0] == right[0] or left[0] not in units or right[0] not in units:
         return None

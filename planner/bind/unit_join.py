@@ -27,17 +27,17 @@ from planner.catalog.refresh import parse_refresh
 
 
 def order(tables: Sequence[Table]) -> tuple[Table, ...]:
-    """Tables of one group in the order in which they are joined, however FROM lists them: the root first."""
+    """Return tables of one group in the order in which they are joined, however FROM lists them: the root first."""
     return tuple(sorted(tables, key=lambda table: (table.name != table.ledger.table, table.name)))
 
 
 def same_units(tables: Sequence[Table]) -> bool:
-    """Whether the owner promises that all these tables have the same privacy units."""
+    """Return True if the owner promises that all these tables have the same privacy units."""
     return all(table.unit and table.ledger == tables[0].ledger for table in tables)
 
 
 def joined_on_unit(tables: Sequence[Table]) -> Table:
-    """The join of different tables of one group on all columns of their unit; none of them has a row cap."""
+    """Return the join of different tables of one group on all columns of their unit; none of them has a row cap."""
     found = order(tables)
     names = [dict(columns) for columns in _names(found)]
     first = found[0]
@@ -75,8 +75,10 @@ def joined_on_unit(tables: Sequence[Table]) -> Table:
 
 
 def bound_table(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] = ()) -> Table:
-    """The table with what one unit may contribute to groups by these keys: of a join, each table has the bounds for
-    those keys that are its columns, and a unit is in the groups of the tables whose columns are keys.
+    """Return the table with the contribution bounds of one unit for groups by these keys.
+
+    In a join, each table has the bounds for those keys that are its columns, and a unit is in the groups of the tables
+    whose columns are keys.
 
     Parameters:
         fixed: other keys, of which only rows with these values are bounded.
@@ -109,7 +111,7 @@ def _bound_single(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey
 
 
 def _names(tables: Sequence[Table]) -> list[list[tuple[str, str]]]:
-    """Each table's columns, with unique names in the joined table; the units' columns are the first table's."""
+    """Return each table's columns, with unique names in the joined table; the units' columns are the first table's."""
     first = tables[0]
     own = [[column.name for column in table.columns if column.name not in table.unit] for table in tables]
     times = Counter([*first.unit, *(name for names in own for name in names)])
@@ -126,7 +128,10 @@ def _names(tables: Sequence[Table]) -> list[list[tuple[str, str]]]:
 
 
 def _unit_column(tables: Sequence[Table], named: Mapping[str, str], index: int) -> Column:
-    """The unit's column of that index; it is a key where the tables that declare it as one declare the same values."""
+    """Return the unit's column of that index.
+
+    It is a key if the tables that declare it as one declare the same values.
+    """
     same = [table.column(table.unit[index]) for table in tables]
     domains = {column.domain for column in same} - {None}
     first = carry_column(same[0], named, repeated=1)
@@ -134,7 +139,7 @@ def _unit_column(tables: Sequence[Table], named: Mapping[str, str], index: int) 
 
 
 def _totals(table: Table, named: Mapping[str, str], repeated: Sequence[int | None]) -> Iterator[Total]:
-    """The declared totals of a table's expressions, whose rows the others repeat."""
+    """Yield the declared totals of a table's expressions, whose rows the others repeat."""
     rows = _product(repeated)
     if rows is None:
         return

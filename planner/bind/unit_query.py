@@ -57,7 +57,7 @@ class UnitReading:
 def unit_readings(
     select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]
 ) -> tuple[UnitReading, ...]:
-    """The questions that read the SELECT from a private table as a subquery per unit; none if it is none.
+    """Return the questions that read the SELECT from a private table as a subquery per unit; none if it is none.
 
     Raises KH110 for a subquery that adds up rows, but not per unit and key, KH106, KH107, KH201, KH202, KH215.
     """
@@ -79,7 +79,7 @@ def unit_readings(
 
 
 def _question(read: exp.Expr) -> exp.Select | None:
-    """The SELECT whose FROM or JOIN reads a subquery or WITH query."""
+    """Return the SELECT whose FROM or JOIN reads a subquery or WITH query."""
     source = read.parent
     if isinstance(source, exp.Join):
         return source.parent if isinstance(source.parent, exp.Select) else None
@@ -87,7 +87,7 @@ def _question(read: exp.Expr) -> exp.Select | None:
 
 
 def _is_unit_query(select: exp.Select, question: exp.Select, node: exp.Table, table: Table) -> bool:
-    """Whether a SELECT with a GROUP BY adds up rows for a question around it, rather than being one itself."""
+    """Return True if a SELECT with a GROUP BY adds up rows for a question around it, and is no question itself."""
     asks = question.args.get("having") is not None
     if question.args.get("group") is None and not asks:
         return False
@@ -215,7 +215,7 @@ def _named_columns(node: exp.Expr) -> bool:
 
 
 def _list_columns(select: exp.Select, scope: Scope, groups: tuple[Column, ...]) -> Iterator[tuple[str, str]]:
-    """The subquery's columns by name, each with the column of the question's table that it becomes."""
+    """Yield the subquery's columns by name, each with the column of the question's table that it becomes."""
     taken = {column.name for column in groups} | set(scope.table.unit)
     for item in select.expressions:
         node = bare(item.this if isinstance(item, exp.Alias) else item)
@@ -237,7 +237,7 @@ def _list_columns(select: exp.Select, scope: Scope, groups: tuple[Column, ...]) 
 
 
 def _default_name(node: exp.Expr) -> str:
-    """The name that PostgreSQL gives a column without alias; empty where none is sure."""
+    """Return the name that PostgreSQL gives a column without alias; empty if none is sure."""
     if isinstance(node, exp.Filter):
         node = node.this
     match node:
@@ -266,7 +266,10 @@ def total_columns(select: exp.Select, query: UnitQuery) -> Iterator[tuple[str, s
 
 
 def unit_table(query: UnitQuery, totals: tuple[Column, ...]) -> Table:
-    """The table that the subquery is to the question around it: one privacy unit has at most one row in each group."""
+    """Return the table that the subquery is to the question around it.
+
+    One privacy unit has at most one row in each group.
+    """
     table = query.table
     shown = {column for _, column in query.listed}
     groups = tuple(column for column in query.groups if column.name in shown)
@@ -321,7 +324,7 @@ def _read_reader(
 
 
 def _without_joins(read: exp.Expr, question: exp.Select, query: UnitQuery) -> str | None:
-    """The question by its subquery's groups alone; None where it has none, or says something of a joined table."""
+    """Return the question by its subquery's groups alone; None if it has none, or reads a joined table."""
     groups = {column.name for column in query.groups} - set(query.table.unit)
     keys = [readable(called) for called, column in query.listed if column in groups]
     having, where = question.args.get("having"), question.args.get("where")

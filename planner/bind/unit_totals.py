@@ -75,7 +75,10 @@ class _Totals:
     meanings: dict[str, str] = field(default_factory=dict)
 
     def add(self, column: str, called: str, node: exp.Expr) -> str:
-        """The column of the total that the expression is: a new one under the given name, or one with its meaning."""
+        """Return the column of the total that the expression is.
+
+        It is a new one under the given name, or one with its meaning.
+        """
         total, made, self.table = _total(node, self.within, self.table, column=column, called=called)
         known = self.meanings.setdefault(total_meaning(total), column)
         self.made.setdefault(known, (total, made))
@@ -83,7 +86,9 @@ class _Totals:
 
 
 def resolve_unit_query(embedded: Embedded, given: Given) -> tuple[Embedded, UnitRows | None]:
-    """The question with its subquery's totals as columns, and which rows these are of; as it is without a subquery.
+    """Return the question with its subquery's totals as columns, and the rows of these.
+
+    Without a subquery it is returned as it is.
 
     Raises KH110 for what is no total of one unit, KH2xx, KH005, with positions in the question's statement.
     """
@@ -169,7 +174,7 @@ def _check_unit(query: UnitQuery, select: exp.Select, fixed: frozenset[str]) -> 
 
 
 def _compose(embedded: Embedded, composed: Mapping[str, exp.Expr]) -> Embedded:
-    """The question with expressions of totals in the place of the subquery's columns that they are."""
+    """Return the question with expressions of totals in the place of the subquery's columns."""
     if not composed:
         return embedded
 
@@ -196,7 +201,7 @@ def _free_name(text: str, where: str, listed: Iterable[tuple[str, str]]) -> str:
 
 
 def _on_totals(node: exp.Expr, totals: _Totals, listed: list[tuple[str, str]], *, where: str) -> exp.Expr:
-    """An expression of totals with a column in the place of every aggregate; its name is added to `listed`."""
+    """Return an expression of totals with a column in the place of every aggregate; its name is added to `listed`."""
 
     def column(inner: exp.Expr) -> exp.Expr:
         if not isinstance(inner, AGGREGATES):
@@ -210,7 +215,7 @@ def _on_totals(node: exp.Expr, totals: _Totals, listed: list[tuple[str, str]], *
 
 
 def _number_days(node: exp.Expr, *, within: GroupScope) -> exp.Expr:
-    """A time between a unit's first and last dates as the difference of two numbers of days, which are totals."""
+    """Return a time between a unit's first and last dates as the difference of two numbers of days. Both are totals."""
     ends = [bare(side) for side in (node.left, node.right)] if isinstance(node, exp.Sub) else []
     if not ends or not all(isinstance(end, exp.Min | exp.Max) and not end.expressions for end in ends):
         return node
@@ -226,7 +231,10 @@ def _number_days(node: exp.Expr, *, within: GroupScope) -> exp.Expr:
 def _total(
     node: exp.Expr, within: GroupScope, table: Table, *, column: str, called: str
 ) -> tuple[UnitTotal, Column, Table]:
-    """The total, the column that it is to the question around it, and the table with the products that it adds up."""
+    """Return the total, its column in the question around it, and the table.
+
+    The table has the products that the total adds up.
+    """
     taken = _taken(node)
     if taken is not None:
         return _taken_total(*taken, node, within, table, column=column, called=called)
@@ -265,7 +273,7 @@ def _total(
 
 
 def _taken(node: exp.Expr) -> tuple[Measure, exp.Expr] | None:
-    """How a min, max or avg takes its values, and the sum of the same; None for other aggregates."""
+    """Return how a min, max or avg takes its values, and the sum of the same; None for other aggregates."""
     call = bare(node.this) if isinstance(bare(node), exp.Filter) else bare(node)
     measure = _TAKEN.get(type(call))
     if measure is None or call.expressions:
@@ -284,7 +292,10 @@ def _taken_total(
     column: str,
     called: str,
 ) -> tuple[UnitTotal, Column, Table]:
-    """The least, greatest or mean value of one unit: within the bounds of a value, however many rows there are."""
+    """Return the least, greatest or mean value of one unit.
+
+    It is within the bounds of a value, however many rows there are.
+    """
     found = _aggregate(summed, within, table)
     (part, *others) = found.parts or (None,)
     if part is None or others or part.column is None or part.power != 1:
@@ -346,7 +357,7 @@ def _aggregate(node: exp.Expr, within: GroupScope, table: Table) -> Aggregate:
 
 
 def _range(made: Functional, table: Table, *, where: Condition) -> tuple[int, int]:
-    """What one unit's total is clipped to, or what the rows that count can add up to."""
+    """Return the range of one unit's total: its clipping bounds, or the range of its counted rows."""
     if made.unit_range is not None:
         low, high = made.unit_range
         return min(low, 0), max(high, 0)
@@ -357,12 +368,12 @@ def _range(made: Functional, table: Table, *, where: Condition) -> tuple[int, in
 
 
 def _present(values: tuple[Values, ...]) -> Functional | None:
-    """Whether a unit has a value of what is summed."""
+    """Return a functional of whether a unit has a summed value."""
     return None if not values else one_row(Term(1, values[0].column, values[0].condition, 0))
 
 
 def _count_values(values: tuple[Values, ...], table: Table) -> Functional:
-    """How many values a unit has of what is averaged. Nothing is charged for it: the mean is what is read."""
+    """Return the count of the values of a unit that are averaged. Nothing is charged for it: only the mean is read."""
     rows = table.row_cap.rows if table.row_cap is not None else 1
     return replace(
         one_row(Term(1, values[0].column, values[0].condition, 0)),

@@ -96,7 +96,7 @@ def _read_clauses(node: exp.Expr, *, absent: bool) -> Clauses | None:
 
 
 def _combine(left: Clauses | None, right: Clauses | None, *, every: bool) -> Clauses | None:
-    """Both conditions, or one of them; None where that is too long."""
+    """Return both conditions, or one of them; None if they are too long."""
     if left is None or right is None:
         return None
     both = left + right if every else tuple(one + other for one in left for other in right)
@@ -114,7 +114,7 @@ def _has_more(node: exp.Expr, known: frozenset[str]) -> bool:
 
 
 def _read_members(asked: exp.Expr, query: exp.Expr | None, *, absent: bool) -> Clauses | None:
-    """The lists whose set operation a subquery after IN is."""
+    """Read the lists whose set operation a subquery after IN is."""
     query = _find_set(_unwrap(query))
     if isinstance(query, exp.Select):
         return ((AskedList(asked, query, absent),),)

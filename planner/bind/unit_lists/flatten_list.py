@@ -90,7 +90,7 @@ def _merge(
 
 
 def _keep_name(item: exp.Expr, spelled: exp.Expr) -> exp.Expr:
-    """The column of the subquery under the name that it had around it."""
+    """Return the column of the subquery under the name that it had around it."""
     column = bare(item)
     return exp.Alias(this=spelled, alias=column.this.copy()) if isinstance(column, exp.Column) else spelled
 

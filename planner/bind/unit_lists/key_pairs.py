@@ -58,7 +58,7 @@ def _are_alike(outer: Column, inner: Column) -> bool:
 
 
 def _list_keys(own: Table, tables: Mapping[str, Table]) -> Iterator[Mapping[str, _Place]]:
-    """The keys that the subquery's table has: its columns, each with the column of the table that it leads to."""
+    """Yield the keys of the subquery's table: its columns, each with the column of the table that it leads to."""
     if own.path is not None:
         yield {by: (own.path.table.name, there) for by, there in zip(own.path.by, own.path.through, strict=True)}
     for table in tables.values():
@@ -67,7 +67,7 @@ def _list_keys(own: Table, tables: Mapping[str, Table]) -> Iterator[Mapping[str,
 
 
 def _list_places(column: Column, scope: Scope, tables: Mapping[str, Table]) -> Iterator[_Place]:
-    """Where a column of the question is stored, and what it equals along the path of that table."""
+    """Yield the place where a column of the question is stored, and its equals along the path of that table."""
     stored = [(member.name, own) for member in scope.members for own, named in member.columns if named == column.name]
     for name, own in stored or [(scope.table.name, column.name)]:
         yield name, own

@@ -42,7 +42,7 @@ _ORDERED = frozenset((SqlType.INTEGER, SqlType.DATE))  # whose least and greates
 
 
 def read_lists(select: exp.Select, scope: Scope, catalog: Catalog) -> tuple[tuple[UnitListQuery, ...], ...]:
-    """Return the lists of units that a question's WHERE asks for, of each clause one. Raises KH107, KH201, KH202."""
+    """Return the lists of units that a question's WHERE asks for, of each clause one. Raise KH107, KH201, KH202."""
     where = select.args.get("where")
     found: list[tuple[UnitListQuery, ...]] = []
     for part in conjuncts(None if where is None else where.this):
@@ -150,7 +150,7 @@ def _find_outside(part: exp.Expr, scope: Scope, own: Scope) -> exp.Column | None
 
 
 def _check_form(asked: AskedList, inner: exp.Select) -> exp.Table:
-    """Return the table that a list reads. Raises KH107 for what is no list of rows of one table, grouped or not."""
+    """Return the table that a list reads. Raise KH107 for what is no list of rows of one table, grouped or not."""
     source, *others = tuple(list_sources(inner)) or (None,)
     if source is None:
         raise list_clause("a subquery in from", inner)
@@ -177,7 +177,7 @@ def _check_form(asked: AskedList, inner: exp.Select) -> exp.Table:
 
 
 def _read_groups(asked: AskedList, inner: exp.Select, own: Scope, correlated: set[str]) -> tuple[str, ...] | None:
-    """Return by what a list groups the rows of one unit, none for all of them together; None where it asks of rows.
+    """Return by what a list groups the rows of one unit, none for all of them together; None if it asks of rows.
 
     Raises KH107 where rows of several units would be a group.
     """

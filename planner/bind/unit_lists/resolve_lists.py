@@ -209,7 +209,7 @@ _NO_ROW = frozenset((Compare("", "<=", 0), Compare("", "<", 1), Compare("", "=",
 
 
 def _holds_of_nothing(node: exp.Expr, given: Given) -> bool:
-    """Return True if the condition holds of no rows: counts are 0, all other aggregates NULL. Raises KH107."""
+    """Return True if the condition holds of no rows: counts are 0, all other aggregates NULL. Raise KH107."""
 
     def without_rows(inner: exp.Expr) -> exp.Expr:
         if not isinstance(inner, AGGREGATES):

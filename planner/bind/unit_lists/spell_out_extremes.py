@@ -89,7 +89,10 @@ def _compare(call: exp.Expr, operator: type[exp.Expr], bound: exp.Expr, around: 
 
 
 def _spell_truths(call: exp.Expr, around: exp.Expr, *, wanted: bool) -> exp.Expr:
-    """Some value is true; or every value that is not NULL, if there is one. NOT of one is the other of NOT."""
+    """Return that some value is true; or every value that is not NULL, if there is one.
+
+    NOT of one is the other of NOT.
+    """
     value: exp.Expr = exp.Paren(this=call.this.copy())
     false: exp.Expr = exp.Not(this=value.copy())
     if not wanted:
@@ -101,7 +104,7 @@ def _spell_truths(call: exp.Expr, around: exp.Expr, *, wanted: bool) -> exp.Expr
 
 
 def _count(condition: exp.Expr, around: exp.Expr) -> exp.Expr:
-    """The count of the rows that an aggregate reads, where a condition holds."""
+    """Return the count of the rows that an aggregate reads, where a condition holds."""
     filtered = bare(around)
     if isinstance(filtered, exp.Filter):
         own = exp.Paren(this=filtered.expression.this.copy())

@@ -36,7 +36,7 @@ def _list_places(table: Table) -> list[str]:
 
 
 def _list_left(name: str, conjuncts: Sequence[Condition]) -> tuple[int, ...]:
-    """The places that a condition leaves; none if they are not few, or if there are none."""
+    """Return the places that a condition leaves; none if they are not few, or if there are none."""
     own = [one for one in conjuncts if columns(one) == {name}]
     if not any(_ends(one) for one in own):
         return ()
@@ -68,7 +68,7 @@ def _narrow(table: Table, key: FixedKey) -> Table:
 
 
 def _narrow_total(column: Column, places: int) -> Column:
-    """A column with the range of a unit's total over so many rows, each of which has a value within its bounds."""
+    """Return a column with the range of a unit's total over so many rows. Each row has a value within its bounds."""
     if column.bounds is None or (column.per_unit is None and not column.own):
         return column
     low, high = min(Decimal(0), column.bounds[0] * places), max(Decimal(0), column.bounds[1] * places)

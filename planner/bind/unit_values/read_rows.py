@@ -76,7 +76,10 @@ def rows_readings(
 
 
 def _find_form(select: exp.Select, table: Table, node: exp.Table) -> frozenset[str] | None:
-    """The clauses that the subquery may have: those of windows, of DISTINCT ON, or of groups of one unit each."""
+    """Return the clauses that the subquery may have.
+
+    They are those of windows, of DISTINCT ON, or of groups of one unit each.
+    """
     if not isinstance(select.parent, exp.Subquery | exp.CTE) or select.args.get("joins"):
         return None
     distinct = select.args.get("distinct")
@@ -168,7 +171,7 @@ def _read(
 
 
 def _add_first(select: exp.Select, values: ValuesRead, own: Scope) -> str | None:
-    """The column of each row's place, where a subquery has one row of a unit only."""
+    """Return the column of each row's place, if a subquery has one row of a unit only."""
     if select.args.get("group") is not None:
         return values.add_place(())
     distinct = select.args.get("distinct")
@@ -184,7 +187,7 @@ def _add_first(select: exp.Select, values: ValuesRead, own: Scope) -> str | None
 
 
 def _read_item(item: exp.Expr, own: Scope, values: ValuesRead, read: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """The names that an item of the subquery's list gives, each with the column of the question's table that it is."""
+    """Yield the names that an item of the subquery's list gives, each with its column of the question's table."""
     node = bare(item.this if isinstance(item, exp.Alias) else item)
     if is_star(node):
         yield from _list_all(own.table)
@@ -204,7 +207,7 @@ def _read_item(item: exp.Expr, own: Scope, values: ValuesRead, read: frozenset[s
 
 
 def _name_window(node: exp.Expr) -> str:
-    """The name that PostgreSQL gives a window without an alias."""
+    """Return the name that PostgreSQL gives a window without an alias."""
     match node.this if isinstance(node, exp.Window) else None:
         case exp.RowNumber():
             return "row_number"

@@ -95,7 +95,7 @@ def read_values(
 
 
 def _as_member(scope: Scope) -> UnitTable:
-    """The question's one private table as a member of its FROM."""
+    """Return the question's one private table as a member of its FROM."""
     made = Lookup | Merged | Parts
     own = [
         one.name for one in scope.table.columns if not isinstance(one.derivation, made) and not _is_value(one, scope)
@@ -116,7 +116,7 @@ def add_columns(table: Table, columns: Iterable[Column]) -> Table:
 def _read_source(
     source: ValueSource, outer: Table, catalog: Catalog, names: dict[str, str], *, read: frozenset[str]
 ) -> tuple[UnitValuesQuery, list[Column], dict[str, str]]:
-    """The subquery's rows and values, the columns that these are, and what its own columns are called in the question.
+    """Return the subquery's rows and values, their columns, and the names of its own columns in the question.
 
     Parameters:
         names: what values are called, by all that is asked of them; new ones are added.
@@ -186,7 +186,7 @@ class ValuesRead:
         return self.table.name == self.outer.name and not self.rows
 
     def add(self, node: exp.Expr) -> str:
-        """Return the column of the value that an aggregate is. Raises KH107."""
+        """Return the column of the value that an aggregate is. Raise KH107."""
         value = _read_value(node, self.own)
         if value is None:
             raise no_value(node, self.table)
@@ -197,7 +197,7 @@ class ValuesRead:
         return self._add("place", None, None, order=order, always=False)
 
     def add_window(self, node: exp.Window) -> str:
-        """Return the column of the value that a window over the unit's rows is. Raises KH107."""
+        """Return the column of the value that a window over the unit's rows is. Raise KH107."""
         units = [find_column(one, self.own) for one in node.args.get("partition_by") or ()]
         if {one.name for one in units if one is not None} != set(self.table.unit) or None in units:
             raise not_of_one_unit(self.table, node)
@@ -290,7 +290,7 @@ def _check_form(source: ValueSource) -> None:
 
 
 def _read_value(node: exp.Expr, own: Scope) -> tuple[ValueKind, Column | None, exp.Expr | None] | None:
-    """What an aggregate says of a unit's rows, of which column, and of which of the rows; None if it is no value."""
+    """Return the kind of an aggregate of a unit's rows, its column, and its rows; None if it is no value."""
     call, filter_ = node, None
     if isinstance(node, exp.Filter):
         call, filter_ = bare(node.this), node.expression.this
@@ -345,7 +345,7 @@ def is_digits(node: exp.Expr) -> bool:
 
 
 def read_order(items: Iterable[exp.Expr], own: Scope) -> tuple[OwnOrder, ...]:
-    """Return the order in which a unit's rows are put. Raises KH107 for what is no column."""
+    """Return the order in which a unit's rows are put. Raise KH107 for what is no column."""
     found: list[OwnOrder] = []
     for item in items:
         node = bare(item.this) if isinstance(item, exp.Ordered) else bare(item)
@@ -358,7 +358,7 @@ def read_order(items: Iterable[exp.Expr], own: Scope) -> tuple[OwnOrder, ...]:
 
 
 def _name_value(kind: ValueKind, column: Column | None, table: Table, outer: Table, taken: set[str]) -> str:
-    """A short name for a value, in ASCII, that no other column has."""
+    """Return a short name for a value, in ASCII, that no other column has."""
     source = "" if table.name == outer.name else f" of {table.name}"
     text = f"{_CALLED[kind].format('*' if column is None else column.name)}{source} per {outer.unit_text}"
     if len(text.encode()) > _LONGEST_NAME or not text.isascii():
@@ -374,7 +374,7 @@ def _name_value(kind: ValueKind, column: Column | None, table: Table, outer: Tab
 def _make_columns(
     called: str, kind: ValueKind, column: Column | None, table: Table, *, always: bool
 ) -> Iterator[Column]:
-    """A value as a column of the question's table, and the parts of a time for which the policy has lists.
+    """Yield a value as a column of the question's table, and the parts of a time for which the policy has lists.
 
     Parameters:
         always: every unit of the question has rows that the value is of.
@@ -421,7 +421,7 @@ def _make_columns(
 
 
 def _make_sum(called: str, kind: ValueKind, column: Column, table: Table) -> Column:
-    """The sum or the mean of a measure's values, in decimals."""
+    """Return the sum or the mean of a measure's values, in decimals."""
     step, low, high = scale_value(kind, column, most=_most_rows(table))
     exact = terminating_decimal(step)
     if exact is None or max(-low, high) >= LARGEST_STEPS:
@@ -438,7 +438,7 @@ def _make_sum(called: str, kind: ValueKind, column: Column, table: Table) -> Col
 
 
 def _most_rows(table: Table) -> int:
-    """How many rows of one unit count in the whole table, as the owner declares it."""
+    """Return the most rows of one unit that count in the whole table, as the owner declares it."""
     bounded = bound_table(table, ())
     if bounded.row_cap is not None:
         return bounded.row_cap.rows
@@ -448,7 +448,7 @@ def _most_rows(table: Table) -> int:
 def _list_using(
     source: ValueSource, select: exp.Select, shown: Sequence[tuple[ValueSource, Mapping[str, str]]]
 ) -> Iterator[str]:
-    """The subquery's columns that USING leaves out of unqualified names."""
+    """Yield the subquery's columns that USING leaves out of unqualified names."""
     nodes = {id(one.node) for one, _ in shown}
     first = select.args["from_"].this
     for join in select.args.get("joins") or ():
@@ -461,7 +461,7 @@ def _list_using(
 def _check_joins(
     select: exp.Select, shown: Sequence[tuple[ValueSource, Mapping[str, str]]], scope: Scope, catalog: Catalog
 ) -> None:
-    """Check that each subquery is joined on the whole unit. Raises KH107."""
+    """Check that each subquery is joined on the whole unit. Raise KH107."""
     own = {source.alias for source, _ in shown}
     inner = [part for join in select.args["joins"] if not join.side for part in conjuncts(join.args.get("on"))]
     where = select.args.get("where")
@@ -494,7 +494,7 @@ def _check_joins(
 def _check_unit_is_read_there(
     source: ValueSource, join: exp.Join, select: exp.Select, scope: Scope, catalog: Catalog
 ) -> None:
-    """Check that no column of the unit behind a LEFT JOIN is read but in that join's own condition. Raises KH107."""
+    """Check that no column of the unit behind a LEFT JOIN is read but in that join's own condition. Raise KH107."""
     on = join.args.get("on")
     known = set() if on is None else {id(column) for column in on.find_all(exp.Column)}
     for column in list_columns(select):
@@ -504,7 +504,7 @@ def _check_unit_is_read_there(
 
 
 def _is_of_inner(column: exp.Column, select: exp.Select, catalog: Catalog) -> bool:
-    """Whether a plain name in a subquery of a SELECT is that of a column of the subquery's own tables."""
+    """Return True if a plain name in a subquery of a SELECT is that of a column of the subquery's own tables."""
     inner = column.find_ancestor(exp.Select)
     if inner is None or inner is select or column.args.get("table") is not None:
         return False
@@ -522,7 +522,7 @@ def _read_edge(part: exp.Expr, scope: Scope) -> _Edge | None:
 
 
 def _find_unit(node: exp.Expr, scope: Scope) -> tuple[str, int] | None:
-    """The table of FROM and the place in the unit of a plain column."""
+    """Return the table of FROM and the place in the unit of a plain column."""
     column = bare(node)
     if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
         return None
@@ -539,7 +539,7 @@ def _find_unit(node: exp.Expr, scope: Scope) -> tuple[str, int] | None:
 
 
 def _read_using(join: exp.Join, select: exp.Select, scope: Scope) -> Iterator[_Edge]:
-    """The equalities of USING between a table and the ones before it."""
+    """Yield the equalities of USING between a table and the ones before it."""
     before = [select.args["from_"].this]
     for one in select.args["joins"]:
         if one is join:

@@ -11,7 +11,10 @@ _AS_COLUMN = "or have the source show the value as a column of a view."
 
 
 def not_of_one_unit(table: Table, node: exp.Expr) -> KeyholeError:
-    """KH107 for values that are not of one whole unit: the subquery groups by something else, or is joined so."""
+    """Return KH107 for values that are not of one whole unit.
+
+    The subquery groups by something else, or is joined so.
+    """
     unit = ", ".join(map(readable, table.unit))
     return KeyholeError(
         "KH107",
@@ -24,7 +27,7 @@ def not_of_one_unit(table: Table, node: exp.Expr) -> KeyholeError:
 
 
 def foreign_values(table: Table, other: Table, node: exp.Expr) -> KeyholeError:
-    """KH107 for values of a table whose units are not known to be the same people."""
+    """Return KH107 for values of a table whose units are not known to be the same people."""
     return KeyholeError(
         "KH107",
         f'values of the units of "{other.name}" do not stand beside rows of "{table.name}"',
@@ -35,7 +38,7 @@ def foreign_values(table: Table, other: Table, node: exp.Expr) -> KeyholeError:
 
 
 def values_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
-    """KH107 for values of units in a table of which each row is one."""
+    """Return KH107 for values of units in a table of which each row is one."""
     return KeyholeError(
         "KH107",
         f'each row of "{table.name}" is its own privacy unit: what several rows come to is no value of one',
@@ -46,7 +49,7 @@ def values_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
 
 
 def no_value(node: exp.Expr, table: Table) -> KeyholeError:
-    """KH107 for what is no value of a unit's rows that a question may read."""
+    """Return KH107 for an aggregate that is no value of a unit's rows that a question may read."""
     return KeyholeError(
         "KH107",
         f"{write_short(node)} is no value of one privacy unit that rows are compared with",
@@ -57,7 +60,7 @@ def no_value(node: exp.Expr, table: Table) -> KeyholeError:
 
 
 def no_order(node: exp.Expr, table: Table) -> KeyholeError:
-    """KH107 for an order of a unit's rows by anything but a column."""
+    """Return KH107 for an order of a unit's rows by anything but a column."""
     return KeyholeError(
         "KH107",
         f"the rows of one {table.unit_text} are put in order by columns, not by {write_short(node)}",
@@ -67,7 +70,7 @@ def no_order(node: exp.Expr, table: Table) -> KeyholeError:
 
 
 def unbounded_value(node: exp.Expr, column: str) -> KeyholeError:
-    """KH203 for a sum or mean of a column without bounds."""
+    """Return KH203 for a sum or mean of a column without bounds."""
     return KeyholeError(
         "KH203",
         f"{write_short(node)} adds up values of {column}, which has no declared bounds",
@@ -77,7 +80,7 @@ def unbounded_value(node: exp.Expr, column: str) -> KeyholeError:
 
 
 def unit_of_left_join(alias: str, column: str, node: exp.Expr) -> KeyholeError:
-    """KH107 for a unit's column of a subquery behind LEFT JOIN, read elsewhere than in the condition of that join."""
+    """Return KH107 for a unit's column of a subquery behind LEFT JOIN that is read outside the join's condition."""
     return KeyholeError(
         "KH107",
         f"{readable(alias)}.{readable(column)} of a LEFT JOIN is read in the condition of that join alone",
@@ -89,7 +92,7 @@ def unit_of_left_join(alias: str, column: str, node: exp.Expr) -> KeyholeError:
 
 
 def value_clause(clause: str, node: exp.Expr) -> KeyholeError:
-    """KH107 for what the subquery may not contain."""
+    """Return KH107 for a clause that the subquery may not contain."""
     return KeyholeError(
         "KH107",
         f"{clause.upper()} in a subquery of values per privacy unit is not supported",

@@ -43,7 +43,7 @@ def resolve_values(embedded: Embedded, given: Given) -> Embedded:
 
 
 def _list_conditions(query: UnitValuesQuery, embedded: Embedded, given: Given) -> Iterator[Condition]:
-    """What the subquery asks of a row of the question: that its unit has a row there."""
+    """Yield the conditions that the subquery sets for a row of the question: its unit has a row there."""
     if query.present is not None:
         yield Not(IsNull(query.present))
     if query.stays:
@@ -74,14 +74,14 @@ def _resolve(query: UnitValuesQuery, given: Given) -> ValuesOfRows:
 
 
 def _put_together(first: Hashable, second: ValuesOfRows) -> ValuesOfRows:
-    """The values of both, of the same rows, each once."""
+    """Return the values of both, of the same rows, each once."""
     assert isinstance(first, ValuesOfRows)
     values = {one.name: one for one in (*first.values, *second.values)}
     return replace(second, values=tuple(values.values()))
 
 
 def _describe(rule: ValuesOfRows) -> str:
-    """What is computed, in a fixed order."""
+    """Return a description of what is computed, in a fixed order."""
     said = sorted(
         one.name
         + (f" in the order of {', '.join(by.text for by in one.order)}" if one.order else "")
