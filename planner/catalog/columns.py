@@ -92,7 +92,7 @@ class LookupValues:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[Value, Value | None]]) -> "LookupValues":
-        """From pairs."""
+        """Return lookup values from pairs."""
         listed = tuple(pairs)
         return cls(tuple(first for first, _ in listed), tuple(value for _, value in listed))
 
@@ -186,7 +186,7 @@ class Parts:
 
     @property
     def meaning(self) -> str:
-        """What puts a row into a group, as text: equal texts mean equal groups."""
+        """Return the rule that puts a row into a group, as text: equal texts mean equal groups."""
         if isinstance(self.cuts, Steps) and len(self.cuts) > MOST_WRITTEN:
             return f"{self.cuts.meaning}\n{self.groups[0]} to {self.groups[-1]}, {self.nulls}"
         return "\n".join(map(repr, (tuple(self.cuts), self.tests, self.groups, self.nulls)))
@@ -208,14 +208,16 @@ class Merged:
 
     @property
     def meaning(self) -> str:
-        """What puts a row into a group, as text: equal texts mean equal groups."""
+        """Return the rule that puts a row into a group, as text: equal texts mean equal groups."""
         return "\n".join(map(repr, (self.known, self.groups)))
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What a question multiplies: each row's values of these measures, clipped and rounded, in the order of their
-    names; one that stands there twice is squared."""
+    """A product in a question: each row's values of these measures, clipped and rounded.
+
+    They are in the order of their names; one that stands there twice is squared.
+    """
 
     columns: tuple[str, ...]
 
@@ -234,7 +236,7 @@ class Bands:
 
 @dataclass(frozen=True, slots=True)
 class BandColumn:
-    """What clients see as a column beside a table's own: in which of the owner's bands a group's aggregate lies."""
+    """A column that clients see beside a table's own: the owner's band in which a group's aggregate lies."""
 
     DECLARED: ClassVar[str] = "integer"
 
@@ -306,13 +308,16 @@ class Column:
 
     @property
     def longest_text(self) -> int:
-        """How many characters of a text conditions and counts of different values see: longer texts are cut."""
+        """Return the number of characters of a text that conditions and distinct counts see: longer texts are cut."""
         return LONGEST_TEXT if self.max_length is None else self.max_length
 
     @property
     def label(self) -> str:
-        """What the ledger calls it: its name, and how it is derived or from which pinned data it is looked up, so that
-        another derivation or pin under the same name is another column; of classes of a key's values that key."""
+        """Return the column's name in the ledger.
+
+        It has the derivation or the pinned data that it is looked up from, so another derivation or pin under the same
+        name is another column. Classes of a key's values have the label of that key.
+        """
         match self.derivation:
             case Lookup(classes=True):
                 return self.ledger

@@ -43,7 +43,7 @@ class CsvFile:
     timestamp_format: str = ""
 
     def relation(self, path: str) -> str:
-        """The file's rows with typed columns."""
+        """Return the file's rows with typed columns."""
         typed = ", ".join(f"{self._cast(name, kind)} AS {_identifier(name)}" for name, kind in self.columns)
         return f"(SELECT {typed} FROM {self._read(path, has_header=self.has_header)})"
 
@@ -95,7 +95,7 @@ class CsvFile:
 
 @dataclass(frozen=True, slots=True)
 class FirstLine:
-    """How the line that names the columns of a pinned file is read: `pattern` is the file, or a pattern of several."""
+    """The reading of the line that names the columns of a pinned file: `pattern` is the file, or several."""
 
     pattern: str
     options: str

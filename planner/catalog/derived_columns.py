@@ -53,7 +53,10 @@ _FORMS = (
 
 
 def parse_derivation(expression: str) -> Derivation:
-    """The derivation that a policy's `expression` names. Raises a `Fault` (KH010) for anything off the allow-list."""
+    """Parse the derivation that a policy's `expression` names.
+
+    Raise a `Fault` (KH010) for anything off the allow-list.
+    """
     for function, form in _FORMS:
         match = form.fullmatch(expression.strip())
         if match is None:
@@ -68,7 +71,7 @@ def parse_derivation(expression: str) -> Derivation:
 
 
 def derived_type(derivation: Derivation, base: SqlType) -> SqlType:
-    """The type of the derived column over a base column of type `base`.
+    """Return the type of the derived column over a base column of type `base`.
 
     Truncation to a day or coarser gives a date, as calendars count days. Raises a `Fault` (KH010) for a base that is
     neither a date nor a timestamp, and for an hour of a date.
@@ -85,7 +88,7 @@ def derived_type(derivation: Derivation, base: SqlType) -> SqlType:
 
 
 def calendar_step(base: Column) -> str | None:
-    """How far the values of a column lie apart; None where it is not told by their calendar."""
+    """Return the distance of a column's values; None if the calendar does not determine it."""
     match base.derivation:
         case None:
             return "day" if base.sql_type is SqlType.DATE else None
@@ -98,7 +101,7 @@ def calendar_step(base: Column) -> str | None:
 
 
 def follows_by_calendar(derived: Derivation, base: Column) -> bool:
-    """Whether the derivation is a function of the base: of the column itself, or of a finer part of the same one."""
+    """Return True if the derivation is a function of the base: of the column itself, or of a finer part of it."""
     if base.derivation is None:
         return derived.column == base.name
     step = calendar_step(base)
@@ -114,12 +117,12 @@ def follows_by_calendar(derived: Derivation, base: Column) -> bool:
 
 
 def describe_derivation(derivation: Derivation) -> str:
-    """The derivation as one reads it: `date_trunc(month visited)`."""
+    """Return the derivation in readable form: `date_trunc(month visited)`."""
     return f"{derivation.function}({derivation.part} {derivation.column})"
 
 
 def possible(derivation: Derivation, value: Value) -> bool:
-    """Whether the derivation can ever give `value`: the first day of a month, an hour from 0 to 23, and so on."""
+    """Return True if the derivation can ever give `value`: a first day of a month, an hour from 0 to 23, and so on."""
     if isinstance(value, date):
         return derivation.function != "date_trunc" or _is_truncated(derivation.part, value)
     low, high = PART_ENDS.get(derivation.part, (-4712, 294276))

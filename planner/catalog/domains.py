@@ -19,7 +19,10 @@ _LONGEST = 2**63  # the end of bigint
 
 
 def value_of(raw: object, kind: SqlType) -> Value:
-    """A policy's value as a value of a key's type, dates and timestamps as ISO text too. Raises a `Fault` (KH003)."""
+    """Read a policy's value as a value of a key's type, dates and timestamps as ISO text too.
+
+    Raise a `Fault` (KH003).
+    """
     match kind, raw:
         case (SqlType.BOOLEAN, bool()):
             return raw
@@ -67,7 +70,10 @@ def _example(kind: SqlType) -> str:
 
 
 def list_values(values: Sequence[object], kind: SqlType) -> tuple[Value, ...]:
-    """The domain of `values = [...]`, in the owner's order. Raises a `Fault` (KH003) on an empty or repeated value."""
+    """Return the domain of `values = [...]`, in the owner's order.
+
+    Raise a `Fault` (KH003) on an empty or repeated value.
+    """
     domain = tuple(value_of(raw, kind) for raw in values)
     if not domain:
         raise Fault("KH003", "the key domain is empty", hint="List at least one value.")
@@ -82,7 +88,7 @@ def list_values(values: Sequence[object], kind: SqlType) -> tuple[Value, ...]:
 def count_values(
     first: object, last: object, step: object, kind: SqlType, *, most: int = MAX_VALUES
 ) -> tuple[Value, ...]:
-    """The domain of `range = [first, last], step = ...`, both ends included where the steps meet them.
+    """Return the domain of `range = [first, last], step = ...`, both ends included if the steps meet them.
 
     `step` is a whole number for integers (1 if absent), text such as "1 month" for dates (a day if absent) and
     timestamps (an hour if absent). Raises a `Fault` (KH003), also for more than `most` values, before any is made.
@@ -143,7 +149,7 @@ def _check_countable(size: int, most: int) -> None:
 
 
 def take_values(values: Sequence[Value | None], kind: SqlType) -> tuple[Value, ...]:
-    """The domain of `values_from`: the distinct values of a pinned public column, sorted, NULL left out."""
+    """Return the domain of `values_from`: the distinct values of a pinned public column, sorted, NULL left out."""
     present = {value for value in values if value is not None}
     if not present:
         return list_values((), kind)
@@ -152,7 +158,7 @@ def take_values(values: Sequence[Value | None], kind: SqlType) -> tuple[Value, .
 
 
 def domain_digest(values: Sequence[Value], kind: SqlType) -> str:
-    """A sha256 in hex of a key domain: its type, its values and their order."""
+    """Return a sha256 in hex of a key domain: its type, its values and their order."""
     digest = sha256(kind.value.encode())
     for value in values:
         text = encode_value(value).encode()
@@ -162,7 +168,7 @@ def domain_digest(values: Sequence[Value], kind: SqlType) -> str:
 
 
 def encode_value(value: Value) -> str:
-    """A value as the pin file writes it."""
+    """Return a value as the pin file writes it."""
     match value:
         case bool():
             return "true" if value else "false"

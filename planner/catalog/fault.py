@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 
 class Fault(ValueError):
-    """What is wrong and how to mend it; the policy adds key, value and line and raises a `KeyholeError`."""
+    """A fault and its remedy; the policy adds key, value and line and raises a `KeyholeError`."""
 
     def __init__(self, code: str, problem: str, *, hint: str) -> None:
         super().__init__(problem)
@@ -19,7 +19,7 @@ Faults: TypeAlias = Iterator[tuple[tuple[str, ...], Fault]]  # each with the par
 
 
 def nearest(name: str, known: Iterable[str], *, show: Callable[[str], str] = str) -> str:
-    """A hint that names the closest of the known names, or all of them."""
+    """Return a hint that names the closest of the known names, or all of them."""
     names = sorted(known)
     close = get_close_matches(name, names, n=1, cutoff=0.6)
     if close:

@@ -19,7 +19,7 @@ WHOLE_TABLE = "whole_table"  # the one column of an answer about a table that is
 
 
 def as_text(value: Value) -> str:
-    """A value as PostgreSQL prints it (DateStyle ISO), the form in which keys are charged, stored and returned."""
+    """Return a value as PostgreSQL prints it (DateStyle ISO). Keys are charged, stored and returned in this form."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -74,32 +74,32 @@ class KeySpace:
         return prod(self.shape)
 
     def count_values(self, names: tuple[str, ...]) -> int:
-        """The number of combinations of some of the keys' values."""
+        """Return the number of combinations of some of the keys' values."""
         return prod(len(values) for name, values in zip(self.names, self.values, strict=True) if name in names)
 
     def number_values(self, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
-        """By key, the number of its combination of some of the keys' values, counted from 0."""
+        """Return the number of its combination of some of the keys' values, counted from 0, by key."""
         axes = [axis for axis, name in enumerate(self.names) if name in names]
         sizes = [self.shape[axis] for axis in axes]
         numbers = np.arange(prod(sizes)).reshape([len_ if i in axes else 1 for i, len_ in enumerate(self.shape)])
         return np.broadcast_to(numbers, self.shape).reshape(-1)
 
     def key(self, index: int) -> tuple[Value, ...]:
-        """The key at a row-major index."""
+        """Return the key at a row-major index."""
         coordinates = np.unravel_index(index, self.shape)
         return tuple(values[int(i)] for values, i in zip(self.values, coordinates, strict=True))
 
     def keys(self, mask: npt.NDArray[np.bool_]) -> Iterator[tuple[Value, ...]]:
-        """The keys where `mask` (length `size`) is true, in row-major order."""
+        """Yield the keys where `mask` (length `size`) is true, in row-major order."""
         for index in np.flatnonzero(mask):
             yield self.key(int(index))
 
     def whole_domain(self, index: int) -> tuple[Value, ...]:
-        """All public values of a grouping column, where a question may ask for some."""
+        """Return all public values of a grouping column, even if a question asks for some."""
         declared = self.columns[index].domain
         return self.values[index] if declared is None else declared
 
     def groups_within_reach(self, table: Table) -> int:
-        """In how many keys of the whole public domain one unit could have rows, were it not bounded."""
+        """Return the number of keys of the whole public domain in which one unit could have rows without bounds."""
         free = [i for i, column in enumerate(self.columns) if not table.determines(column)]
         return prod(len(self.whole_domain(i)) for i in free)

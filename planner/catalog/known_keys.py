@@ -23,7 +23,6 @@ def know_keys(catalog: Catalog, identities: Mapping[str, RelationIdentity]) -> C
     Parameters:
         identities: by a table's name, what it is in the source.
     """
-
     return replace(catalog, tables=tuple(_know(table, identities) for table in catalog.tables))
 
 

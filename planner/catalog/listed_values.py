@@ -23,7 +23,7 @@ MOST_VALUES = 4_000_000
 
 
 def remember_of_list(compute: Callable[..., _Result]) -> Callable[..., _Result]:
-    """`compute(values, *about)`, remembered by the tuple `values` itself and equal `about`, for the lists used last.
+    """Cache `compute(values, *about)` by the tuple `values` itself and equal `about`, for recently used lists.
 
     At most `MOST_VALUES` values are remembered of, or one list that is longer. Safe to share between threads.
     """
@@ -51,7 +51,7 @@ def remember_of_list(compute: Callable[..., _Result]) -> Callable[..., _Result]:
 
 @remember_of_list
 def list_texts(values: _Values) -> tuple[str, ...]:
-    """Each value as PostgreSQL prints it."""
+    """Return each value as PostgreSQL prints it."""
     texts = tuple(value for value in values if type(value) is str)
     if len(texts) == len(values):
         return texts
@@ -60,5 +60,5 @@ def list_texts(values: _Values) -> tuple[str, ...]:
 
 @remember_of_list
 def digest_texts(values: _Values) -> str:
-    """The sha256 of the values' texts in their order, in hex."""
+    """Return the sha256 of the values' texts in their order, in hex."""
     return sha256("\n".join(map(repr, list_texts(values))).encode()).hexdigest()

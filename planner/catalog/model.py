@@ -63,7 +63,7 @@ class RowCap:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """What the owner declares of one unit in the groups of these key columns; None, or no entry: the table's own.
+    """The owner's bounds of one unit in the groups of these key columns; None, or no entry: the table's own.
 
     `groups` is in how many of them a unit counts, `rows` how many of its rows count in one, `per_unit` by measure the
     range of its total in one, in the user's units. `computed` are expressions that stand beside the key columns.
@@ -184,13 +184,13 @@ class UnitList:
 
     @property
     def of_rows(self) -> bool:
-        """Whether it says of each row of a unit another thing, and not of the unit one."""
+        """Return True if it says something about each row of a unit, instead of about the unit."""
         return bool(self.by) or self.compared is not None
 
 
 @dataclass(frozen=True, slots=True)
 class UnitValues:
-    """What one unit's own rows of `table` come to: values that stand beside each row of the unit, as columns.
+    """The values of one unit's own rows of `table`. They stand beside each row of the unit, as columns.
 
     `rule` is what the planner computes of those rows, and `meaning` the same as text: values with equal meanings over
     equal tables are equal.
@@ -269,7 +269,7 @@ class Table:
 
     @property
     def band_columns(self) -> tuple[BandColumn, ...]:
-        """What clients see beside the columns: a measure's bands after it, then those of rows and units."""
+        """Return the columns of bands that clients see: a measure's bands after it, then those of rows and units."""
         of_measures = (
             BandColumn(f"{column.name}_{bands.aggregate}_band", column.name, bands)
             for column in self.columns
@@ -278,7 +278,7 @@ class Table:
         return (*of_measures, *(BandColumn(f"{bands.aggregate}_band", None, bands) for bands in self.bands))
 
     def column(self, name: str, *, position: int | None = None) -> Column:
-        """The exposed column of that name, or the computed one. Raises KH201."""
+        """Return the exposed column of that name, or the computed one. Raise KH201 if there is none."""
         if isinstance(name, ComputedName):
             return name.column
         for column in self.columns:
@@ -319,7 +319,7 @@ class Table:
         return any(key <= given for key in self.keys)
 
     def determines(self, column: Column) -> bool:
-        """Whether one privacy unit has one value of the column at most, because the unit contains it."""
+        """Return True if one privacy unit has at most one value of the column, because the unit contains it."""
         if column.name in self.unit or column.determined:
             return True
         if column.derivation is None:
@@ -337,7 +337,7 @@ class Table:
         return base in stored or any(unit.derivation == column.derivation for unit in units)
 
     def is_fixed_by_unit(self, column: Column) -> bool:
-        """Whether a unit has one value of the column at most, whichever of its rows are there: it contains the column.
+        """Return True if a unit has at most one value of the column, whichever of its rows are there: it contains it.
 
         What is computed of a unit's own rows is another value once some of them are taken away.
         """
@@ -373,12 +373,12 @@ class Table:
 
     @property
     def reads_several(self) -> bool:
-        """Whether rows of several tables decide about one of its rows: it is a join, or finds its units by a path."""
+        """Return True if rows of several tables decide about one of its rows: a join, or units found by a path."""
         return bool(self.members) or self.path is not None
 
     @property
     def is_joined_along_path(self) -> bool:
-        """Whether it is joined with the table to which its path leads, and so has columns of it."""
+        """Return True if it is joined with the table to which its path leads, and so has columns of it."""
         return self.path is not None and bool(self.path.brought)
 
     @property
@@ -387,7 +387,7 @@ class Table:
         return self.root or UnitRoot(self.name, self.unit)
 
     def place_of(self, column: str) -> str:
-        """The place of a column in the policy."""
+        """Return the place of a column in the policy."""
         for member in self.members:
             for stored, named in member.columns:
                 if named == column:
@@ -415,7 +415,7 @@ class Table:
 
     @property
     def row_unit(self) -> bool:
-        """Whether each row is its own privacy unit."""
+        """Return True if each row is its own privacy unit."""
         return not self.unit
 
     @property
@@ -485,7 +485,7 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class TableCaps:
-    """What the owner set for one table in the place of the budget's `per_table` and `approval_above`; None: nothing.
+    """The owner's caps of one table in the place of the budget's `per_table` and `approval_above`; None: nothing.
 
     It is no part of `Table`: other caps make no other question, and answers and noise in store stay.
     """
@@ -512,7 +512,10 @@ class Budget:
     delta: float | None = None
 
     def approval_above_for(self, tables: Iterable[str]) -> float | None:
-        """The least worst case per group above which a question about these tables waits; None: it never does."""
+        """Return the least worst case per group above which a question about these tables waits.
+
+        None: it never does.
+        """
         own = {caps.table: caps.approval_above for caps in self.tables if caps.approval_above is not None}
         lines = (own.get(table, self.approval_above) for table in tables)
         return min((line for line in lines if line is not None), default=None)
@@ -520,7 +523,9 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Analyst:
-    """Who may ask. `verifier` is a SCRAM-SHA-256 verifier as PostgreSQL stores it, `token_hash` a sha256 in hex.
+    """A person who may ask.
+
+    `verifier` is a SCRAM-SHA-256 verifier as PostgreSQL stores it, `token_hash` a sha256 in hex.
 
     `certificate_name` is the common name of the client certificate that a login must show beside the password.
     """
@@ -578,13 +583,13 @@ class Catalog:
         return self.answered_names | {one.name for one in self.public_tables}
 
     def table(self, name: str) -> Table | None:
-        """The private table of that name, if there is one."""
+        """Return the private table of that name, if there is one."""
         return next((table for table in self.tables if table.name == name), None)
 
     def analyst(self, name: str) -> Analyst | None:
-        """The analyst of that name, if there is one."""
+        """Return the analyst of that name, if there is one."""
         return next((analyst for analyst in self.analysts if analyst.name == name), None)
 
     def monitor(self, name: str) -> Monitor | None:
-        """The monitor of that name, if there is one."""
+        """Return the monitor of that name, if there is one."""
         return next((monitor for monitor in self.monitors if monitor.name == name), None)

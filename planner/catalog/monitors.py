@@ -30,7 +30,7 @@ class Clears(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Which windows a monitor watches.
+    """The windows that a monitor watches.
 
     `column` is a key column each of whose values is a window (`length` None: the step of its range), or a time column.
     A time column's windows are `length` long and begin every `hop`; with `sliding` a window ends at every look.
@@ -74,10 +74,10 @@ class Monitor:
 
     @property
     def streamed(self) -> bool:
-        """Whether a published stream watches it."""
+        """Return True if a published stream watches it."""
         return self.mechanism in STREAMS
 
     @property
     def clears_at_once(self) -> bool:
-        """Whether a key is in the answer at those looks alone at which it holds."""
+        """Return True if a key is in the answer only at those looks at which it holds."""
         return self.clears is Clears.AT_ONCE

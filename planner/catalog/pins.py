@@ -39,7 +39,7 @@ class PinnedTable:
     unique: tuple[str, ...] = ()
 
     def values(self, column: str) -> tuple[Value | None, ...]:
-        """One column's values, row by row. Raises a `Fault` (KH003) for a column that the table does not have."""
+        """Return one column's values, row by row. Raise a `Fault` (KH003) for a column that the table does not have."""
         names = [known.name for known in self.columns]
         if column not in names:
             problem = f'table "{self.name}" has no column "{column}"'
@@ -48,7 +48,7 @@ class PinnedTable:
         return tuple(row[index] for row in self.rows)
 
     def kind(self, column: str) -> SqlType:
-        """One column's type."""
+        """Return one column's type."""
         return next(sql_type(known.declared) for known in self.columns if known.name == column)
 
 
@@ -64,10 +64,13 @@ class PinnedDomain:
 
 @dataclass(frozen=True, slots=True)
 class Pins:
-    """Everything pinned for one policy. `refreshes` says when each explicitly refreshed table was last declared new,
-    `relations` what each private table is called in the source, `columns` of which types its exposed columns are there,
-    `states` in which data version each was seen first, and in what state, `files` how each CSV file is read,
-    `pace` how fast the source worked on generated rows, `apart` whether an analyst had a cap of their own."""
+    """Everything pinned for one policy.
+
+    `refreshes` says when each explicitly refreshed table was last declared new, `relations` what each private table is
+    called in the source, `columns` of which types its exposed columns are there, `states` in which data version each
+    was seen first, and in what state, `files` how each CSV file is read, `pace` how fast the source worked on generated
+    rows, `apart` whether an analyst had a cap of their own.
+    """
 
     tables: tuple[PinnedTable, ...] = ()
     domains: tuple[PinnedDomain, ...] = ()
@@ -80,37 +83,37 @@ class Pins:
     apart: bool | None = None
 
     def file(self, table: str) -> CsvFile | None:
-        """How the CSV file of a table is read; None if it is none, or was never pinned."""
+        """Return the format of a table's CSV file; None if it is no CSV file, or was never pinned."""
         return dict(self.files).get(table)
 
     def table(self, name: str) -> PinnedTable | None:
-        """The copy of a public table, if it was pinned."""
+        """Return the copy of a public table, if it was pinned."""
         return next((table for table in self.tables if table.name == name), None)
 
     def domain(self, table: str, column: str) -> PinnedDomain | None:
-        """A column's confirmed domain, if it was pinned."""
+        """Return a column's confirmed domain, if it was pinned."""
         return next((pinned for pinned in self.domains if (pinned.table, pinned.column) == (table, column)), None)
 
     def relation(self, table: str) -> tuple[str, ...] | None:
-        """The names that a private table has in the source, the lasting one first; None if it was never pinned."""
+        """Return the names of a private table in the source, the lasting one first; None if it was never pinned."""
         return dict(self.relations).get(table)
 
     def types(self, table: str) -> dict[str, str] | None:
-        """By column, the type that a private table had in the source; None if it was never pinned."""
+        """Return the type that a private table had in the source, by column; None if it was never pinned."""
         pinned = dict(self.columns).get(table)
         return None if pinned is None else dict(pinned)
 
     def state(self, table: str, version: str) -> str | None:
-        """The state in which a table was seen first in a data version."""
+        """Return the state in which a table was seen first in a data version."""
         return next((state for name, seen, state in self.states if (name, seen) == (table, version)), None)
 
     def refresh(self, table: str, *, at: datetime) -> "Pins":
-        """The same pins with `table` declared new at a moment in UTC."""
+        """Return the same pins with `table` declared new at a moment in UTC."""
         return replace(self, refreshes=tuple(sorted({**dict(self.refreshes), table: at}.items())))
 
 
 def pinned_table(name: str, columns: Sequence[SourceColumn], rows: Sequence[Sequence[object]]) -> PinnedTable:
-    """A copy of a public table from the source's rows, in whatever order they came. Raises a `Fault` (KH006)."""
+    """Return a copy of a public table from the source's rows, in whatever order they came. Raise a `Fault` (KH006)."""
     kinds = _copyable(columns)
     by_column = list(zip(*rows, strict=True)) or [()] * len(columns)
     copied = [
@@ -132,7 +135,9 @@ def pinned_table(name: str, columns: Sequence[SourceColumn], rows: Sequence[Sequ
 def written_table(
     name: str, columns: Sequence[SourceColumn], rows: Sequence[Sequence[str | None]], *, digest: str
 ) -> PinnedTable | None:
-    """The copy whose values were written as these texts, in its order; None where they are not those of the digest.
+    """Return the copy whose values were written as these texts, in its order.
+
+    Return None if they do not match the digest.
 
     Raises a `Fault` (KH006).
     """
@@ -145,7 +150,7 @@ def written_table(
 
 
 def write_values(values: Iterable[Value | None], kind: SqlType) -> list[str | None]:
-    """A column's values as texts, as `encode_value` has each; NULL stays."""
+    """Write a column's values as texts, each as `encode_value` does; NULL stays."""
     match kind:
         case SqlType.TEXT | SqlType.UUID | SqlType.INTEGER | SqlType.NUMERIC | SqlType.DOUBLE:
             return [None if value is None else str(value) for value in values]
@@ -154,7 +159,7 @@ def write_values(values: Iterable[Value | None], kind: SqlType) -> list[str | No
 
 
 def _rows(columns: Sequence[Sequence[Value | None]]) -> tuple[tuple[Value | None, ...], ...]:
-    """Columns as rows, with equal values as one object where a column repeats them: there may be a million rows."""
+    """Return columns as rows. Equal values are one object if a column repeats them: there may be a million rows."""
     once: list[Sequence[Value | None]] = []
     for column in columns:
         first: dict[Value | None, Value | None] = {}
@@ -163,7 +168,7 @@ def _rows(columns: Sequence[Sequence[Value | None]]) -> tuple[tuple[Value | None
 
 
 def _read_values(written: Sequence[str | None], kind: SqlType) -> Sequence[Value | None]:
-    """The values of a column, those that are written alike as one object where a column repeats them."""
+    """Return the values of a column, those that are written alike as one object where a column repeats them."""
     read = _reader(kind)
     first = written[:_LOOKED_AT]
     if kind in _CHEAP and 2 * len(set(first)) > len(first) > _FEW:
@@ -173,12 +178,12 @@ def _read_values(written: Sequence[str | None], kind: SqlType) -> Sequence[Value
 
 
 def _may_be_shared(column: Sequence[Value | None]) -> bool:
-    """Whether values that are equal are written alike, too: of numbers 2.5 and 2.50 are equal."""
+    """Return True if values that are equal are written alike, too: of numbers 2.5 and 2.50 are equal."""
     return not any(isinstance(value, Decimal) for value in column)
 
 
 def _reader(kind: SqlType) -> Callable[[str | None], Value | None]:
-    """What reads a value of a kind as it was written."""
+    """Return the parser of a value of a kind as it was written."""
     read: Callable[[str], Value]
     match kind:
         case SqlType.BOOLEAN:
@@ -198,7 +203,7 @@ def _reader(kind: SqlType) -> Callable[[str | None], Value | None]:
 
 
 def _copyable(columns: Sequence[SourceColumn]) -> list[SqlType]:
-    """The columns' types. Raises a `Fault` (KH006) for one whose values cannot be copied."""
+    """Return the columns' types. Raise a `Fault` (KH006) for one whose values cannot be copied."""
     kinds = [sql_type(column.declared) for column in columns]
     for column, kind in zip(columns, kinds, strict=True):
         if kind is SqlType.OTHER:
@@ -232,7 +237,7 @@ def _copy_value(raw: object, kind: SqlType, column: str) -> Value | None:
 
 
 def _digest(columns: Sequence[SourceColumn], written: Sequence[Sequence[str | None]]) -> str:
-    """Of columns and, row by row, of what is written in them, each with its length in front."""
+    """Return the digest of columns and, row by row, of their written values, each with its length in front."""
     digest = sha256()
     for column in columns:
         digest.update(_prefix_length(column.name) + _prefix_length(column.declared))
@@ -246,13 +251,13 @@ def _digest(columns: Sequence[SourceColumn], written: Sequence[Sequence[str | No
 
 
 def _prefix_length(text: str) -> bytes:
-    """A text with its length in front, so that no two sequences of texts run together."""
+    """Return a text with its length in front, so that no two sequences of texts run together."""
     content = text.encode()
     return len(content).to_bytes(8, "big") + content
 
 
 def _prefix_lengths(texts: Sequence[str | None]) -> Sequence[Sequence[bytes]]:
-    """Texts with their lengths in front, as sequences of what stands beside each other; NULL has no length."""
+    """Return texts with their lengths in front, as sequences of what stands beside each other; NULL has no length."""
     if None in texts:
         return ([_NO_TEXT if text is None else _prefix_length(text) for text in texts],)
     contents = list(map(str.encode, cast("Sequence[str]", texts)))

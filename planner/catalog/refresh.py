@@ -21,7 +21,7 @@ class Refresh:
     at: time = time(0, 0)
 
     def tick(self, now: datetime) -> str | None:
-        """The public name of the latest tick at the moment `now`; None where no calendar says it."""
+        """Return the public name of the latest tick at the moment `now`; None if no calendar says it."""
         now = now.astimezone(UTC)
         match self.kind:
             case "static":
@@ -36,7 +36,7 @@ class Refresh:
 
 
 def parse_refresh(text: str) -> Refresh:
-    """The refresh that a policy's text names. Raises a `Fault` (KH002)."""
+    """Parse the refresh that a policy's text names. Raise a `Fault` (KH002)."""
     if text in ("static", "live", "explicit", "hourly"):
         return Refresh(kind=text)
     if match := _DAILY.fullmatch(text):

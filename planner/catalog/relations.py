@@ -6,8 +6,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """A constraint of the source: the values of `columns` are those of `reached` in a row of `relation`, by the name
-    that its identity begins with."""
+    """A constraint of the source: the values of `columns` are those of `reached` in a row of `relation`.
+
+    The relation's name is the one that its identity begins with.
+    """
 
     columns: tuple[str, ...]
     relation: str

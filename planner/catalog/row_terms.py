@@ -72,7 +72,10 @@ class RowTerm:
 
     @property
     def size(self) -> int:
-        """How many steps it takes to compute: what some functions are written with is computed several times."""
+        """Return the number of steps that its computation takes.
+
+        The terms that some functions are written with are computed several times.
+        """
         if self.function in ("age", "months"):
             return 1 + _AGE_STEPS * sum(one.size for one in self.arguments)
         if self.function in ("number", "matches"):
@@ -88,7 +91,7 @@ class RowTerm:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What a question computes of a row: an expression of its columns, compared or added up like a column.
+    """A computed value of a row: an expression of its columns, compared or added up like a column.
 
     `ends` are known of it in public, in its steps. `clipped` says of each end whether it was chosen for it, `lacking`
     are the columns of which too little is known.

@@ -57,7 +57,7 @@ def _plain(declared: str) -> str:
 
 
 def sql_type(declared: str) -> SqlType:
-    """The type that a declared PostgreSQL type is computed as.
+    """Return the type that a declared PostgreSQL type is computed as.
 
     `OTHER` for everything else, `character(n)` included: its padding compares differently from engine to engine.
     """
@@ -65,11 +65,11 @@ def sql_type(declared: str) -> SqlType:
 
 
 def text_limit(declared: str) -> int | None:
-    """How many characters a declared text type holds: n of `varchar(n)`; None where it does not say."""
+    """Return the number of characters that a declared text type holds: n of `varchar(n)`; None if it does not say."""
     found = _LENGTH.search(declared)
     return None if found is None else int(found[1])
 
 
 def has_time_zone(declared: str) -> bool:
-    """Whether a declared type is a timestamp with time zone, whose days and months depend on a setting."""
+    """Return True if a declared type is a timestamp with time zone, whose days and months depend on a setting."""
     return _ZONED.fullmatch(" ".join(declared.lower().split())) is not None

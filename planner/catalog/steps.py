@@ -63,14 +63,16 @@ class Steps(Sequence[int | Decimal]):
         return f"steps {runs} of 10^-{self.scale or 0}"
 
     def value(self, units: int) -> int | Decimal:
-        """So many units as a number."""
+        """Return the number of so many units."""
         return units if self.scale is None else Decimal(units).scaleb(-self.scale)
 
 
 @dataclass(frozen=True, slots=True)
 class Lying(Sequence[int | Decimal | None]):
-    """A number in each group between steps: below the first of them if `below`, above the last if `above`, then NULL
-    if `nulls`."""
+    """A number in each group between steps.
+
+    It is below the first of them if `below`, above the last if `above`, then NULL if `nulls`.
+    """
 
     steps: Steps
     below: bool

@@ -27,12 +27,12 @@ class Amount:
         return f"{self.number:f}{'%' if self.percent else OF_BOUNDS if self.bounds else ''}"
 
     def times(self, factor: Decimal) -> "Amount":
-        """So much more; percentages end at 100."""
+        """Return the amount times a factor; percentages end at 100."""
         number = self.number * factor
         return replace(self, number=(number if not (self.percent or self.bounds) else min(number, Decimal(100))))
 
     def size(self, *, threshold: Fraction, bounds: Fraction) -> Fraction:
-        """How much it is, in the unit of the threshold; `bounds` is what a percentage of them is one of."""
+        """Return its size, in the unit of the threshold; `bounds` are those that a percentage refers to."""
         number = Fraction(self.number)
         return abs(threshold) * number / 100 if self.percent else bounds * number / 100 if self.bounds else number
 
@@ -45,7 +45,7 @@ class Tolerances:
     named: tuple[tuple[str, Amount], ...]
 
     def amount(self, names: tuple[str, ...]) -> Amount | None:
-        """The tolerance of an aggregate known by these names, the most telling first."""
+        """Return the tolerance of an aggregate known by these names, the clearest first."""
         if not self.named:
             return self.default
         named = dict(self.named)
@@ -53,7 +53,7 @@ class Tolerances:
 
 
 def squeeze_name(name: str) -> str:
-    """The name in lower case, without spaces."""
+    """Return the name in lower case, without spaces."""
     return re.sub(r"\s+", "", name).lower()
 
 
@@ -82,7 +82,7 @@ def _amount(text: str) -> Amount:
 
 
 def split_outside(text: str, *, by: str) -> list[str]:
-    """The parts of a text between characters `by` that stand outside parentheses, without the spaces around them."""
+    """Return the parts of a text between characters `by` outside parentheses, without the spaces around them."""
     items, depth = [""], 0
     for character in text:
         depth += {"(": 1, ")": -1}.get(character, 0)
@@ -94,7 +94,7 @@ def split_outside(text: str, *, by: str) -> list[str]:
 
 
 def tolerances(text: str) -> Tolerances:
-    """The tolerances that a text sets. Raises KH402."""
+    """Parse the tolerances that a text sets. Raise KH402."""
     default: Amount | None = None
     named: dict[str, Amount] = {}
     for item in split_outside(text, by=","):
@@ -113,8 +113,10 @@ def tolerances(text: str) -> Tolerances:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one integer step of a functional is worth in the analyst's unit, for an average times `rows` rows; and what
-    a percentage of the declared bounds is one of."""
+    """The worth of one integer step of a functional in the analyst's unit, for an average times `rows` rows.
+
+    And what a percentage of the declared bounds is one of.
+    """
 
     unit_size: Fraction
     rows: int
@@ -122,7 +124,7 @@ class Step:
 
 
 def allowed_steps(amount: Amount, *, threshold: Fraction, step: Step, hint: str | None = None) -> Fraction:
-    """The tolerance in integer steps, not yet rounded; `hint` is what to do where it is a percentage of zero.
+    """Return the tolerance in integer steps, not yet rounded. `hint` says what to do if it is a percentage of zero.
 
     Raises KH304 for a percentage of zero, which would be no tolerance at all.
     """
@@ -137,12 +139,12 @@ def allowed_steps(amount: Amount, *, threshold: Fraction, step: Step, hint: str 
 
 
 def quote_literal(text: str) -> str:
-    """The text as it stands in a string literal."""
+    """Return the text as it stands in a string literal."""
     return text.replace("'", "''")
 
 
 def widen_tolerances(tolerance: str, factor: Decimal) -> str:
-    """All tolerances of a setting's text times a factor; percentages end at 100 %."""
+    """Return all tolerances of a setting's text times a factor; percentages end at 100 %."""
     found = tolerances(tolerance)
 
     def wider(amount: Amount) -> str:
@@ -154,11 +156,11 @@ def widen_tolerances(tolerance: str, factor: Decimal) -> str:
 
 
 def with_amount(text: str, name: str, amount: Decimal | str) -> str:
-    """The tolerances of a text with one of an amount for `name`, in place of what it said of it."""
+    """Return the tolerances of a text with one of an amount for `name`, in place of its earlier one."""
     kept = [item for item in split_outside(text, by=",") if squeeze_name(item.rpartition("=")[0]) != squeeze_name(name)]
     return ", ".join((*kept, f"{name}={amount}"))
 
 
 def steps(amount: Amount, *, threshold: Fraction, step: Step) -> int:
-    """The tolerance in integer steps, rounded down. Raises KH304."""
+    """Return the tolerance in integer steps, rounded down. Raise KH304."""
     return floor(allowed_steps(amount, threshold=threshold, step=step))
