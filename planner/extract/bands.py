@@ -1,5 +1,6 @@
-"""Bands: width_bucket of an aggregate, spelled out as the number of thresholds that are reached, and the columns of the
-owner's bands.
+"""Bands: width_bucket of an aggregate, and the columns of the owner's bands.
+
+A width_bucket is spelled out as the number of thresholds that are reached.
 
     SELECT width_bucket(sum(amount), ARRAY[5000, 10000])
     SELECT ((sum(amount) >= 5000)::int + (sum(amount) >= 10000)::int)
@@ -40,8 +41,10 @@ _OF_EQUAL_VALUES = (exp.Max, exp.Min, exp.Avg)
 
 
 def spell_out_bands(read: PrivateRead) -> tuple[Edit, ...]:
-    """Every width_bucket of an aggregate: in the select list and ORDER BY as a sum of comparisons, in HAVING, where it
-    is compared with a number, as what that means for the aggregate.
+    """Return the edits for every width_bucket of an aggregate.
+
+    In the select list and ORDER BY it becomes a sum of comparisons. In HAVING, if it is compared with a number, it
+    becomes its meaning for the aggregate.
 
     PostgreSQL gives the same number for both where the aggregate has a value, and 0 for the sum where it has none.
     """
@@ -60,7 +63,7 @@ _FindBanded: TypeAlias = Callable[[exp.Expr, PrivateRead], _Banded | None]
 
 
 def _compare_bands(having: exp.Expr, read: PrivateRead, find: _FindBanded) -> Iterator[Edit]:
-    """Every comparison of a band with whole numbers, as what it means for the aggregate. Raises KH106.
+    """Yield every comparison of a band with whole numbers, as its meaning for the aggregate. Raise KH106.
 
     Parameters:
         find: the aggregate and bands of which an expression is the number.
@@ -81,11 +84,11 @@ def _compare_bands(having: exp.Expr, read: PrivateRead, find: _FindBanded) -> It
 
 
 def _spell_comparison(comparison: exp.Expr, aggregate: str, bands: Bands) -> str | None:
-    """A comparison of a band's number as a formula of thresholds; None where it always or never holds."""
+    """Return a comparison of a band's number as a formula of thresholds; None if it always or never holds."""
     most = len(bands.thresholds)
 
     def within(low: int, high: int) -> str | None:
-        """That the number is from `low` to `high`."""
+        """Return that the number is from `low` to `high`."""
         if low > min(high, most) or high < 0:
             return None
         ends = [at_least(aggregate, bands, low)] if low > 0 else []
@@ -144,7 +147,7 @@ def _edits(part: exp.Expr, read: PrivateRead) -> Iterator[Edit]:
 
 
 def _thresholds(call: exp.WidthBucket) -> tuple[str, ...] | None:
-    """The thresholds in rising order as SQL; None where they are not constants that PostgreSQL would take.
+    """Return the thresholds in rising order as SQL; None if they are not constants that PostgreSQL would take.
 
     Parameters are taken to rise as they are listed, since no value is known yet.
     """
@@ -168,7 +171,7 @@ def _thresholds(call: exp.WidthBucket) -> tuple[str, ...] | None:
 
 
 def _keeps(cast: exp.DataType, numbers: list[Fraction]) -> bool:
-    """Whether a list of numbers is the same after a cast to another type of array."""
+    """Return True if a list of numbers is the same after a cast to another type of array."""
     element = cast.expressions[0] if len(cast.expressions) == 1 else None
     if not isinstance(element, exp.DataType) or element.expressions:
         return False
@@ -185,12 +188,12 @@ def _number(node: exp.Expr | None) -> Fraction | None:
 
 
 def _argument_end(tokens: tuple[Token, ...], first: int) -> int:
-    """Where the argument ends that begins with a token."""
+    """Return the end of the argument that begins with a token."""
     return tokens[end_of(tokens, first, before=(), commas=True) - 1].end
 
 
 def _names_item(call: exp.Expr) -> bool:
-    """Whether PostgreSQL names an item of the select list after the call: it is the item, or what is cast there."""
+    """Return True if PostgreSQL names an item of the select list after the call: it is the item, or its cast."""
     node = call
     while isinstance(node.parent, exp.Cast | exp.Paren):
         node = node.parent
@@ -198,7 +201,7 @@ def _names_item(call: exp.Expr) -> bool:
 
 
 def _end_of_casts(tokens: tuple[Token, ...], last: int) -> int:
-    """The end of an item whose last call ends with a token: of the parentheses and casts behind it."""
+    """Return the end of an item whose last call ends with a token: of the parentheses and casts behind it."""
     index = last + 1
     depth = 0
     while index < len(tokens) and not (depth <= 0 and (tokens[index].is_symbol(",") or tokens[index].is_word("from"))):
@@ -208,7 +211,10 @@ def _end_of_casts(tokens: tuple[Token, ...], last: int) -> int:
 
 
 def spell_out_band_columns(read: PrivateRead) -> tuple[Edit, ...]:
-    """The band itself for every max, min and avg of its column; in HAVING what its comparison with a number means."""
+    """Return the edits that write the band for every max, min and avg of its column.
+
+    In HAVING its comparison's meaning.
+    """
     known = {shown.name for shown in read.table.band_columns}
     if not any(token.names and token.value in known for token in read.tokens):
         return ()
@@ -256,7 +262,7 @@ def _column(wanted: str, read: PrivateRead) -> BandColumn | None:
 
 
 def _is_own(column: exp.Column, read: PrivateRead) -> bool:
-    """Whether a column's qualifier, if any, names the table that is read."""
+    """Return True if a column's qualifier, if any, names the table that is read."""
     qualifier, schema, alias = name(column.args.get("table")), name(column.args.get("db")), read.node.alias
     if schema:
         return schema == "public" and qualifier == read.table.name and not alias
@@ -264,7 +270,7 @@ def _is_own(column: exp.Column, read: PrivateRead) -> bool:
 
 
 def _span(call: exp.Expr, tokens: tuple[Token, ...]) -> tuple[int, int]:
-    """The first and the last token of a call."""
+    """Return the first and the last token of a call."""
     first = at_offset(tokens, call.meta["start"])
     return first, closing_index(tokens, first + 1)
 

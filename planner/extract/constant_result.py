@@ -19,7 +19,7 @@ _REPLACEABLE = frozenset(("this", "db", "catalog", "alias", "joins", "laterals")
 
 
 def idle_tables(tree: exp.Expr) -> frozenset[int]:
-    """The identities of the table nodes on whose rows no result can depend; if in doubt, not these.
+    """Return the identities of the table nodes on whose rows no result can depend; if in doubt, they are left out.
 
     Guarantee: a table is among them only if some query around it has LIMIT 0, or filters everything away and looks at
     tables nowhere else than in what it filters. WITH queries are inside the query that they belong to.
@@ -35,7 +35,7 @@ def idle_tables(tree: exp.Expr) -> frozenset[int]:
 
 
 def _is_idle(table: exp.Table, tree: exp.Expr) -> bool:
-    """Whether `idle_tables` has the table, found from the table upward."""
+    """Return True if `idle_tables` has the table, found from the table upward."""
     node: exp.Expr | None = table
     while node is not None:
         if isinstance(node, exp.Query) and _is_unmoved(node):
@@ -45,13 +45,13 @@ def _is_idle(table: exp.Table, tree: exp.Expr) -> bool:
 
 
 def _plain(table: exp.Table) -> bool:
-    """Whether a subquery may stand in its place: neither ONLY nor a sample."""
+    """Return True if a subquery may stand in its place: neither ONLY nor a sample."""
     sampled = isinstance(table.parent, exp.TableSample)
     return not sampled and not any(value for key, value in table.args.items() if key not in _REPLACEABLE)
 
 
 def constantly_empty(tree: exp.Expr, tables: Iterable[exp.Table], asking: Asking) -> bool:
-    """Whether no answer to what is embedded, which `tables` read, can change the result; if in doubt, False."""
+    """Return True if no answer to what is embedded, which `tables` read, can change the result; if in doubt, False."""
     if not all(one.keys for one in asking.questions):
         return _limit_zero(tree)  # a table that is one group is a row even of nothing
     if all(_is_idle(table, tree) for table in tables):
@@ -62,7 +62,7 @@ def constantly_empty(tree: exp.Expr, tables: Iterable[exp.Table], asking: Asking
 
 
 def _is_unmoved(query: exp.Query) -> bool:
-    """Whether its result is the same whatever the tables in it hold: an aggregate over nothing is one row."""
+    """Return True if its result is the same whatever the tables in it hold: an aggregate over nothing is one row."""
     if _limit_zero(query):
         return True
     if not isinstance(query, exp.Select) or not _never(query.args.get("where")):
@@ -83,7 +83,7 @@ def _limit_zero(tree: exp.Expr) -> bool:
 
 
 def _never(where: exp.Expr | None) -> bool:
-    """Whether some conjunct of the clause is true for no row."""
+    """Return True if some conjunct of the clause is true for no row."""
     if where is None:
         return False
     waiting = [where.this]

@@ -58,7 +58,7 @@ class Place:
 def question_edits(
     node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...], catalog: Catalog
 ) -> tuple[Place, ...]:
-    """The question that reads a private table, and the edits that leave the statement around it.
+    """Return the question that reads a private table, and the edits that leave the statement around it.
 
     They are several where the table is read by a WITH query per privacy unit that several questions read.
     Raises KH100, KH101, KH103-KH107, KH110, KH201, KH202, KH215.
@@ -91,7 +91,10 @@ def question_edits(
 
 
 def _compute_keys(select: exp.Select, scope: Scope) -> Scope:
-    """The scope with the keys that a question computes. Raises KH202, with a question by thresholds if there is one."""
+    """Return the scope with the keys that a question computes.
+
+    Raise KH202, with a question by thresholds if there is one.
+    """
     try:
         return with_computed_keys(scope, select)
     except KeyholeError as error:
@@ -100,7 +103,7 @@ def _compute_keys(select: exp.Select, scope: Scope) -> Scope:
 
 
 def _over_rows(node: exp.Table, reading: RowsReading, text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Place:
-    """The question over a table's rows with values of their units."""
+    """Return the question over a table's rows with values of their units."""
     select, scope = reading.select, _compute_keys(reading.select, reading.scope)
     check_fits(reading.clauses, select, tokens)
     lists = read_lists(select, scope, catalog)
@@ -113,7 +116,7 @@ def _over_rows(node: exp.Table, reading: RowsReading, text: str, tokens: tuple[T
 
 
 def _find_clauses(select: exp.Select, node: exp.Table, tokens: tuple[Token, ...], *, behind: bool) -> Clauses:
-    """The question's clauses; its table may stand `behind` subqueries of values."""
+    """Return the question's clauses; its table may stand `behind` subqueries of values."""
     first = select.args["from_"].this
     if not behind:
         return clauses(first if isinstance(first, exp.Table) else node, tokens)
@@ -122,7 +125,7 @@ def _find_clauses(select: exp.Select, node: exp.Table, tokens: tuple[Token, ...]
 
 
 def _empty_queries(sources: Sequence[ValueSource], tokens: tuple[Token, ...]) -> Iterator[Edit]:
-    """Nothing in the place of the WITH queries whose values a question reads."""
+    """Yield the edits that empty the WITH queries whose values a question reads."""
     for source in sources:
         if source.cte is not None:
             inner = clauses(source.table, tokens)
@@ -144,7 +147,7 @@ def _over_units(node: exp.Table, reading: UnitReading, text: str, tokens: tuple[
 
 
 def _with_numbers(place: QuestionReading, catalog: Catalog) -> QuestionReading:
-    """The question with what it shows and sorts by beside its keys."""
+    """Return the question with its shown and sorted expressions beside its keys."""
     select, found, tokens, chosen = place.select, place.clauses, place.tokens, catalog.defaults.numbers
     shown = () if chosen == "refuse" else find_numbers(select, found, tokens)
     predicates = shown_predicates(select, found, place.text, tokens, hidden=frozenset(one.item for one in shown))
@@ -238,8 +241,10 @@ def _ranked_expression(ranked: RankedItem, partition: tuple[Column, ...]) -> Ran
 
 
 def _bound(place: QuestionReading, keys: tuple[Column, ...]) -> tuple[Table, UnitQuery | None]:
-    """The question's table, and the subquery per unit that it is over, with what one unit may contribute by these keys;
-    the rows of such a subquery are one per unit and key."""
+    """Return the question's table with one unit's contribution bounds for these keys, and the subquery per unit.
+
+    The rows of such a subquery are one per unit and key.
+    """
     if place.per_unit is None:
         return bound_table(place.scope.table, keys), None
     query = replace(place.per_unit, table=bound_table(place.per_unit.table, keys), declared=place.per_unit.table)
@@ -252,13 +257,13 @@ def _has_groupings(table: Table) -> bool:
 
 
 def _behind_one_with(select: exp.Select) -> bool:
-    """Whether a SELECT is a statement that starts with one WITH query."""
+    """Return True if a SELECT is a statement that starts with one WITH query."""
     with_ = select.args.get("with_")
     return select.parent is None and with_ is not None and len(with_.expressions) == 1
 
 
 def _with(table: Table, keys: tuple[Column, ...]) -> Table:
-    """The table with the question's own columns: classes of the values of its keys."""
+    """Return the table with the question's own columns: classes of the values of its keys."""
     own = {key.name: key for key in keys}
     inner = {name for key in keys if isinstance(key.derivation, Merged) for name in key.derivation.columns}
     kept = [one for one in table.columns if not isinstance(one.derivation, Parts) or one.name in inner - set(own)]

@@ -49,7 +49,7 @@ _Unread: TypeAlias = Callable[[exp.Expr], frozenset[int]]
 
 
 def embed(text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Asking | None:
-    """The query taken apart, or None if there is nothing in it for Keyhole.
+    """Take the query apart, or return None if there is nothing in it for Keyhole.
 
     Raises KH100-KH107 and KH2xx for keys; positions are in `text`.
     """
@@ -72,7 +72,7 @@ def embed(text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Asking | No
 
 
 def _take_normalised(query: Parsed, catalog: Catalog, origin: Origin) -> Asking | None:
-    """The query taken apart, once it has been brought to the form of questions."""
+    """Take the query apart, once it has been brought to the form of questions."""
     private = {id(node) for node, _ in _private(query, catalog)}
     if private:
         _check_ctes(query, catalog, origin)
@@ -93,14 +93,14 @@ def _none(_: exp.Expr) -> frozenset[int]:
 
 
 def _private(query: Parsed, catalog: Catalog) -> list[tuple[exp.Table, Table]]:
-    """The private tables that a statement reads, in order."""
+    """Return the private tables that a statement reads, in order."""
     found = [(node, what) for node in query.tables if isinstance(what := _find_relation(node, catalog), Table)]
     listing = _find_listing(query, catalog) if len(found) > 1 else frozenset()
     return sorted((pair for pair in found if id(pair[0]) not in listing), key=lambda pair: _start(pair[0]))
 
 
 def _find_listing(query: Parsed, catalog: Catalog, *, idle: frozenset[int] = frozenset()) -> frozenset[int]:
-    """The tables that lists and values of units read: they are parts of questions."""
+    """Return the tables that lists and values of units read: they are parts of questions."""
 
     def find_table(node: exp.Table) -> Table | None:
         what = _find_relation(node, catalog)
@@ -120,7 +120,7 @@ def _check_query(query: Parsed) -> None:
 
 
 def _take_apart(read: Normalised, catalog: Catalog, *, unread: _Unread) -> Asking | None:
-    """The query taken apart; the private tables that `unread` finds are empty ones."""
+    """Take the query apart; the private tables that `unread` finds are empty ones."""
     tree = read.query.tree
     found = [(node, what) for node in read.query.tables if (what := _find_relation(node, catalog)) is not None]
     if not found:
@@ -138,7 +138,7 @@ def _take_apart(read: Normalised, catalog: Catalog, *, unread: _Unread) -> Askin
 
 
 def _cut_out(part: Embedded | EmbeddedVirtual, origin: Origin) -> Embedded | EmbeddedVirtual:
-    """A question with trees of its own, once nothing of the statement around it is looked at any more."""
+    """Return a question with trees of its own, once the statement around it is no longer read."""
     if isinstance(part, EmbeddedVirtual) or part.stored is not None:
         return part
     for leaf in leaves(part):
@@ -149,7 +149,7 @@ def _cut_out(part: Embedded | EmbeddedVirtual, origin: Origin) -> Embedded | Emb
 
 
 def _names(catalog: Catalog) -> frozenset[str]:
-    """What a statement that Keyhole answers must name."""
+    """Return the names that a statement must contain if Keyhole answers it."""
     return catalog.answered_names | {one.name for one in catalog.source_names} | {VIRTUAL_SCHEMA}
 
 
@@ -223,7 +223,7 @@ def _taken_apart(
 
 
 def _from(node: exp.Table) -> exp.Expr | None:
-    """The SELECT in whose FROM or JOIN a table stands."""
+    """Return the SELECT in whose FROM or JOIN a table stands."""
     return node.parent.parent if isinstance(node.parent, exp.From | exp.Join) else None
 
 
@@ -277,7 +277,7 @@ def _take_stored(question: StoredQuestion, catalog: Catalog) -> Asking:
 
 
 def declare_monitor(monitor: Monitor, catalog: Catalog) -> MonitorRelation:
-    """The relation of a monitor: the keys of its question in the order of its GROUP BY, then when.
+    """Return the relation of a monitor: the keys of its question in the order of its GROUP BY, then its times.
 
     Raises KH1xx and KH2xx where its SQL is not one question.
     """
@@ -292,7 +292,10 @@ def declare_monitor(monitor: Monitor, catalog: Catalog) -> MonitorRelation:
 
 
 def _cut_qualifiers(node: exp.Table, tree: exp.Expr, tokens: tuple[Token, ...]) -> list[Edit]:
-    """Cuts of `keyhole.` and `public.` before column references to a relation that is replaced and has no alias."""
+    """Return cuts of `keyhole.` and `public.` before column references.
+
+    They refer to a relation that is replaced and has no alias.
+    """
     if node.args.get("alias") is not None:
         return []
     qualifier = name(node.args.get("db")) or "public"

@@ -89,7 +89,7 @@ _OVER_ROWS = (
 
 
 def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
-    """The keys, once the question's form is right. Raises KH100, KH101, KH103-KH107, KH202, KH207, KH208, KH215."""
+    """Return the keys of a question in the right form. Raise KH100, KH101, KH103-KH107, KH202, KH207, KH208, KH215."""
     _check_clauses(place)
     _check_operators(place)
     if place.ranked is not None:
@@ -123,7 +123,9 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
 
 
 def _find_windows(select: exp.Select, place: QuestionReading) -> Iterator[exp.Window]:
-    """The windows over the answer's rows in what is shown, without those that read a size, which are refused with it.
+    """Yield the windows over the answer's rows in the shown expressions.
+
+    Windows that read a size are left out: they are refused with it.
 
     Raises KH101 beside a ranking, of whose groups the answer may hold the first alone.
     """
@@ -199,12 +201,15 @@ def _check_rows(place: QuestionReading, keys: tuple[Column, ...]) -> None:
 
 
 def _suggest_shown(place: QuestionReading) -> str | None:
-    """What shows sizes as what may be shown: a ranking where it is cut to the greatest, and a scorecard or question."""
+    """Return a permitted form of the sizes that it shows.
+
+    It is a ranking if it is cut to the greatest, and else a scorecard or question.
+    """
     return join_ways(suggest_ranking(place), suggest_scorecard(place) or suggest_question(place))
 
 
 def _check_aliases(place: QuestionReading) -> None:
-    """Refuse names of the select list in HAVING, as PostgreSQL does, and show what they stand for. Raises KH201."""
+    """Refuse names of the select list in HAVING, as PostgreSQL does, and show what they stand for. Raise KH201."""
     having = place.select.args.get("having")
     if having is None or spell_out_aliases(place.select, {one.name for one in place.scope.table.columns}) is None:
         return
@@ -240,7 +245,10 @@ def _check_cut(place: QuestionReading) -> None:
 
 
 def partition_keys(place: QuestionReading, keys: tuple[Column, ...]) -> tuple[Column, ...]:
-    """The keys whose values part a ranking. Raises KH106 for what is no key, and KH101 for what windows show beside."""
+    """Return the keys whose values part a ranking.
+
+    Raise KH106 for an expression that is no key, and KH101 for what windows show beside.
+    """
     ranked = place.ranked
     if ranked is None:
         return ()
@@ -341,7 +349,7 @@ def _find_query(part: exp.Expr, key: str, place: QuestionReading) -> exp.Query |
 
 
 def _refuse_subquery(place: QuestionReading, inner: exp.Query, key: str) -> KeyholeError:
-    """A subquery in a clause of the question: what it asks for, in another form where there is one."""
+    """Return the refusal of a subquery in a clause of the question, with another form of its question if possible."""
     if key == "having" and not contains(inner, exp.Table):
         return threshold_in_subquery(inner)
     if key == "having" and _is_list(inner):
@@ -358,7 +366,7 @@ def _refuse_subquery(place: QuestionReading, inner: exp.Query, key: str) -> Keyh
 
 
 def _is_list(inner: exp.Query) -> bool:
-    """Whether something is looked for in a subquery's rows."""
+    """Return True if something is looked for in a subquery's rows."""
     around = inner.parent
     while isinstance(around, exp.Subquery | exp.Paren):
         around = around.parent
@@ -373,7 +381,7 @@ def _check_operators(place: QuestionReading) -> None:
 
 
 def _of_groups(window: exp.Window) -> bool:
-    """Whether a window reads an aggregate of each group, and not the rows of the answer alone."""
+    """Return True if a window reads an aggregate of each group, beyond the rows of the answer."""
     called = _find_called(window)
     return any(found is not called for found in window.find_all(exp.AggFunc))
 
@@ -384,7 +392,7 @@ def _find_called(window: exp.Window) -> exp.Expr:
 
 
 def _list_looked_up(place: QuestionReading) -> Iterator[str]:
-    """The names of looked-up columns in whose values groups are ranked by what is never negative.
+    """Yield the names of looked-up columns by whose values groups are ranked if these are never negative.
 
     Others determine them, so that some combinations have no row: these are the last.
     """
@@ -409,7 +417,10 @@ def _is_never_negative(node: exp.Expr, place: QuestionReading) -> bool:
 
 
 def _read_keys(place: QuestionReading, shown: exp.Select) -> tuple[Column, ...]:
-    """The keys, of the SELECT as it shows them; several groupings at once are refused with the questions for each."""
+    """Return the keys, of the SELECT as it shows them.
+
+    Several groupings at once are refused with the questions for each.
+    """
     ranked = place.ranked
     # the first groups in each value of a key: it stays one, and combinations that no row has are the last
     parted = ranked is not None and bool(ranked.partition) and ranked.descending

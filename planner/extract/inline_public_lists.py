@@ -47,7 +47,7 @@ _TYPES = frozenset({SqlType.TEXT, SqlType.INTEGER, SqlType.DATE})
 
 
 def inline_public_lists(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that list what subqueries in WHERE select from public tables; none for any other subquery."""
+    """Return the edits that list what subqueries in WHERE select from public tables; none for any other subquery."""
     where = read.select.args.get("where")
     if where is None:
         return ()
@@ -63,7 +63,7 @@ def inline_public_lists(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def inline_public_values(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that write the numbers and dates which subqueries over public tables are; none for any other."""
+    """Return the edits that write out the numbers and dates of subqueries over public tables; none for any other."""
     where, having = (read.select.args.get(clause) for clause in ("where", "having"))
     shown = [one for one in read.select.expressions if not isinstance(one, exp.Subquery)]
     read_in = (*shown, *(one for one in (where, having) if one is not None))
@@ -120,7 +120,10 @@ def _list_calls(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _aggregate(call: exp.Expr, rows: list[dict[str, Value | None]], scope: Scope) -> str | None:
-    """An aggregate of exact numbers or dates as PostgreSQL types it, as SQL; None for another one, and for NULL."""
+    """Return an aggregate of exact numbers or dates as PostgreSQL types it, as SQL.
+
+    Return None for another one, and for NULL.
+    """
     if isinstance(call, exp.Count) and isinstance(call.this, exp.Star):
         return f"{len(rows)}::bigint"
     if not isinstance(call.this, exp.Column) or isinstance(call.this.this, exp.Star):
@@ -147,7 +150,7 @@ def _aggregate(call: exp.Expr, rows: list[dict[str, Value | None]], scope: Scope
 
 
 def _find_public(node: exp.Table, select: exp.Select, catalog: Catalog) -> PublicTable | None:
-    """The public table that a subquery reads by a plain name."""
+    """Return the public table that a subquery reads by a plain name."""
     if any(value for key, value in node.args.items() if key not in _ON_TABLE):
         return None
     alias = node.args.get("alias")
@@ -177,7 +180,7 @@ def _inline_list(node: exp.In, tokens: tuple[Token, ...], catalog: Catalog) -> I
 
 
 def _inline_exists(node: exp.Exists, read: PrivateRead) -> Iterator[Edit]:
-    """A test for a public row whose column equals one of this row, as a test for the list of such values."""
+    """Yield a test for a public row whose column equals one of this row, as a test for the list of such values."""
     inner = node.this.this if isinstance(node.this, exp.Subquery) else node.this
     table = _table(inner) if isinstance(inner, exp.Select) else None
     where = inner.args.get("where")
@@ -238,12 +241,12 @@ def _table(select: exp.Select) -> exp.Table | None:
 
 
 def _hidden(select: exp.Select) -> set[str]:
-    """The names of WITH queries, which hide tables."""
+    """Return the names of WITH queries, which hide tables."""
     return {name(cte.args["alias"].this) for cte in select.root().find_all(exp.CTE)}
 
 
 def _values(select: exp.Select, catalog: Catalog, *, skip_nulls: bool = False) -> list[str] | None:
-    """What the subquery gives, as constants in SQL; None where that is not plain, or holds NULL, or is nothing."""
+    """Return the subquery's values, as constants in SQL; None if it is not plain, or holds NULL, or is nothing."""
     node = _table(select)
     if node is None or any(value for key, value in select.args.items() if key not in _PLAIN):
         return None
@@ -285,7 +288,7 @@ def _rows(select: exp.Select, scope: Scope, public: PublicTable) -> Iterator[dic
 
 
 def _as_table(public: PublicTable) -> Table:
-    """The public table as one whose rows conditions may be asked of."""
+    """Return the public table as one whose rows conditions may be asked of."""
     return Table(
         name=public.name,
         relation="",

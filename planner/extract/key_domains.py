@@ -30,7 +30,7 @@ _GROUPED = _CLAUSES | {"group", "having"}
 
 
 def write_out_grouping_sets(read: PrivateRead) -> tuple[Edit, ...]:
-    """ROLLUP, CUBE and GROUPING SETS as one SELECT for each grouping, joined by UNION ALL."""
+    """Write ROLLUP, CUBE and GROUPING SETS as one SELECT for each grouping, joined by UNION ALL."""
     select, group = read.select, read.select.args.get("group")
     several = group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
     if not several:
@@ -51,13 +51,16 @@ def write_out_grouping_sets(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _asks(select: exp.Select) -> bool:
-    """Whether it asks something of its groups."""
+    """Return True if it asks something of its groups."""
     called = (found for item in select.expressions for found in item.find_all(exp.AggFunc, exp.WithinGroup))
     return select.args.get("having") is not None or any(not isinstance(one, exp.Grouping) for one in called)
 
 
 def group_by_listed_keys(read: PrivateRead) -> tuple[Edit, ...]:
-    """SELECT [DISTINCT] a, b without GROUP BY, which lists keys, as grouped by them: the form of every question."""
+    """Return SELECT [DISTINCT] a, b without GROUP BY, which lists keys, as grouped by them.
+
+    Every question has this form.
+    """
     select = read.select
     distinct = select.args.get("distinct")
     if any(value and key not in _CLAUSES for key, value in select.args.items()):
@@ -85,15 +88,17 @@ def group_by_listed_keys(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def lists_domain(select: exp.Select, scope: Scope, keys: tuple[Column, ...]) -> bool:
-    """Whether a SELECT without HAVING can only mean the public values of its keys, as far as its text tells: it says
-    nothing of rows, and nothing around it counts what it lists."""
+    """Return True if a SELECT without HAVING can only mean the public values of its keys, as far as its text shows.
+
+    It restricts no rows, and nothing around it counts what it lists.
+    """
     if scope.members or scope.listed is not None or shows_aggregates(select) is not None:
         return False
     return about_keys(select, scope, keys) and _is_shown(select)
 
 
 def _is_shown(select: exp.Select) -> bool:
-    """Whether a SELECT is the statement, a side of its set operations, or all that a plain SELECT around it reads."""
+    """Return True if a SELECT is the statement, a side of its set operations, or the source of a plain SELECT."""
     node: exp.Expr = select
     while (around := node.parent) is not None:
         if isinstance(around, exp.Subquery) and isinstance(around.parent, exp.From):

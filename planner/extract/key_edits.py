@@ -26,7 +26,10 @@ _CALLS = ("date_trunc", "extract", "date_part", "date")
 
 
 def key_edits(place: QuestionReading, keys: tuple[Column, ...]) -> list[Edit]:
-    """Edits of the select list and ORDER BY: derived expressions become their column, qualified names lose schemas."""
+    """Return edits of the select list and ORDER BY.
+
+    Derived expressions become their column, qualified names lose schemas.
+    """
     edits: list[Edit] = []
     select = place.select
     windows = select.args.get("windows") or ()
@@ -57,14 +60,14 @@ def _key_of(node: exp.Expr, scope: Scope, keys: tuple[Column, ...]) -> Column | 
 
 
 def _predicate_edits(place: QuestionReading) -> Iterator[Edit]:
-    """Every predicate becomes its column, as a test: PostgreSQL gives that no name, as it gives a formula none."""
+    """Yield edits that make every predicate its column, as a test: PostgreSQL names neither that nor a formula."""
     for shown in place.predicates:
         column = f"{quote_identifier(place.scope.alias)}.{quote_identifier(predicate_column(shown.number))}"
         yield Edit(place.tokens[shown.first].start, place.tokens[shown.past - 1].end, (f"({column} IS TRUE)",))
 
 
 def _ranked_edit(place: QuestionReading) -> Iterator[Edit]:
-    """What keys are ranked by becomes their place, the first of which comes first."""
+    """Yield edits that make the ranking's measure a place, the first of which comes first."""
     if (ranked := place.ranked) is not None:
         column = f"{quote_identifier(place.scope.alias)}.{quote_identifier(PLACE)}"
         for first, past in ranked.spans:
@@ -127,7 +130,7 @@ def _part_edits(place: QuestionReading, node: exp.Expr, keys: tuple[Column, ...]
 
 
 def _cast(place: QuestionReading, node: exp.Expr, column: Column, spelled: str) -> str:
-    """What the derived column is cast to for the type that PostgreSQL gives the expression as written."""
+    """Return the type to which the derived column is cast, for the type of the expression as written."""
     if isinstance(node, exp.Extract):
         return "::double precision" if spelled == "date_part" else "::numeric"
     if not isinstance(node, exp.TimestampTrunc):
@@ -139,13 +142,13 @@ def _cast(place: QuestionReading, node: exp.Expr, column: Column, spelled: str) 
 
 
 def _is_of_date(column: Column, table: Table) -> bool:
-    """Whether the column is derived from a date, which PostgreSQL truncates as midnight in the session's zone."""
+    """Return True if the column is derived from a date. PostgreSQL truncates it as midnight in the session's zone."""
     base = None if not isinstance(column.derivation, Derivation) else column.derivation.column
     return any(known.name == base and known.sql_type is SqlType.DATE for known in table.columns)
 
 
 def _is_in_parts(place: QuestionReading, node: exp.Column, keys: tuple[Column, ...]) -> bool:
-    """Whether a reference to a joined table's column is to one of which parts are keys."""
+    """Return True if a reference to a joined table's column is to one of which parts are keys."""
     parted = {key.derivation.column for key in keys if isinstance(key.derivation, Parts)}
     if not parted or not _has_names_of_its_own(place.scope) or isinstance(node.this, exp.Star):
         return False
@@ -159,7 +162,7 @@ def _has_names_of_its_own(scope: Scope) -> bool:
 
 
 def _loses_meaning(place: QuestionReading, node: exp.Column, keys: tuple[Column, ...]) -> bool:
-    """Whether the reference would mean nothing to the relation that takes the place of the joined tables."""
+    """Return True if the reference would mean nothing to the relation that takes the place of the joined tables."""
     if isinstance(node.parent, exp.Ordered) and node.args.get("table") is None and name(node.this) in _aliases(place):
         return False
     found = place.scope.column(node)
@@ -172,7 +175,7 @@ def _aliases(place: QuestionReading) -> set[str]:
 
 
 def _label(place: QuestionReading, projection: exp.Expr, keys: tuple[Column, ...]) -> str | None:
-    """The name that PostgreSQL gives a derived expression as written, to be kept when it becomes a column."""
+    """Return the name that PostgreSQL gives a derived expression as written. It is kept when it becomes a column."""
     node = bare(projection)
     while isinstance(node, exp.Cast | exp.Case) and _key_of(node, place.scope, keys) is None:
         inner = node.args.get("default") if isinstance(node, exp.Case) else node.this
@@ -198,7 +201,7 @@ def _label(place: QuestionReading, projection: exp.Expr, keys: tuple[Column, ...
 
 
 def _key_span(place: QuestionReading, node: exp.Expr) -> tuple[int, int]:
-    """The first and last token of a derived expression."""
+    """Return the first and last token of a derived expression."""
     column = node.find(exp.Column)
     assert column is not None
     first = last = at_offset(place.tokens, offset(column.this))
@@ -214,7 +217,7 @@ def _key_span(place: QuestionReading, node: exp.Expr) -> tuple[int, int]:
 
 
 def _around(place: QuestionReading, node: exp.Expr | None, first: int, last: int) -> tuple[int, int]:
-    """The tokens of an expression around those of the one inside it."""
+    """Return the tokens of an expression around those of the one inside it."""
     tokens = place.tokens
     if isinstance(node, exp.Cast) and last + 2 < len(tokens) and tokens[last + 1].is_symbol("::"):
         past = last + 3
@@ -263,7 +266,7 @@ def _is_computed(key: Column) -> bool:
 
 
 def _list_spans(place: QuestionReading) -> Iterator[tuple[int, int]]:
-    """The first token of each item of GROUP BY, and the one past its last."""
+    """Yield the first token of each item of GROUP BY, and the one past its last."""
     mark = place.clauses.mark("group")
     assert mark is not None, "it groups by computed keys"
     first, end = mark + 2, min((at for _, at in place.clauses.marks if at > mark), default=place.clauses.end)
@@ -280,7 +283,7 @@ def _show(
     keys: tuple[Column, ...],
     answered: tuple[Column, ...],
 ) -> ShownKey | None:
-    """One item of GROUP BY; None if others determine it."""
+    """Return one item of GROUP BY as it is shown; None if others determine it."""
     select, scope = place.select, place.scope
     node = resolve_item(bare(item), select, scope)
     number = next((at for at, one in enumerate(select.expressions) if bare(one.unalias()) is node), None)
@@ -323,7 +326,7 @@ def _is_named(item: exp.Expr, node: exp.Expr) -> bool:
 
 
 def _past_expression(place: QuestionReading, item: exp.Expr, span: tuple[int, int]) -> int:
-    """Where an item's expression ends, before its alias."""
+    """Return the end of an item's expression, before its alias."""
     if not isinstance(item, exp.Alias):
         return span[1]
     at = at_offset(place.tokens, offset(item.args["alias"]))

@@ -49,7 +49,7 @@ class _Conjunct:
 
 
 def move_out_correlations(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that move correlations out of a question; none if there are none, or others beside them."""
+    """Return the changes that move correlations out of a question; none if there are none, or others beside them."""
     select = read.select
     if select.args.get("having") is None or not isinstance(select.parent, _AROUND):
         return ()
@@ -90,13 +90,13 @@ class _OwnColumns:
         self._outside = set(_list_sources(read.select))
 
     def has(self, column: exp.Column) -> bool:
-        """Whether a name means a column of the table."""
+        """Return True if a name means a column of the table."""
         qualifier = name(column.args.get("table"))
         known = name(column.this) in self._names and column.args.get("db") is None
         return known and qualifier in ("", self.alias)
 
     def find_correlated(self, node: exp.Expr) -> exp.Column | None:
-        """The table's column in a condition that it equals something from outside; None for any other condition."""
+        """Return the table's column in a condition that equates it with something from outside; None for any other."""
         equality = bare(node)
         if not isinstance(equality, exp.EQ):
             return None
@@ -110,12 +110,12 @@ class _OwnColumns:
         return None
 
     def spell(self, called: str) -> str:
-        """A column, with the table's name before it."""
+        """Return a column, with the table's name before it."""
         return f"{quote_identifier(self.alias)}.{quote_identifier(called)}"
 
 
 def _list_sources(select: exp.Select) -> Iterator[str]:
-    """The names of what the queries around a subquery read."""
+    """Yield the names of the relations that the queries around a subquery read."""
     around = select.parent_select
     while around is not None:
         from_ = around.args.get("from_")
@@ -127,7 +127,7 @@ def _list_sources(select: exp.Select) -> Iterator[str]:
 
 
 def _list_keys(select: exp.Select, moved: list[_Conjunct], own: _OwnColumns) -> list[str] | None:
-    """What the question groups by, and the correlated columns; None where its groups would be others."""
+    """Return the question's keys and the correlated columns; None if its groups would be others."""
     group, items = select.args.get("group"), select.expressions
     shown = [part for part in (*items, select.args.get("order"), select.args.get("distinct")) if part is not None]
     if any(contains_aggregate(part) or contains(part, exp.Star, exp.Query) for part in shown):
@@ -152,7 +152,7 @@ def _list_keys(select: exp.Select, moved: list[_Conjunct], own: _OwnColumns) -> 
 
 
 def _is_untrue_of_nothing(having: exp.Expr) -> bool:
-    """Whether HAVING is false or NULL of no rows, as far as its form tells: counts are 0, other aggregates NULL."""
+    """Return True if HAVING is false or NULL of no rows, as its form shows: counts are 0, other aggregates NULL."""
     node = bare(having)
     if isinstance(node, exp.And | exp.Or):
         sides = [_is_untrue_of_nothing(side) for side in (node.this, node.expression)]
@@ -171,7 +171,7 @@ def _is_untrue_of_nothing(having: exp.Expr) -> bool:
 def _write(
     place: Clauses, conjuncts: list[_Conjunct], keys: list[str], alias: str, read: PrivateRead
 ) -> Iterator[Edit]:
-    """The question with its keys alone, in parentheses, under its table's name; the correlations behind it."""
+    """Write the question with its keys alone, in parentheses, under its table's name; the correlations behind it."""
     text, tokens = read.text, read.tokens
 
     def written(*, correlated: bool) -> str:

@@ -123,7 +123,7 @@ class Normalised:
 
 @dataclass(frozen=True, slots=True)
 class _FiredRule:
-    """What one rule changes in a query; `grown` is by how much that repeats what the query says."""
+    """The change of one rule in a query; `grown` is by how much it repeats parts of the query."""
 
     rule: Rule
     changes: tuple[Edit, ...]
@@ -131,7 +131,7 @@ class _FiredRule:
 
 
 def normalise(query: Parsed, catalog: Catalog, private: Callable[[Parsed], Private], *, origin: Origin) -> Normalised:
-    """The query after every rule that applies, one after the other; it is read once more for each that does.
+    """Normalise the query by every rule that applies, one after the other; it is read once more for each that does.
 
     Guarantee: PostgreSQL gives the same rows for both; where keys are listed without DISTINCT, each once, and where an
     outer join keeps public rows, if each of these has private rows. The column of a band is in no source: it is taken
@@ -161,7 +161,7 @@ def normalise(query: Parsed, catalog: Catalog, private: Callable[[Parsed], Priva
 
 
 def _steps(query: Parsed, catalog: Catalog, private: Private, *, room: int) -> Iterator[_FiredRule]:
-    """What the rules change where private tables are read, as far as there is room for what is repeated."""
+    """Yield the changes of the rules where private tables are read, as far as there is room for what is repeated."""
     every = [
         PrivateRead(query, node.parent.parent, node, table, catalog)
         for node, table in private

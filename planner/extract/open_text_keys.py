@@ -36,7 +36,7 @@ _LABELS = {"trim": "btrim"}  # PostgreSQL's names of functions that have two
 
 
 def spell_out_listed_texts(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that write out a text that GROUP BY computes and WHERE lists; none if there is no such one."""
+    """Return the changes that write out a text that GROUP BY computes and WHERE lists; none if there is no such one."""
     select = read.select
     group, where = select.args.get("group"), select.args.get("where")
     if group is None or where is None or any(value for key, value in group.args.items() if key != "expressions"):
@@ -57,7 +57,7 @@ def spell_out_listed_texts(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def spell_out_simple_cases(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that make a CASE of what is computed of a text one of conditions; none if no key has such a one."""
+    """Return the changes that make a CASE of a computed text one of conditions; none if no key has such a one."""
     select, group = read.select, read.select.args.get("group")
     if group is None:
         return ()
@@ -128,7 +128,7 @@ def _is_open(item: exp.Expr, scope: Scope) -> bool:
 
 
 def _write_out(read: PrivateRead, item: exp.Expr, texts: Sequence[str]) -> Iterator[Edit]:
-    """The CASE in every place in which PostgreSQL knows the item as what is grouped by."""
+    """Yield the CASE in every place in which PostgreSQL recognises the item as grouped by."""
     select, past = read.select, len(read.tokens)
     clauses = [*select.expressions, *(select.args.get(one) for one in ("group", "having", "order"))]
     nodes = [

@@ -58,7 +58,10 @@ class OuterSql:
 
 
 def outer_sql(statement: Asking, *, first_parameter: int) -> OuterSql:
-    """The statement for the shadow; its arrays are numbered from `first_parameter` on, after the analyst's own."""
+    """Return the statement for the shadow.
+
+    Its arrays are numbered from `first_parameter` on, after the analyst's own.
+    """
     relations: list[str] = []
     arrays: list[ArrayParameter] = []
     for index, embedded in enumerate(statement.embedded):

@@ -38,10 +38,12 @@ class PrivateRead:
 
 @dataclass(frozen=True, slots=True)
 class QuestionReading:
-    """A question where it stands; `before` is the WITH clause without which it does not stand alone. `predicates` are
-    what it shows and sorts by beside its keys, `ranked` is the value that they are ranked by, `numbers` are sizes
-    that it shows and is not told, `lists` those of privacy units that its WHERE asks for, one of each, and `own` the
-    subqueries whose values it reads."""
+    """A question where it stands; `before` is the WITH clause without which it does not stand alone.
+
+    `predicates` are what it shows and sorts by beside its keys, `ranked` is the value that they are ranked by,
+    `numbers` are sizes that it shows and is not told, `lists` those of privacy units that its WHERE asks for, one of
+    each, and `own` the subqueries whose values it reads.
+    """
 
     node: exp.Table
     select: exp.Select
@@ -60,7 +62,7 @@ class QuestionReading:
 
     @property
     def is_of_thresholds(self) -> bool:
-        """Whether it asks something of its groups, and not for the public values of its keys alone."""
+        """Return True if it asks something of its groups, beyond the public values of its keys."""
         return (
             bool(self.predicates or self.numbers.asked)
             or self.ranked is not None
@@ -69,12 +71,14 @@ class QuestionReading:
 
     @property
     def shown(self) -> exp.Select:
-        """The SELECT with a constant in the place of every predicate and number and of what reads its ranking: what it
-        shows of keys alone."""
+        """The SELECT with a constant in the place of every predicate and number and of what reads its ranking.
+
+        Only keys are left.
+        """
         return with_constants(self.select, self.hidden)
 
     @property
     def hidden(self) -> tuple[exp.Expr, ...]:
-        """What of the SELECT shows no key: predicates, numbers and what reads its ranking."""
+        """Return the parts of the SELECT that show no key: predicates, numbers and what reads its ranking."""
         ranked = () if self.ranked is None else self.ranked.private
         return (*(shown.node for shown in self.predicates), *ranked, *self.numbers.nodes)

@@ -46,7 +46,7 @@ _IN_READER = IN_QUESTION | {"with_", "limit", "offset", "distinct", "kind"}
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """What moves from the query around, by its tokens; `called` is its column, and `spelled` how that is read there."""
+    """A moved part of the query around, by its tokens; `called` is its column, and `spelled` how that is read there."""
 
     first: int
     past: int
@@ -55,7 +55,10 @@ class _Moved:
 
 
 def push_down_predicates(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that move predicates into the SELECT from the query that alone reads it; none if there are none."""
+    """Return the changes that move predicates into the SELECT from the query that alone reads it.
+
+    Return none if there are none.
+    """
     return plan_beside_sizes(read, _plan_moves)
 
 
@@ -106,7 +109,7 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
 
 
 def _names_inside(reader: Reader, items: Mapping[str, Item]) -> bool:
-    """Whether a further subquery says the name of an aggregate, which may be that of a column of its own."""
+    """Return True if a further subquery contains the name of an aggregate. It may be that of a column of its own."""
     aggregates = {item.name for item in items.values() if item.aggregate}
     return any(
         name(column.this) in aggregates and column.find_ancestor(exp.Query) is not reader.select
@@ -115,7 +118,7 @@ def _names_inside(reader: Reader, items: Mapping[str, Item]) -> bool:
 
 
 def _find_moved(reader: Reader, items: Mapping[str, Item], read: PrivateRead) -> Iterator[_Moved]:
-    """The largest formulas, and bands, over the subquery's aggregates in what is shown and sorted by."""
+    """Yield the largest formulas, and bands, over the subquery's aggregates in shown and sorted expressions."""
     known = {one.name for one in items.values()}
     called: dict[exp.Expr, str] = {}
     expressions = dict(zip(items, read.select.expressions, strict=True))
@@ -147,8 +150,9 @@ def _parts(reader: Reader, read: PrivateRead) -> Iterator[tuple[exp.Expr, int, i
 def find_movable(
     part: exp.Expr, reader: Reader, items: Mapping[str, Item], expressions: Mapping[str, exp.Expr]
 ) -> Iterator[tuple[exp.Expr, bool]]:
-    """Yield what moves of a part without aggregates of its own, and of the arguments of those that it has; and whether
-    it is a whole item with a name.
+    """Yield what moves of a part without aggregates of its own, and of the arguments of those that it has.
+
+    And whether it is a whole item with a name.
 
     Parameters:
         expressions: by the name of each of the subquery's columns, what it is of.

@@ -53,7 +53,9 @@ class Conjunct:
 
 
 def push_down_thresholds(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that move thresholds into the SELECT from the query that alone reads it; none if there are none.
+    """Return the changes that move thresholds into the SELECT from the query that alone reads it.
+
+    Return none if there are none.
 
     Raises KH101, with the question that keeps the thresholds, where the query around shows an aggregate as well.
     """
@@ -73,7 +75,7 @@ def push_down_thresholds(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _plan_push(read: PrivateRead) -> tuple[list[Edit], list[Edit] | None] | None:
-    """The changes inside and around the subquery; None around if sizes show there, None if there are none."""
+    """Return the changes inside and around the subquery; None around if sizes show there, None if there are none."""
     select, node, text, tokens = read.select, read.node, read.text, read.tokens
     if not isinstance(select.parent, exp.Subquery | exp.CTE):
         return None
@@ -108,7 +110,7 @@ def _plan_push(read: PrivateRead) -> tuple[list[Edit], list[Edit] | None] | None
 
 
 def seems_per_unit(read: PrivateRead) -> bool:
-    """Whether the subquery adds up each unit's rows for a question around it, or seems to."""
+    """Return True if the subquery adds up each unit's rows for a question around it, or seems to."""
     try:
         return bool(unit_readings(read.select, read.node, read.table, read.text, read.tokens))
     except KeyholeError:
@@ -126,7 +128,7 @@ def plan_beside_sizes(read: PrivateRead, plan: Callable[[PrivateRead], Iterable[
 
 
 def list_items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Mapping[str, Item] | None:
-    """The subquery's columns by name; None where a name is unsure, or there would be no other column left."""
+    """Return the subquery's columns by name; None if a name is unsure, or there would be no other column left."""
     found: dict[str, Item] = {}
     if len(select.expressions) != len(place.items):
         return None  # an empty item, which PostgreSQL will refuse
@@ -141,7 +143,7 @@ def list_items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) ->
 
 
 def _default_name(node: exp.Expr) -> str:
-    """The name that PostgreSQL gives a column without alias; empty where none is sure."""
+    """Return the name that PostgreSQL gives a column without alias; empty if none is sure."""
     if isinstance(node, exp.Filter):
         node = node.this
     if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
@@ -150,7 +152,7 @@ def _default_name(node: exp.Expr) -> str:
 
 
 def is_kept_side(reader: Reader) -> bool:
-    """Whether every row around has a row of the subquery, so that leaving one out inside leaves it out around."""
+    """Return True if every row around has a row of the subquery, so leaving one out inside leaves it out around."""
     joins = reader.select.args.get("joins") or ()
     sides = {str(join.side or "").upper() for join in joins}
     natural = any(join.args.get("method") for join in joins)
@@ -158,8 +160,7 @@ def is_kept_side(reader: Reader) -> bool:
 
 
 def _unambiguous(reader: Reader, items: Mapping[str, Item], catalog: Catalog) -> bool:
-    """Whether nothing beside the subquery has a column that is called like one of its aggregates, where names are not
-    qualified."""
+    """Return True if no column beside the subquery has the name of one of its aggregates, if names are unqualified."""
     if reader.alone:
         return True
     sources = [reader.select.args["from_"].this, *(join.this for join in reader.select.args.get("joins") or ())]
@@ -175,7 +176,10 @@ def _unambiguous(reader: Reader, items: Mapping[str, Item], catalog: Catalog) ->
 
 
 def _list_names(source: exp.Expr, catalog: Catalog) -> set[str] | None:
-    """The columns of a public table, or of a subquery or WITH query that names them all; None where they are unsure."""
+    """Return the columns of a public table, or of a subquery or WITH query that names them all.
+
+    Return None if they are unsure.
+    """
     query: exp.Expr | None = source.this if isinstance(source, exp.Subquery) else None
     if isinstance(source, exp.Table):
         ctes = [cte for cte in source.root().find_all(exp.CTE) if name(cte.args["alias"].this) == name(source.this)]
@@ -194,7 +198,7 @@ def _list_names(source: exp.Expr, catalog: Catalog) -> set[str] | None:
 
 
 def list_conjuncts(reader: Reader, items: Mapping[str, Item], tokens: tuple[Token, ...]) -> tuple[Conjunct, ...] | None:
-    """The conditions of the WHERE around, in order; None if one that compares an aggregate cannot be moved."""
+    """Return the conditions of the WHERE around, in order; None if one that compares an aggregate cannot be moved."""
     spans = conjunct_spans(reader.select, reader.clauses, tokens)
     if spans is None:
         return None
@@ -219,7 +223,7 @@ def _start(column: exp.Column) -> int:
 
 
 def mentioned_item(column: exp.Column, reader: Reader, items: Mapping[str, Item]) -> str | None:
-    """The column of the subquery that a name means; None for any other."""
+    """Return the column of the subquery that a name means; None for any other."""
     called, qualifier = name(column.this), name(column.args.get("table"))
     if column.args.get("db") is not None or called not in items:
         return None
@@ -235,7 +239,7 @@ def _is_aggregate(called: str | None, items: Mapping[str, Item]) -> bool:
 def spell_inside(
     conjunct: Conjunct, reader: Reader, items: Mapping[str, Item], room: Room, text: str, tokens: tuple[Token, ...]
 ) -> str:
-    """A condition as HAVING says it: with aggregates and keys in the place of the subquery's names for them."""
+    """Return a condition in HAVING's form: with aggregates and keys in the place of the subquery's names for them."""
     start, end = tokens[conjunct.first].start, tokens[conjunct.past - 1].end
     parts: list[str] = []
     at = start
@@ -249,7 +253,7 @@ def spell_inside(
 
 
 def spell_item(item: Item, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
-    """What the subquery's column is of, in parentheses where it is no single call or name."""
+    """Return the expression of the subquery's column, in parentheses unless it is a single call or name."""
     spelled = text[tokens[item.first].start : tokens[item.past - 1].end]
     room.take(len(spelled))
     plain = not any(token.kind == "symbol" and token.value not in "(),*." for token in tokens[item.first : item.past])
@@ -259,7 +263,7 @@ def spell_item(item: Item, room: Room, text: str, tokens: tuple[Token, ...]) -> 
 def with_thresholds(
     select: exp.Select, place: Clauses, moved: list[str], written: int, tokens: tuple[Token, ...]
 ) -> list[Edit]:
-    """The subquery with more thresholds in its HAVING.
+    """Return the subquery with more thresholds in its HAVING.
 
     Parameters:
         written: where the first of them stood.
@@ -270,7 +274,7 @@ def with_thresholds(
 def without_aggregates(
     select: exp.Select, place: Clauses, items: Mapping[str, Item], tokens: tuple[Token, ...]
 ) -> list[Edit] | None:
-    """The subquery without its aggregates; None where something in it is ordered by them."""
+    """Return the subquery without its aggregates; None if something in it is ordered by them."""
     return _inside(select, place, items, [], None, tokens)
 
 
@@ -284,7 +288,7 @@ def _inside(
     *,
     kept: bool = False,
 ) -> list[Edit] | None:
-    """The subquery with the thresholds in its HAVING, and without its aggregates unless they are kept."""
+    """Return the subquery with the thresholds in its HAVING, and without its aggregates unless they are kept."""
     changes = [] if kept else _without_sizes(select, place, items, tokens)
     if changes is None or not moved:
         return changes
@@ -324,7 +328,7 @@ def _parenthesise(condition: str) -> str:
 
 
 def _without(items: list[Item], place: Clauses, tokens: tuple[Token, ...]) -> Iterator[Edit]:
-    """Cuts of the aggregates in a select list, each with a comma beside it."""
+    """Yield cuts of the aggregates in a select list, each with a comma beside it."""
     first = next(index for index, item in enumerate(items) if not item.aggregate)
     if first > 0:
         yield Edit.of(tokens[items[0].first].start, tokens[items[first].first].start, "")
@@ -335,7 +339,7 @@ def _without(items: list[Item], place: Clauses, tokens: tuple[Token, ...]) -> It
 
 
 def _positions(select: exp.Select) -> Iterator[exp.Literal]:
-    """Numbers in GROUP BY and ORDER BY that mean items of the select list."""
+    """Yield numbers in GROUP BY and ORDER BY that mean items of the select list."""
     group, order = select.args.get("group"), select.args.get("order")
     for item in group.expressions if group is not None else ():
         if isinstance(bare(item), exp.Literal) and not bare(item).is_string:
@@ -348,7 +352,7 @@ def _positions(select: exp.Select) -> Iterator[exp.Literal]:
 def mentions(
     reader: Reader, items: Mapping[str, Item], conjuncts: tuple[Conjunct, ...], tokens: tuple[Token, ...]
 ) -> bool:
-    """Whether the query around reads an aggregate elsewhere than in the conditions that move."""
+    """Return True if the query around reads an aggregate elsewhere than in the conditions that move."""
     select = reader.select
     spans = [(tokens[one.first].start, tokens[one.past - 1].end) for one in conjuncts if one.moves]
     names = {item.name for item in items.values() if item.aggregate}
@@ -374,7 +378,7 @@ def mentions(
 
 
 def _around(conjuncts: tuple[Conjunct, ...], text: str, tokens: tuple[Token, ...]) -> list[Edit]:
-    """The WHERE around without the conditions that move, or no WHERE."""
+    """Return the WHERE around without the conditions that move, or no WHERE."""
     if not any(one.moves for one in conjuncts):
         return []
     kept = [text[tokens[one.first].start : tokens[one.past - 1].end] for one in conjuncts if not one.moves]
@@ -385,7 +389,7 @@ def _around(conjuncts: tuple[Conjunct, ...], text: str, tokens: tuple[Token, ...
 
 
 def _alone(read: PrivateRead, inside: list[Edit]) -> str:
-    """The subquery as a question of its own."""
+    """Return the subquery as a question of its own."""
     text, tokens = read.text, read.tokens
     first_node = read.select.args["from_"].this
     place = clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)

@@ -30,7 +30,7 @@ _SHARES = ("percentile_cont", "percentile_disc")  # whose number is about the gr
 
 
 def question_text(question: Embedded, parameters: Mapping[int, ParameterValue | None], *, constants: bool) -> str:
-    """The text of a question, with the WITH query that it reads.
+    """Return the text of a question, with the WITH query that it reads.
 
     Guarantee: with `constants` it is the same question as the one that was asked, unless it was cut; without, nothing
     stands in it that was written as a constant but TRUE, FALSE, NULL, the number of groups that a ranking returns, and
@@ -63,14 +63,14 @@ def _after_from(words: Sequence[Token]) -> Iterator[Token]:
 
 @dataclass(slots=True)
 class _Frame:
-    """What surrounds a token: the clause it stands in, and whether that is inside a function or FILTER."""
+    """The surroundings of a token: its clause, and whether it is inside a function or FILTER."""
 
     clause: str
     inside: bool
 
 
 def _find_thresholds(words: Sequence[Token]) -> Iterator[bool]:
-    """For each token whether it stays although it may be a constant: numbers that groups are compared with."""
+    """Yield, for each token, if it stays although it may be a constant: groups are compared with such numbers."""
     frames = [_Frame("", inside=False)]
     before: Token | None = None
     for word in words:
@@ -142,7 +142,7 @@ def _quote(text: str) -> str:
 
 
 def _spell_member(value: ParameterValue | None) -> str:
-    """A member of an array as PostgreSQL reads it inside the array's text."""
+    """Return a member of an array as PostgreSQL reads it inside the array's text."""
     match value:
         case None:
             return "NULL"
@@ -159,7 +159,7 @@ def _spell_member(value: ParameterValue | None) -> str:
 
 
 def _put_together(words: Sequence[Token], pieces: Sequence[str]) -> Iterator[str]:
-    """The pieces with single spaces where people write them; of constants in a row that were left out the first."""
+    """Yield the pieces with single spaces where people write them; of omitted constants in a row the first."""
     before: Token | None = None
     at = 0
     while at < len(words):
@@ -176,7 +176,7 @@ def _put_together(words: Sequence[Token], pieces: Sequence[str]) -> Iterator[str
 
 
 def _is_spaced(words: Sequence[Token], at: int) -> bool:
-    """Whether a space stands before a token."""
+    """Return True if a space stands before a token."""
     word, before = words[at], words[at - 1]
     if word.kind == "symbol" and word.value in (")", "]", ",", ".", "::", "[", ";"):
         return False

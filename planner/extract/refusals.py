@@ -25,7 +25,7 @@ _CLAUSES = {"windows": "WINDOW", "locks": "FOR UPDATE", "sample": "TABLESAMPLE",
 
 
 def outside_question(table: Table, node: exp.Expr, *, hint: str | None) -> KeyholeError:
-    """KH103 for a private table that something else than a question reads."""
+    """Return KH103 for a private table that is read outside of a question."""
     return KeyholeError(
         "KH103",
         f'the private table "{table.name}" is used outside a question',
@@ -36,8 +36,10 @@ def outside_question(table: Table, node: exp.Expr, *, hint: str | None) -> Keyho
 
 
 def example_question(table: Table, node: exp.Expr) -> str | None:
-    """A question about the table, by a key that the refused text around `node` names, or else its first; None if it has
-    no key."""
+    """Return a question about the table, by a key that the refused text around `node` names, or else its first.
+
+    Return None if it has no key.
+    """
     keys = [column for column in table.columns if column.domain is not None]
     if not keys:
         return None
@@ -49,7 +51,7 @@ def example_question(table: Table, node: exp.Expr) -> str | None:
 
 
 def like_keyholes_table(alias: exp.Expr) -> KeyholeError:
-    """KH106 for a WITH query that hides a table of Keyhole."""
+    """Return KH106 for a WITH query that hides a table of Keyhole."""
     return KeyholeError(
         "KH106",
         f'a WITH query may not be called "{name(alias)}", like a table of Keyhole',
@@ -59,39 +61,39 @@ def like_keyholes_table(alias: exp.Expr) -> KeyholeError:
 
 
 def too_many_questions(*, most: int) -> KeyholeError:
-    """KH107 for a statement with many questions."""
+    """Return KH107 for a statement with many questions."""
     return KeyholeError("KH107", f"more than {most} questions in one statement", hint="Ask them apart.")
 
 
 def nested_questions(*, at: int) -> KeyholeError:
-    """KH107 for a question that stands in another one."""
+    """Return KH107 for a question that stands in another one."""
     return KeyholeError("KH107", "a question inside a question", position=at)
 
 
 def refused_stored(error: KeyholeError, question: StoredQuestion) -> KeyholeError:
-    """The refusal of a stored question, whose text the analyst does not see."""
+    """Return the refusal of a stored question, whose text the analyst does not see."""
     return KeyholeError(
         error.code, f'the stored question "{question.name}": {error.message}', detail=error.detail, hint=error.hint
     )
 
 
 def stored_asks_nothing(question: StoredQuestion) -> KeyholeError:
-    """KH106 for a stored question in which there is none."""
+    """Return KH106 for a stored question in which there is none."""
     return KeyholeError("KH106", f'"{question.name}" is not a question', hint="Its owner must correct the policy.")
 
 
 def refused_monitor(error: KeyholeError, monitor: Monitor) -> KeyholeError:
-    """The refusal of a monitor's question, whose text the analyst does not see."""
+    """Return the refusal of a monitor's question, whose text the analyst does not see."""
     return KeyholeError(error.code, f'the monitor "{monitor.name}": {error.message}', detail=error.detail)
 
 
 def monitor_asks_nothing(monitor: Monitor) -> KeyholeError:
-    """KH106 for a monitor whose SQL is not one question."""
+    """Return KH106 for a monitor whose SQL is not one question."""
     return KeyholeError("KH106", f'"{monitor.name}" is not one question', hint="Its owner must correct the policy.")
 
 
 def parameter_outside(question: StoredQuestion) -> KeyholeError:
-    """KH106 for a stored question with a parameter in the text around it."""
+    """Return KH106 for a stored question with a parameter in the text around it."""
     return KeyholeError(
         "KH106",
         f'the stored question "{question.name}": a parameter stands outside WHERE and HAVING',
@@ -100,7 +102,7 @@ def parameter_outside(question: StoredQuestion) -> KeyholeError:
 
 
 def shows_sizes(node: exp.Expr, *, hint: str | None) -> KeyholeError:
-    """KH101 for an aggregate among what is shown."""
+    """Return KH101 for an aggregate among what is shown."""
     return KeyholeError(
         "KH101",
         "Keyhole answers which groups cross a threshold, not how large they are",
@@ -110,7 +112,7 @@ def shows_sizes(node: exp.Expr, *, hint: str | None) -> KeyholeError:
 
 
 def no_threshold(place: QuestionReading) -> KeyholeError:
-    """KH104 for a GROUP BY that would show which groups there are."""
+    """Return KH104 for a GROUP BY that would show which groups there are."""
     group = place.select.args.get("group")
     return KeyholeError(
         "KH104",
@@ -122,7 +124,7 @@ def no_threshold(place: QuestionReading) -> KeyholeError:
 
 
 def parts_by_no_key(item: exp.Expr, keys: tuple[Column, ...], *, is_looked_up: bool) -> KeyholeError:
-    """KH106 for a ranking in partitions that are no key's values."""
+    """Return KH106 for a ranking in partitions that are no key's values."""
     return KeyholeError(
         "KH106",
         f"{write_short(item)} is no key of the question, and parts its ranking",
@@ -134,7 +136,7 @@ def parts_by_no_key(item: exp.Expr, keys: tuple[Column, ...], *, is_looked_up: b
 
 
 def ties_in_ranking(limit: exp.Expr, count: exp.Expr | None) -> KeyholeError:
-    """KH106 for a ranking that would return all groups that stand level with its last, or a part of them all."""
+    """Return KH106 for a ranking that would return all groups that tie with its last, or a part of them all."""
     kept = bare(count).name if count is not None and limit.args["limit_options"].args.get("with_ties") else "5"
     return KeyholeError(
         "KH106",
@@ -146,8 +148,10 @@ def ties_in_ranking(limit: exp.Expr, count: exp.Expr | None) -> KeyholeError:
 
 
 def shows_no_key(error: KeyholeError, place: QuestionReading) -> KeyholeError:
-    """The refusal of what a question shows, with the question as it could be asked: by the same keys, or by what stands
-    in the select list under the name of a column."""
+    """Return the refusal of a question's shown expression, with the question as it could be asked.
+
+    It has the same keys, or the select list's expression under the name of a column.
+    """
     clash = by_positions(place) if error.code == "KH101" else None
     detail, hint = clash or (error.detail, (suggest_question(place) if error.code == "KH101" else None) or error.hint)
     return KeyholeError(
@@ -160,8 +164,9 @@ def shows_no_key(error: KeyholeError, place: QuestionReading) -> KeyholeError:
 
 
 def groups_by_no_key(error: KeyholeError, place: QuestionReading) -> KeyholeError:
-    """The refusal of what a question groups by, with the question by keys that its text names; KH105 with that about
-    the whole table as well. As it was where the text names no key.
+    """Return the refusal of an expression that a question groups by, with the question by keys that its text names.
+
+    KH105 has one about the whole table as well. Without such a key, the refusal stays as it was.
     """
     thresholds = ask_by_thresholds(place.select, place.scope) if error.code == "KH202" else None
     shown = (whole_table(place), suggest_question(place)) if error.code == "KH105" else (by_keys(place),)
@@ -172,12 +177,12 @@ def groups_by_no_key(error: KeyholeError, place: QuestionReading) -> KeyholeErro
 def several_groupings(
     error: KeyholeError, place: QuestionReading, sets: tuple[tuple[Column, ...], ...]
 ) -> KeyholeError:
-    """The refusal of several groupings at once, with a question for each."""
+    """Return the refusal of several groupings at once, with a question for each."""
     return KeyholeError(error.code, error.message, hint=each_grouping(place, sets), position=error.position)
 
 
 def over_the_answer(window: exp.Window, place: QuestionReading) -> KeyholeError:
-    """KH101 for a window over the answer's rows, which belongs around the question."""
+    """Return KH101 for a window over the answer's rows, which belongs around the question."""
     spelled = write_node(window)
     return KeyholeError(
         "KH101",
@@ -189,7 +194,7 @@ def over_the_answer(window: exp.Window, place: QuestionReading) -> KeyholeError:
 
 
 def compares_scorecards(node: exp.Expr, *, at: int, hint: str | None) -> KeyholeError:
-    """KH106 for INTERSECT or EXCEPT between scorecards."""
+    """Return KH106 for INTERSECT or EXCEPT between scorecards."""
     operation = "INTERSECT" if isinstance(node, exp.Intersect) else "EXCEPT"
     return KeyholeError(
         "KH106",
@@ -202,14 +207,14 @@ def compares_scorecards(node: exp.Expr, *, at: int, hint: str | None) -> Keyhole
 
 
 def reads_several(node: exp.Expr) -> KeyholeError:
-    """KH107 for a subquery, or a table of another kind, in a question."""
+    """Return KH107 for a subquery, or a table of another kind, in a question."""
     return KeyholeError(
         "KH107", "a question reads one table, without joins or subqueries", hint=APART, position=position(node)
     )
 
 
 def value_of_all_rows(inner: exp.Query, *, instead: str) -> KeyholeError:
-    """KH107 for a condition that compares rows with an aggregate over the rows of all privacy units."""
+    """Return KH107 for a condition that compares rows with an aggregate over the rows of all privacy units."""
     return KeyholeError(
         "KH107",
         "a condition on rows compares them with a value of everybody's rows",
@@ -221,7 +226,7 @@ def value_of_all_rows(inner: exp.Query, *, instead: str) -> KeyholeError:
 
 
 def threshold_in_subquery(inner: exp.Query) -> KeyholeError:
-    """KH208 for HAVING count(*) > (SELECT 8000)."""
+    """Return KH208 for HAVING count(*) > (SELECT 8000)."""
     select = inner.this if isinstance(inner, exp.Subquery) else inner
     shown = select.expressions[0].unalias() if isinstance(select, exp.Select) and select.expressions else None
     return KeyholeError(
@@ -233,7 +238,7 @@ def threshold_in_subquery(inner: exp.Query) -> KeyholeError:
 
 
 def hides_alias(column: exp.Column, meant: exp.Expr, *, hint: str | None) -> KeyholeError:
-    """KH207 for a name in HAVING that is a column's, and that the select list gives to an aggregate."""
+    """Return KH207 for a name in HAVING that is a column's, and that the select list gives to an aggregate."""
     return KeyholeError(
         "KH207",
         f"in HAVING {write_short(column)} is the column, not {write_short(meant)}",
@@ -244,7 +249,7 @@ def hides_alias(column: exp.Column, meant: exp.Expr, *, hint: str | None) -> Key
 
 
 def threshold_of_other_rows(node: exp.Expr, *, hint: str) -> KeyholeError:
-    """KH107 for a threshold that a subquery would take from rows, as the share of a total."""
+    """Return KH107 for a threshold that a subquery would take from rows, as the share of a total."""
     return KeyholeError(
         "KH107",
         "a threshold that a subquery takes from other rows",
@@ -256,7 +261,10 @@ def threshold_of_other_rows(node: exp.Expr, *, hint: str) -> KeyholeError:
 
 
 def list_in_having(inner: exp.Query) -> KeyholeError:
-    """KH107 for count(*) FILTER (WHERE customer_id IN (SELECT ...)) > 10, and for IN and EXISTS elsewhere in HAVING."""
+    """Return KH107 for count(*) FILTER (WHERE customer_id IN (SELECT ...)) > 10.
+
+    IN and EXISTS elsewhere in HAVING get it, too.
+    """
     return KeyholeError(
         "KH107",
         "a subquery behind IN or EXISTS in HAVING",
@@ -267,7 +275,7 @@ def list_in_having(inner: exp.Query) -> KeyholeError:
 
 
 def question_in_where(inner: exp.Query, *, together: str) -> KeyholeError:
-    """KH107 for `key IN (question)`; `together` is the same as one statement."""
+    """Return KH107 for `key IN (question)`; `together` is the same as one statement."""
     return KeyholeError(
         "KH107",
         "a question inside the WHERE of a question",
@@ -278,7 +286,7 @@ def question_in_where(inner: exp.Query, *, together: str) -> KeyholeError:
 
 
 def unsupported_clause(place: QuestionReading, key: str) -> KeyholeError:
-    """KH106 for a clause that no question has; `key` is sqlglot's name of it."""
+    """Return KH106 for a clause that no question has; `key` is sqlglot's name of it."""
     return KeyholeError(
         "KH106",
         f"{_CLAUSES.get(key, key.strip('_').replace('_', ' ').upper())} is not supported in a question",
@@ -289,7 +297,7 @@ def unsupported_clause(place: QuestionReading, key: str) -> KeyholeError:
 
 
 def unsupported_operator(operator: Token) -> KeyholeError:
-    """KH106 for an operator of PostgreSQL that would be read as something else."""
+    """Return KH106 for an operator of PostgreSQL that would be read as something else."""
     return KeyholeError(
         "KH106",
         f"the operator {operator.value} is not supported in a question",
@@ -299,17 +307,17 @@ def unsupported_operator(operator: Token) -> KeyholeError:
 
 
 def subquery_in_list() -> KeyholeError:
-    """KH107 for a public list whose rows are not those of one public table alone."""
+    """Return KH107 for a public list whose rows are not those of one public table alone."""
     return KeyholeError("KH107", "a subquery inside a subquery")
 
 
 def unreadable_list(select: exp.Select) -> KeyholeError:
-    """KH106 for a select list with an empty item."""
+    """Return KH106 for a select list with an empty item."""
     return KeyholeError("KH106", "the select list cannot be read", position=position(select))
 
 
 def unsupported_spelling(first: Token) -> KeyholeError:
-    """KH106 for a derived key written in a way that cannot be replaced by its column."""
+    """Return KH106 for a derived key written in a way that cannot be replaced by its column."""
     return KeyholeError(
         "KH106",
         "this way of writing a derived key is not supported in a select list",
@@ -319,7 +327,7 @@ def unsupported_spelling(first: Token) -> KeyholeError:
 
 
 def lacks_groups(public: PublicTable, column: str, key: str, node: exp.Expr) -> KeyholeError:
-    """KH107 for an outer join that keeps public rows of which the policy knows no group."""
+    """Return KH107 for an outer join that keeps public rows of which the policy knows no group."""
     values = f"{public.name}.{column}"
     return KeyholeError(
         "KH107",

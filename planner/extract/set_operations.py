@@ -53,7 +53,7 @@ Spans: TypeAlias = Mapping[int, Place]
 
 
 def join_branches(places: tuple[Place, ...], text: str, tokens: tuple[Token, ...]) -> tuple[tuple[Embedded, Edit], ...]:
-    """The largest set operations that are one question each, with the edit that replaces the whole operation.
+    """Return the largest set operations that are one question each, with the edit that replaces the whole operation.
 
     The edit keeps the leftmost question's select list, which names the columns of a set operation.
     """
@@ -83,7 +83,7 @@ def _roots(places: tuple[Place, ...]) -> Iterator[exp.SetOperation]:
 
 
 def _check_uncompared(root: exp.SetOperation, places: "Spans", text: str) -> None:
-    """Raises KH106 for INTERSECT and EXCEPT between scorecards, whose rows are in both where their truths are alike."""
+    """Raise KH106 for INTERSECT and EXCEPT between scorecards, whose rows are in both if their truths are alike."""
     waiting: list[exp.Expr] = [root]
     while waiting:
         node = waiting.pop()
@@ -98,7 +98,7 @@ def _check_uncompared(root: exp.SetOperation, places: "Spans", text: str) -> Non
 
 
 def _scorecards(node: exp.Expr, places: "Spans") -> list[Place]:
-    """The questions with predicates in their select lists among the operands of set operations."""
+    """Return the questions with predicates in their select lists among the operands of set operations."""
     if isinstance(node, exp.SetOperation):
         return [*_scorecards(node.this, places), *_scorecards(node.expression, places)]
     if isinstance(node, exp.Subquery):
@@ -109,14 +109,14 @@ def _scorecards(node: exp.Expr, places: "Spans") -> list[Place]:
 
 
 def _operand(node: exp.Expr) -> exp.Expr:
-    """What stands in the parentheses of a subquery."""
+    """Return the expression in the parentheses of a subquery."""
     while isinstance(node, exp.Subquery):
         node = node.this
     return node
 
 
 def _compared_in_one(node: exp.Intersect | exp.Except, left: list[Place], right: list[Place], text: str) -> str | None:
-    """Both scorecards as one question, compared around it, where they differ in what is an item of its own alone."""
+    """Return both scorecards as one question, compared around it, if they differ only in items of their own."""
     if any(_operand(side) is not place.select for side, (place, *_) in ((node.this, left), (node.expression, right))):
         return None
     (one, *_), (other, *_) = left, right
@@ -145,7 +145,7 @@ def _compared_in_one(node: exp.Intersect | exp.Except, left: list[Place], right:
 
 
 class _Parts:
-    """Which nodes of a text are one question, each worked out once: a chain of hundreds is tried from every link."""
+    """The nodes of a text that are one question, each worked out once: a chain of hundreds is tried from every link."""
 
     def __init__(self, places: Spans, text: str, tokens: tuple[Token, ...]) -> None:
         self._places = places
@@ -154,7 +154,7 @@ class _Parts:
         self._known: dict[int, _SetOperand | None] = {}
 
     def largest(self, node: exp.Expr) -> Iterator[_SetOperand]:
-        """The largest parts at the node or below it."""
+        """Yield the largest parts at the node or below it."""
         whole = self._part(node)
         if whole is not None:
             yield whole
@@ -165,7 +165,7 @@ class _Parts:
             yield from self.largest(node.this)
 
     def _part(self, node: exp.Expr) -> _SetOperand | None:
-        """The node as one question, or None if it is none."""
+        """Return the node as one question, or None if it is none."""
         if id(node) not in self._known:
             self._known[id(node)] = self._worked_out(node)
         return self._known[id(node)]
@@ -193,7 +193,7 @@ class _Parts:
 
 
 def _cut(operand: exp.Expr) -> bool:
-    """Whether something is done to the operand's own answer before the operation."""
+    """Return True if something is done to the operand's own answer before the operation."""
     return any(operand.args.get(key) for key in _AROUND)
 
 
@@ -203,7 +203,10 @@ def _plain(node: exp.SetOperation) -> bool:
 
 
 def _include_parentheses(part: _SetOperand, tokens: tuple[Token, ...]) -> _SetOperand:
-    """The part with the parentheses around it, if there are some; the parser adds others where precedence asks."""
+    """Return the part with the parentheses around it, if there are some.
+
+    The parser adds others where precedence asks.
+    """
     start, past = part.start - 1, part.past
     if start < 0 or past >= len(tokens) or not tokens[start].is_symbol("(") or not tokens[past].is_symbol(")"):
         return part
@@ -242,7 +245,7 @@ def _strip_alias(item: exp.Expr) -> exp.Expr:
 
 
 def _shows_each_key(place: Place) -> bool:
-    """Whether rows that are shown alike are one group: the select list has the keys, or every item of GROUP BY."""
+    """Return True if rows that are shown alike are one group: the select list has the keys, or all GROUP BY items."""
     shown, embedded = _list_columns(place), place.embedded
     if set(shown) == {key.name for key in embedded.keys}:
         return True
@@ -254,19 +257,19 @@ def _shows_each_key(place: Place) -> bool:
 
 
 def _is_computed(key: Column) -> bool:
-    """Whether a question makes the key of an expression, so that the select list has no column of its name."""
+    """Return True if a question makes the key of an expression, so that the select list has no column of its name."""
     derived = key.derivation
     return isinstance(derived, Merged | Parts) or key.computed or (isinstance(derived, Lookup) and derived.classes)
 
 
 def _list_columns(place: Place) -> list[str | None]:
-    """The columns of the select list; None for what is no column."""
+    """Return the columns of the select list; None for what is no column."""
     shown = [find_column(_strip_alias(item), place.embedded.scope) for item in place.select.expressions]
     return [None if column is None else column.name for column in shown]
 
 
 def _restrictions(select: exp.Select, embedded: Embedded) -> Iterator[str]:
-    """The conjuncts that read keys, or what keys determine, alone; each as text with the names of the columns it reads.
+    """Yield the conjuncts that read keys, or columns that keys determine, alone; each as text with its columns.
 
     An inner join is one, too: it leaves out the keys for which there is no public row.
     """
@@ -288,7 +291,7 @@ def _restrictions(select: exp.Select, embedded: Embedded) -> Iterator[str]:
 
 
 def _reads_keys(node: exp.Expr, embedded: Embedded) -> bool:
-    """Whether an expression reads what a key is made of, or what is made of the same: WHERE restricts the key by it."""
+    """Return True if an expression reads the base of a key, or anything made of it: WHERE restricts the key by it."""
     table = embedded.table
     roots = frozenset().union(*(roots_of(key, table) for key in embedded.keys))
     read = [embedded.scope.column(column) for column in node.find_all(exp.Column)]
@@ -296,12 +299,12 @@ def _reads_keys(node: exp.Expr, embedded: Embedded) -> bool:
 
 
 def _is_determined(column: Column, embedded: Embedded) -> bool:
-    """Whether a key determines the column, so that a condition on it restricts the key's values."""
+    """Return True if a key determines the column, so that a condition on it restricts the key's values."""
     return any(by_key(column, key, key.domain or ()) is not None for key in embedded.keys)
 
 
 def _resolve_names(node: exp.Expr, scope: Scope) -> str:
-    """The expression as text in which every column has the name that it has in the question's table."""
+    """Return the expression as text in which every column has the name that it has in the question's table."""
     plain = node.copy()
     for column in list(plain.find_all(exp.Column)):
         found = scope.column(column).name
@@ -312,7 +315,7 @@ def _resolve_names(node: exp.Expr, scope: Scope) -> str:
 
 
 def _weight(node: exp.Expr) -> int:
-    """The most literals that a comparison can become."""
+    """Return the most literals that a comparison can become."""
     match node:
         case exp.EQ() | exp.NEQ() | exp.Between():
             return 2
@@ -361,7 +364,7 @@ def _combine_parts(
 
 
 def _together(first: Table, second: Table) -> Table | None:
-    """One private table with what both look up in public tables; None if they are two, or names mean two things."""
+    """Return one private table with the lookups of both; None if they are two, or names mean two things."""
 
     def own(table: Table) -> Table:
         return replace(table, columns=tuple(one for one in table.columns if not isinstance(one.derivation, Lookup)))
@@ -374,7 +377,7 @@ def _together(first: Table, second: Table) -> Table | None:
 
 
 def _alike(left: Place, right: Place) -> bool:
-    """Whether both show the same expressions of the same keys."""
+    """Return True if both show the same expressions of the same keys."""
     return (
         set(left.embedded.keys) == set(right.embedded.keys)
         and _list_columns(left) == _list_columns(right)
@@ -384,7 +387,7 @@ def _alike(left: Place, right: Place) -> bool:
 
 
 def _first_edited(first: Place, text: str) -> tuple[str | int, ...]:
-    """The leftmost question's text after its own edits."""
+    """Return the leftmost question's text after its own edits."""
     parts: list[str | int] = []
     at = first.embedded.offset
     for edit in sorted(first.edits, key=lambda edit: (edit.start, edit.end)):

@@ -54,7 +54,7 @@ class _Inner:
 
 
 def merge_groupings(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that merge the SELECT into the query that alone groups its rows again; none if they mean more.
+    """Return the changes that merge the SELECT into the query that alone groups its rows again; none if they mean more.
 
     Raises KH110, with the merged question, where they mean the same but for rows without a value.
     """
@@ -92,7 +92,7 @@ def merge_groupings(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _find_levels(read: PrivateRead) -> tuple[Reader, _Inner] | None:
-    """The query that alone reads the subquery, and what that shows it."""
+    """Return the query that alone reads the subquery, and what that shows it."""
     select, tokens = read.select, read.tokens
     first_node = select.args["from_"].this
     place = clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
@@ -106,8 +106,10 @@ def _find_levels(read: PrivateRead) -> tuple[Reader, _Inner] | None:
 
 
 def _suggest_total(reader: Reader, inner: _Inner, read: PrivateRead) -> str | None:
-    """The question about the total in the place of one about the mean of a subquery's groups, where the values of its
-    further key are public: how many these are times the mean."""
+    """Return the question about the total, instead of the mean of a subquery's groups.
+
+    It needs public values of the further key: their number times the mean is the total.
+    """
     having = reader.select.args.get("having")
     asked = None if having is None else bare(having.this)
     if not isinstance(asked, exp.GT | exp.GTE | exp.LT | exp.LTE) or len(inner.further) != 1:
@@ -133,7 +135,7 @@ def _suggest_total(reader: Reader, inner: _Inner, read: PrivateRead) -> str | No
 
 
 def _plan(reader: Reader, inner: _Inner, read: PrivateRead) -> tuple[list[Edit], exp.Expr | None]:
-    """The changes, and the expression whose different values are counted in them."""
+    """Return the changes, and the expression whose different values are counted in them."""
     select, text, tokens, place = read.select, read.text, read.tokens, inner.place
     replaced = _replace_calls(reader, inner, read)
     if not replaced:
@@ -151,7 +153,7 @@ def _plan(reader: Reader, inner: _Inner, read: PrivateRead) -> tuple[list[Edit],
 
 
 def _read_inner(reader: Reader, place: Clauses, read: PrivateRead) -> _Inner | None:
-    """What the subquery shows; None where the query around groups by something else than its keys."""
+    """Return the shown columns of the subquery; None if the query around groups by something else than its keys."""
     select, group = read.select, reader.select.args.get("group")
     items = list_items(select, place, read.tokens)
     if items is None or group is None or any(value for key, value in select.args.items() if key not in _IN_SUBQUERY):
@@ -179,7 +181,7 @@ def _read_inner(reader: Reader, place: Clauses, read: PrivateRead) -> _Inner | N
 
 
 def _find_key(grouped: exp.Expr, select: exp.Select, reader: Reader, items: Mapping[str, Item]) -> str:
-    """The subquery's column that the query around groups by; empty for anything else."""
+    """Return the subquery's column that the query around groups by; empty for anything else."""
     node = _resolve_place(grouped, select)
     found = mentioned_item(node, reader, items) if isinstance(node, exp.Column) else None
     return found or ""
@@ -188,7 +190,7 @@ def _find_key(grouped: exp.Expr, select: exp.Select, reader: Reader, items: Mapp
 def _find_grouped(
     grouped: exp.Expr, select: exp.Select, items: Mapping[str, Item], expressions: Mapping[str, exp.Expr]
 ) -> str:
-    """The subquery's column that it groups by; empty where it shows none."""
+    """Return the subquery's column that it groups by; empty where it shows none."""
     node = _resolve_place(grouped, select)
     known = [called for called, item in items.items() if not item.aggregate and bare(expressions[called]) == node]
     if not known and isinstance(node, exp.Column) and not node.args.get("table"):
@@ -197,7 +199,7 @@ def _find_grouped(
 
 
 def _resolve_place(grouped: exp.Expr, select: exp.Select) -> exp.Expr:
-    """What an item of GROUP BY is, where it is a place in the select list."""
+    """Return the expression of an item of GROUP BY, if it is a place in the select list."""
     node = bare(grouped)
     if isinstance(node, exp.Literal) and node.name.isdecimal() and 0 < int(node.name) <= len(select.expressions):
         return bare(select.expressions[int(node.name) - 1].unalias())
@@ -205,7 +207,7 @@ def _resolve_place(grouped: exp.Expr, select: exp.Select) -> exp.Expr:
 
 
 def _read_beyond(having: exp.Expr) -> str | None:
-    """The condition that one row of a group meets, for a HAVING that says that there is one."""
+    """Return the condition that one row of a group meets, for a HAVING that says that there is one."""
     call = bare(having.this) if isinstance(having, exp.GT | exp.GTE | exp.LT | exp.LTE) else None
     column = bare(call.this) if isinstance(call, _EXTREMES) else None
     if not isinstance(column, exp.Column) or contains(having.expression, exp.Column, exp.Query, exp.AggFunc):
@@ -218,7 +220,10 @@ def _read_beyond(having: exp.Expr) -> str | None:
 
 
 def _replace_calls(reader: Reader, inner: _Inner, read: PrivateRead) -> list[Edit]:
-    """The changes to the aggregates of the query around; none if one of them is of the subquery's groups themselves."""
+    """Return the changes to the aggregates of the query around.
+
+    Return none if one of them is of the subquery's groups themselves.
+    """
     tokens, found = read.tokens, list[tuple[exp.Expr, Searched]]()
     place = reader.clauses
     parts = list(zip(reader.select.expressions, place.items, strict=True))
@@ -241,7 +246,7 @@ def _replace_calls(reader: Reader, inner: _Inner, read: PrivateRead) -> list[Edi
 
 
 def _merge_call(call: exp.Expr, reader: Reader, inner: _Inner, read: PrivateRead) -> str | None:
-    """An aggregate of the subquery's groups as one of its rows; None where there is none."""
+    """Return an aggregate of the subquery's groups as one of its rows; None if there is none."""
     if _counts_groups(call):
         return _count_groups(inner, read)
     column = bare(call.this) if isinstance(call.this, exp.Expr) else None
@@ -281,7 +286,7 @@ def _scope(read: PrivateRead) -> Scope:
 
 
 def _count_groups(inner: _Inner, read: PrivateRead) -> str | None:
-    """How many of the subquery's groups there are, as the number of the different values of its one further key."""
+    """Return the number of the subquery's groups, as the number of the different values of its one further key."""
     if len(inner.further) != 1 or read.select.args.get("joins"):
         return None
     (further,) = inner.further
@@ -299,7 +304,7 @@ def _is_required(column: exp.Column, read: PrivateRead) -> bool:
 
 
 def _spell_keys(reader: Reader, inner: _Inner, replaced: list[Edit], read: PrivateRead) -> list[Edit]:
-    """The changes to what the query around says of the subquery's keys, and the names of what is replaced."""
+    """Return the changes to the query around for the subquery's keys, and the names of what is replaced."""
     text, tokens, select, room = read.text, read.tokens, reader.select, Room(read.text)
     within = [(one.start, one.end) for one in replaced]
     outputs = {name(item.args["alias"]) for item in select.expressions if isinstance(item, exp.Alias)}

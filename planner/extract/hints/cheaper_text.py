@@ -13,8 +13,10 @@ _NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
 
 
 def leave_out(embedded: Embedded, column: Column, *, short: Sequence[Value], others: Sequence[Value]) -> str | None:
-    """The question without the groups of the key values `short`; None where its text cannot be changed so, or many
-    values would have to be named."""
+    """Return the question without the groups of the key values `short`.
+
+    Return None if its text cannot be changed so, or many values would have to be named.
+    """
     place = _clauses(embedded)
     named, how = (short, "NOT IN") if len(short) <= len(others) else (others, "IN")
     if place is None or len(named) > MOST_LISTED:
@@ -34,7 +36,7 @@ def leave_out(embedded: Embedded, column: Column, *, short: Sequence[Value], oth
 
 
 def raise_number(embedded: Embedded, number: int, *, to: int) -> str | None:
-    """The question with another number in the place of the one that stands in its HAVING just once; None else."""
+    """Return the question with another number for the one that stands in its HAVING just once; None else."""
     place = _clauses(embedded)
     having = None if place is None else place[1].mark("having")
     if place is None or having is None:
@@ -60,7 +62,7 @@ def count_units(embedded: Embedded, unit: Column) -> str | None:
 
 
 def _clauses(embedded: Embedded) -> tuple[tuple[Token, ...], Clauses] | None:
-    """The tokens and clauses of a question that stands in the analyst's text as one SELECT."""
+    """Return the tokens and clauses of a question that stands in the analyst's text as one SELECT."""
     written = embedded.joined is None and embedded.stored is None and embedded.per_unit is None
     if not written or embedded.origin is not None:
         return None

@@ -34,7 +34,7 @@ _CURVES = (exp.Log, exp.Ln, exp.Sqrt, exp.Pow, exp.Exp)
 
 
 def ask_by_thresholds(select: exp.Select, scope: Scope) -> str | None:
-    """Return the question by thresholds in the place of a curve's steps; None where it groups by none with a grid."""
+    """Return the question by thresholds in the place of a curve's steps; None if it groups by none with a grid."""
     group = select.args.get("group")
     for item in () if group is None else group.expressions:
         shown = resolve_item(bare(item), select, scope)
@@ -87,7 +87,7 @@ def _write_steps(steps: exp.Expr, select: exp.Select, scope: Scope) -> str | Non
 
 
 def _read_curve(node: exp.Expr, factor: Fraction) -> _Curve | None:
-    """A curve with what it is multiplied and divided by."""
+    """Return a curve with its factors and divisors."""
     match node:
         case exp.Mul(this=one, expression=other):
             inner, by = (one, other) if isinstance(other, exp.Literal) else (other, one)
@@ -111,7 +111,7 @@ def _read_curve(node: exp.Expr, factor: Fraction) -> _Curve | None:
 
 
 def _read_number(node: exp.Expr) -> Fraction | None:
-    """A constant of a few digits, above or at 0."""
+    """Return a constant of a few digits, above or at 0."""
     is_plain = isinstance(node, exp.Literal) and not node.is_string and len(node.name) <= _LONGEST_NUMBER
     return Fraction(node.name) if is_plain and node.name.replace(".", "", 1).isdecimal() else None
 
@@ -136,7 +136,7 @@ def _exceeds(x: Fraction, power: Fraction) -> bool:
 
 
 def _read_line(inner: exp.Expr, select: exp.Select, scope: Scope) -> tuple[Fraction, Fraction, Fraction] | None:
-    """From where to where a column with a grid lies, plus a constant, and the grid."""
+    """Return the ends of a column with a grid, plus a constant, and the grid."""
     inner, shift = bare(inner), Fraction(0)
     if isinstance(inner, exp.Add | exp.Sub):
         one, other = inner.this, inner.expression
@@ -155,7 +155,7 @@ def _read_line(inner: exp.Expr, select: exp.Select, scope: Scope) -> tuple[Fract
 
 
 def _find_step(curve: _Curve, low: Fraction, ahead: Fraction) -> int:
-    """The step that the least value is on."""
+    """Return the step that the least value is on."""
     step = 0
     while not curve.reaches(low, step - ahead):
         step -= 1
@@ -167,7 +167,7 @@ def _find_step(curve: _Curve, low: Fraction, ahead: Fraction) -> int:
 
 
 def _find_threshold(curve: _Curve, low: Fraction, high: Fraction, unit: Fraction, at: Fraction) -> Fraction:
-    """The least value of the grid at which the curve reaches a number, which it does at the greatest one."""
+    """Return the least value of the grid at which the curve reaches a number, which it does at the greatest one."""
     first, last = floor(low / unit), floor(high / unit)
     while first < last:
         middle = (first + last) // 2

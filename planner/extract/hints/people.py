@@ -96,7 +96,7 @@ def suggest_groups_of_people(place: QuestionReading, grouped: list[Column]) -> s
 
 
 def _totals(place: QuestionReading) -> tuple[list[str], str]:
-    """The totals of one person that HAVING compares, named, and what it says of them by these names.
+    """Return the totals of one person that HAVING compares, named, and its condition by these names.
 
     A part of HAVING that compares something else is left out.
     """

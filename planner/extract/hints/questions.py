@@ -27,7 +27,7 @@ _CONDITIONS = (exp.And, exp.Or, exp.Not, exp.Between, exp.GT, exp.GTE, exp.LT, e
 
 
 def each_grouping(place: QuestionReading, sets: tuple[tuple[Column, ...], ...]) -> str:
-    """One question per grouping, joined by UNION ALL, with NULL for keys that a grouping leaves open."""
+    """Return one question per grouping, joined by UNION ALL, with NULL for keys that a grouping leaves open."""
     everything = tuple({column.name: column for columns in sets for column in columns}.values())
     source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
     where = place.clauses.part("where", place.text, place.tokens)
@@ -47,7 +47,7 @@ def each_grouping(place: QuestionReading, sets: tuple[tuple[Column, ...], ...]) 
 
 
 def suggest_question(place: QuestionReading, *, aliases: Set[str] = frozenset()) -> str | None:
-    """The question that this statement could have been: its keys, its WHERE, and a HAVING.
+    """Return the question that this statement could have been: its keys, its WHERE, and a HAVING.
 
     It begins with `INSTEAD` where the threshold is none of the statement's own.
 
@@ -105,7 +105,10 @@ def spell_out_aliases(select: exp.Select, columns: Container[str]) -> str | None
 
 
 def _grouped_by(place: QuestionReading) -> str | None:
-    """GROUP BY as it stands, where it names more columns than the keys and HAVING may read them; None for the rest."""
+    """Return GROUP BY as it stands, if it names more columns than the keys and HAVING may read them.
+
+    Return None for the rest.
+    """
     group, having = place.select.args.get("group"), place.select.args.get("having")
     grouped = [] if group is None else group.expressions
     if having is None or not grouped or not all(isinstance(one, exp.Column) for one in grouped):
@@ -118,7 +121,10 @@ def _grouped_by(place: QuestionReading) -> str | None:
 
 
 def _items(place: QuestionReading) -> str | None:
-    """The items of GROUP BY as the hint may show them, if one is cut from values: its key has no name that SQL has."""
+    """Return the items of GROUP BY as the hint may show them, if one is cut from values.
+
+    Its key has no name that SQL has.
+    """
     made = [key for key in _grouping_keys(place) if isinstance(key.derivation, Merged | Parts)]
     group = place.select.args["group"].expressions
     items = [resolve_item(bare(item), place.select, place.scope) for item in group]
@@ -133,7 +139,7 @@ def _grouping_keys(place: QuestionReading) -> tuple[Column, ...]:
 
 
 def whole_table(place: QuestionReading) -> str | None:
-    """Whether the whole table crosses the threshold, in the place of a question that shows columns and has no keys."""
+    """Return the question if the whole table crosses the threshold, instead of one with columns and no keys."""
     asked = place.select.args.get("having")
     if place.scope.listed is not None or asked is None or not contains_aggregate(asked):
         return None
@@ -144,7 +150,10 @@ def whole_table(place: QuestionReading) -> str | None:
 
 
 def by_keys(place: QuestionReading) -> str | None:
-    """A question that groups by an expression, as one by the keys in it, around which the expression is computed."""
+    """Return a question that groups by an expression, as one by the keys in it.
+
+    The expression is computed around it.
+    """
     keys = _shown_keys(place)
     items = place.select.expressions
     computed = [column for item in items for column in item.find_all(exp.Column)]
@@ -167,8 +176,10 @@ def by_keys(place: QuestionReading) -> str | None:
 
 
 def by_positions(place: QuestionReading) -> tuple[str, str] | None:
-    """Say what GROUP BY means by a column's name that the select list gives to something else, and the question by the
-    positions of these items. None where no name is taken twice, or no position would be a key."""
+    """Return how GROUP BY reads a column's name that the select list gives away, and the question by positions.
+
+    Return None if no name is taken twice, or no position would be a key.
+    """
     select, scope, tokens = place.select, place.scope, place.tokens
     group = select.args.get("group")
     aliases = [name(item.args["alias"]) if isinstance(item, exp.Alias) else "" for item in select.expressions]
@@ -210,8 +221,10 @@ def by_positions(place: QuestionReading) -> tuple[str, str] | None:
 
 
 def window_around(place: QuestionReading, window: exp.Window) -> str | None:
-    """A question whose select list calls a window, with that around it; None where it reads names of the tables inside,
-    or something that the question cannot show by name."""
+    """Return a question whose select list calls a window, with that around it.
+
+    Return None if it reads names of the tables inside, or something that the question cannot show by name.
+    """
     if any(column.table for column in window.find_all(exp.Column)):
         return None
     if not place.predicates and place.ranked is None:
@@ -248,13 +261,13 @@ def window_around(place: QuestionReading, window: exp.Window) -> str | None:
 
 
 def _outside_predicates(window: exp.Window, place: QuestionReading) -> list[exp.Column]:
-    """The columns that a window reads beside its predicates."""
+    """Return the columns that a window reads beside its predicates."""
     inside = {id(column) for one in place.predicates for column in one.node.find_all(exp.Column)}
     return [column for column in window.find_all(exp.Column) if id(column) not in inside]
 
 
 def suggest_domain(place: QuestionReading) -> str | None:
-    """The list of a key's public values, for an aggregate that asks for nothing else: its extremes, or how many."""
+    """Return the list of a key's public values, for an aggregate that asks for nothing else: its extremes or count."""
     keys = [_key_asked_about(item.unalias(), place.scope) for item in place.select.expressions]
     found = tuple(dict.fromkeys(key for key in keys if key is not None))
     if place.select.args.get("group") is not None or place.before or None in keys or len(found) != 1:
@@ -267,7 +280,7 @@ def suggest_domain(place: QuestionReading) -> str | None:
 
 
 def about_keys(select: exp.Select, scope: Scope, keys: tuple[Column, ...]) -> bool:
-    """Whether a WHERE, if there is one, reads keys alone, and what they are derived from or looked up by."""
+    """Return True if a WHERE, if there is one, reads keys alone, and their base columns."""
     where = select.args.get("where")
     if where is None:
         return True
@@ -281,7 +294,7 @@ def about_keys(select: exp.Select, scope: Scope, keys: tuple[Column, ...]) -> bo
 
 
 def _key_asked_about(item: exp.Expr, scope: Scope) -> Column | None:
-    """The key of min(key), max(key) or count(DISTINCT key)."""
+    """Return the key of min(key), max(key) or count(DISTINCT key)."""
     match bare(item):
         case exp.Min(this=inner) | exp.Max(this=inner):
             return _key(inner, scope)
@@ -299,7 +312,7 @@ def _key(node: exp.Expr, scope: Scope) -> Column | None:
 
 
 def _shown_keys(place: QuestionReading) -> tuple[Column, ...]:
-    """The keys in the select list of a statement that groups by nothing."""
+    """Return the keys in the select list of a statement that groups by nothing."""
     if place.scope.listed is not None:
         return ()
     read = [_key(node, place.scope) for item in place.select.expressions for node in item.find_all(exp.Column)]
@@ -307,7 +320,7 @@ def _shown_keys(place: QuestionReading) -> tuple[Column, ...]:
 
 
 def _threshold_of_aggregate(place: QuestionReading) -> str | None:
-    """A threshold for the aggregate that the select list shows, if a question may ask for one."""
+    """Return a threshold for the aggregate that the select list shows, if a question may ask for one."""
     for item in place.select.expressions:
         for node in item.walk():
             if isinstance(node, exp.Count | exp.Sum | exp.Avg) and node.find_ancestor(exp.Filter, exp.Window) is None:
@@ -319,8 +332,10 @@ def _threshold_of_aggregate(place: QuestionReading) -> str | None:
 
 
 def likely_threshold(node: exp.Expr, scope: Scope) -> str | None:
-    """What counts, sums and averages of one column may be compared with; None for other aggregates, and where the
-    column has no bounds."""
+    """Return the likely thresholds of counts, sums and averages of one column.
+
+    Return None for other aggregates, and if the column has no bounds.
+    """
     if not isinstance(node, exp.Count | exp.Sum | exp.Avg):
         return None
     inner, rows = node.this, scope.table.rows_per_unit or 1
@@ -346,7 +361,7 @@ def likely_threshold(node: exp.Expr, scope: Scope) -> str | None:
 
 
 def _threshold_of_total(most: Decimal | int) -> str:
-    """A round total of which ten percent is several times what one unit adds, so that it can be told from noise."""
+    """Return a round total of which ten percent is several times one unit's part, to tell it from noise."""
     wanted = max(1000, _UNITS_IN_THRESHOLD * most)
     power = 10 ** (len(str(int(wanted))) - 1)
     return str(next(step * power for step in (1, 2, 5, 10) if step * power >= wanted))
@@ -368,7 +383,7 @@ def _is_with_nothing(comparison: exp.Expr) -> bool:
 
 
 def own_where(place: QuestionReading) -> str:
-    """The WHERE of a question; nothing where it reads columns of what stands around it, as EXISTS does."""
+    """Return the WHERE of a question; nothing if it reads columns of the query around it, as EXISTS does."""
     where = place.select.args.get("where")
     try:
         for column in () if where is None else where.find_all(exp.Column):
@@ -384,7 +399,7 @@ def _source_end(place: QuestionReading) -> int:
 
 
 def _own_threshold(select: exp.Select) -> str | None:
-    """What the select list itself compares an aggregate with, as in CASE WHEN count(*) > 5000 THEN ..."""
+    """Return the select list's own threshold of an aggregate, as in CASE WHEN count(*) > 5000 THEN ..."""
     for item in select.expressions:
         for node in item.walk():
             if isinstance(node, _CONDITIONS) and contains_aggregate(node) and not contains(node, exp.Query, exp.Window):
@@ -407,7 +422,7 @@ def _public_number(place: QuestionReading) -> str:
 
 
 def with_public_total(place: QuestionReading) -> str:
-    """The question with a number in the place of every subquery in its HAVING."""
+    """Return the question with a number in the place of every subquery in its HAVING."""
     tokens, end, number = place.tokens, place.clauses.end, _public_number(place)
     first = place.clauses.mark("having")
     at = place.clauses.select
@@ -424,14 +439,17 @@ def with_public_total(place: QuestionReading) -> str:
 
 
 def join_ways(*ways: str | None) -> str | None:
-    """The ways out of a refusal as one hint, which begins with `INSTEAD` if one of them answers another question."""
+    """Return the ways out of a refusal as one hint.
+
+    It begins with `INSTEAD` if one of them answers another question.
+    """
     known = [way for way in ways if way is not None]
     instead = INSTEAD if any(way.startswith(INSTEAD) for way in known) else ""
     return instead + "  or  ".join(way.removeprefix(INSTEAD) for way in known) if known else None
 
 
 def set_operation(select: exp.Select, scope: Scope, place: Clauses, text: str, tokens: tuple[Token, ...]) -> str | None:
-    """The question with `key IN (question)` as INTERSECT and NOT IN as EXCEPT; None if it has neither."""
+    """Return the question with `key IN (question)` as INTERSECT and NOT IN as EXCEPT; None if it has neither."""
     if select.args.get("group") is None or select.args.get("having") is None:
         return None
     try:
@@ -468,7 +486,7 @@ def set_operation(select: exp.Select, scope: Scope, place: Clauses, text: str, t
 
 
 def _asks(condition: exp.Expr) -> bool:
-    """Whether `key IN (...)` or its negation is about a question."""
+    """Return True if `key IN (...)` or its negation is about a question."""
     node = bare(condition)
     inside = node.this if isinstance(node, exp.Not) else node
     query = inside.args.get("query")
@@ -479,7 +497,7 @@ def _asks(condition: exp.Expr) -> bool:
 
 
 def _column(written: tuple[Token, ...]) -> str | None:
-    """The column that tokens name, alone or after its table; None for anything else."""
+    """Return the column that tokens name, alone or after its table; None for anything else."""
     names, dots = written[::2], written[1::2]
     plain = all(token.names for token in names) and all(token.is_symbol(".") for token in dots)
     return names[-1].value if plain and len(written) % 2 == 1 else None

@@ -1,5 +1,6 @@
-"""A statement that shows sizes, as the scorecard that it could be: each size as its band, or as a threshold; and as a
-ranking where it is cut to the greatest.
+"""A statement that shows sizes, as the scorecard that it could be: each size as its band, or as a threshold.
+
+And as a ranking where it is cut to the greatest.
 
     SELECT country, sum(amount) AS total FROM sales GROUP BY country ORDER BY sum(amount) DESC LIMIT 10
     SELECT country, width_bucket(sum(amount), ARRAY[5000, 10000]) AS total FROM sales GROUP BY country
@@ -36,7 +37,7 @@ _COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ, exp.Between, 
 
 @dataclass(frozen=True, slots=True)
 class _Proposal:
-    """What stands in the place of a size, and how many thresholds it compares with."""
+    """The replacement of a size, and the number of thresholds that it compares with."""
 
     edit: Edit
     thresholds: int
@@ -52,7 +53,7 @@ class _Size:
 
 
 def suggest_scorecard(place: QuestionReading) -> str | None:
-    """The statement with a band, or a threshold, in the place of every size that it shows and sorts by.
+    """Return the statement with a band, or a threshold, in the place of every size that it shows and sorts by.
 
     It is the whole statement where that is the question, else the question alone, without ORDER BY and LIMIT. None
     where a size has neither, and where the statement would be refused for another reason, too.
@@ -80,7 +81,7 @@ def suggest_scorecard(place: QuestionReading) -> str | None:
 
 
 def _is_filtered_around(place: QuestionReading) -> bool:
-    """Whether a query around the question compares what that gives: it asks for the groups that pass."""
+    """Return True if a query around the question compares its sizes: it asks for the groups that pass."""
     around = place.select.find_ancestor(exp.Select)
     while around is not None:
         where = around.args.get("where")
@@ -104,7 +105,7 @@ def _sorted_by(place: QuestionReading) -> Iterator[_Size]:
 
 
 def _propose(size: _Size, place: QuestionReading, keys: tuple[Column, ...]) -> _Proposal | None:
-    """The band in the place of a size; None where there is none."""
+    """Return the band in the place of a size; None if there is none."""
     call, tokens, text = size.node, place.tokens, place.text
     while isinstance(call, _WRAPPINGS):
         call = call.this
@@ -127,14 +128,14 @@ def _propose(size: _Size, place: QuestionReading, keys: tuple[Column, ...]) -> _
 
 
 def _reads_band(call: exp.Expr, place: QuestionReading) -> bool:
-    """Whether an aggregate is of the band of a group, of which only some have a meaning."""
+    """Return True if an aggregate is of a group's band, which is meaningful for some aggregates only."""
     column = call.this if isinstance(call, exp.AggFunc) else None
     known = {shown.name for shown in place.scope.table.band_columns}
     return isinstance(column, exp.Column) and name(column.this) in known
 
 
 def _check_others(place: QuestionReading) -> None:
-    """Refuse what would be refused without sizes. Raises KH101 and what reading columns raises."""
+    """Refuse what would be refused without sizes. Raise KH101 and what reading columns raises."""
     masked: exp.Select = place.shown.copy()
     for item in masked.expressions:
         if shows_size(item):
@@ -151,13 +152,13 @@ def _check_others(place: QuestionReading) -> None:
 
 
 def _asks(place: QuestionReading) -> bool:
-    """Whether HAVING compares aggregates with more than nothing."""
+    """Return True if HAVING compares aggregates with more than nothing."""
     having = place.select.args.get("having")
     return having is not None and contains_aggregate(having) and not excludes_emptiness(having)
 
 
 def _cut_having(place: QuestionReading) -> tuple[Edit, ...]:
-    """Without a HAVING that only says that there are rows, as tools write it."""
+    """Return the edits that cut a HAVING which only says that there are rows, as tools write it."""
     tokens, at = place.tokens, place.clauses.mark("having")
     if at is None or _asks(place):
         return ()
@@ -174,7 +175,7 @@ def _write(place: QuestionReading, first: int, past: int, edits: list[Edit]) -> 
 
 
 def suggest_ranking(place: QuestionReading) -> str | None:
-    """The first groups by the size that the statement is sorted by, without any that it shows.
+    """Return the first groups by the size that the statement is sorted by, without any that it shows.
 
     None where it is no statement by itself, is not cut to a few rows, shows what is distinct alone, or is sorted by
     something else; and where the owner declared no bands of that size, without which a ranking needs a tolerance that
@@ -206,7 +207,7 @@ def suggest_ranking(place: QuestionReading) -> str | None:
 
 
 def _sorted_size(ordered: exp.Expr, select: exp.Select) -> exp.Expr | None:
-    """The aggregate that a statement is sorted by, itself or by the name or number of its item."""
+    """Return the aggregate that a statement is sorted by, itself or by the name or number of its item."""
     node = bare(ordered.this)
     items = select.expressions
     if isinstance(node, exp.Literal) and node.name.isdecimal() and 0 < int(node.name) <= len(items):

@@ -27,15 +27,17 @@ _SIDES = ("LEFT", "RIGHT", "FULL")
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
-    """The tables of FROM in their order by the names that qualify their columns, the joins behind the first, and the
-    columns that USING merges."""
+    """The tables of FROM in their order by the names that qualify their columns.
+
+    The joins behind the first follow, and the columns that USING merges.
+    """
 
     tables: Mapping[str, Table | PublicTable]
     joins: Sequence[exp.Join]
     merged: frozenset[str]
 
     def find_owner(self, column: exp.Column) -> str | None:
-        """The name of the table that a column is certainly of."""
+        """Return the name of the table that a column is certainly of."""
         called, qualifier = name(column.this), name(column.args.get("table"))
         if qualifier:
             return qualifier if qualifier in self.tables else None
@@ -44,7 +46,10 @@ class _Joined:
 
 
 def join_both_sides(read: PrivateRead) -> tuple[Edit, ...]:
-    """The change that makes one outer join with a private table an inner one; none if its made-up rows may count."""
+    """Return the change that makes one outer join with a private table an inner one.
+
+    Return none if its made-up rows may count.
+    """
     joined = _read_joined(read)
     if joined is None:
         return ()
@@ -67,7 +72,7 @@ def join_both_sides(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _read_joined(read: PrivateRead) -> _Joined | None:
-    """The tables of a FROM of named tables alone; None for another one, and where none is joined outside."""
+    """Return the tables of a FROM of named tables alone; None for another one, and if none is joined outside."""
     joins = read.select.args.get("joins") or []
     if not any(join.side for join in joins):
         return None
@@ -151,7 +156,7 @@ def _is_grouped(select: exp.Select, joined: _Joined, missing: frozenset[str]) ->
 
 
 def _list_columns(items: Sequence[exp.Expr], select: exp.Select) -> Iterator[exp.Column]:
-    """The columns by themselves in GROUP BY, also by position."""
+    """Yield the columns by themselves in GROUP BY, also by position."""
     shown = {str(place): bare(one.unalias()) for place, one in enumerate(select.expressions, start=1)}
     for item in map(bare, items):
         is_place = isinstance(item, exp.Literal) and not item.is_string
@@ -173,7 +178,7 @@ def _is_never_counted(select: exp.Select, joined: _Joined, missing: frozenset[st
 
 
 def _say_inner(read: PrivateRead, join: exp.Join) -> Edit:
-    """JOIN in the place of LEFT OUTER JOIN."""
+    """Return the edit that writes JOIN for LEFT OUTER JOIN."""
     node = join.this
     at = at_offset(read.tokens, offset(node.args.get("catalog") or node.args.get("db") or node.this)) - 1
     first = at - 2 if read.tokens[at - 1].is_word("outer") else at - 1

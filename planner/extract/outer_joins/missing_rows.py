@@ -40,7 +40,7 @@ _STRICT_OF_ANY = (
 
 
 def is_null(node: exp.Expr, is_missing: IsMissing) -> bool:
-    """Whether an expression is certainly NULL where all missing columns are.
+    """Return True if an expression is certainly NULL where all missing columns are.
 
     Parameters:
         is_missing: whether a column is certainly one of them.
@@ -72,7 +72,7 @@ def is_null(node: exp.Expr, is_missing: IsMissing) -> bool:
 
 
 def is_never_true(node: exp.Expr, is_missing: IsMissing) -> bool:
-    """Whether a condition is certainly NULL or false where all missing columns are NULL."""
+    """Return True if a condition is certainly NULL or false where all missing columns are NULL."""
     node = bare(node)
     if isinstance(node, exp.And | exp.Or) and not node.args.get("negate"):
         sides = [is_never_true(side, is_missing) for side in (node.this, node.expression)]
@@ -87,7 +87,7 @@ def is_never_true(node: exp.Expr, is_missing: IsMissing) -> bool:
 
 
 def counts_nothing(node: exp.Expr, is_missing: IsMissing) -> bool:
-    """Whether an aggregate, with its WITHIN GROUP and FILTER, takes nothing of a row whose missing columns are NULL."""
+    """Return True if an aggregate, with WITHIN GROUP and FILTER, ignores a row whose missing columns are NULL."""
     if isinstance(node, exp.Filter):
         if is_never_true(node.expression.this, is_missing):
             return True
@@ -100,7 +100,7 @@ def counts_nothing(node: exp.Expr, is_missing: IsMissing) -> bool:
 
 
 def list_aggregates(select: exp.Select) -> Iterator[exp.Expr]:
-    """The aggregates of a SELECT, each with its WITHIN GROUP and FILTER."""
+    """Yield the aggregates of a SELECT, each with its WITHIN GROUP and FILTER."""
     for node in select.find_all(exp.AggFunc):
         whole: exp.Expr = node
         while isinstance(whole.parent, exp.WithinGroup | exp.Filter):

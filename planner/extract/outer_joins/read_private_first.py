@@ -40,7 +40,7 @@ class _Tables:
     others: frozenset[str]
 
     def is_private(self, column: exp.Column) -> bool:
-        """Whether a column is certainly the private table's."""
+        """Return True if a column is certainly the private table's."""
         qualifier = name(column.args.get("table"))
         if qualifier:
             return qualifier == self.private
@@ -48,7 +48,7 @@ class _Tables:
 
 
 def read_private_first(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that put the private table of an outer join first; none if there is no such join.
+    """Return the changes that put the private table of an outer join first; none if there is no such join.
 
     Raises KH107 where the policy's list of groups lacks a value that stands in the public table.
     """
@@ -97,7 +97,7 @@ def _check_groups(read: PrivateRead, *, parts: Sequence[exp.Expr], using: Sequen
 
 
 def _find_outer_join(read: PrivateRead) -> exp.Join | None:
-    """The join that keeps each row of the first table, with the private one on its right, or the other way round."""
+    """Return the join that keeps each row of the first table, with the private one on its right, or the reverse."""
     joins = read.select.args.get("joins") or []
     parent = read.node.parent
     if isinstance(parent, exp.Join):
@@ -111,7 +111,7 @@ def _is_side(join: exp.Join, side: str) -> bool:
 
 
 def _name_tables(read: PrivateRead) -> _Tables | None:
-    """The tables of FROM; None if one of them is not public."""
+    """Return the tables of FROM; None if one of them is not public."""
     nodes = [read.select.args["from_"].this, *(join.this for join in read.select.args.get("joins") or [])]
     others: set[str] = set()
     for node in nodes:
@@ -142,7 +142,7 @@ def _list_conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
 
 
 def _joins(part: exp.Expr, tables: _Tables) -> bool:
-    """Whether a condition is an equality of a private column with another table's."""
+    """Return True if a condition is an equality of a private column with another table's."""
     inner = bare(part)
     if not isinstance(inner, exp.EQ) or inner.args.get("negate"):
         return False
@@ -161,7 +161,7 @@ def _reads_private_alone(node: exp.Expr, tables: _Tables) -> bool:
 
 
 def _span(read: PrivateRead, node: exp.Table) -> tuple[int, int]:
-    """The first token of a table in FROM, and the one past its alias."""
+    """Return the first token of a table in FROM, and the one past its alias."""
     first = at_offset(read.tokens, offset(node.args.get("catalog") or node.args.get("db") or node.this))
     alias = node.args.get("alias")
     last = alias.this if alias is not None and alias.this is not None else node.this
@@ -169,7 +169,7 @@ def _span(read: PrivateRead, node: exp.Table) -> tuple[int, int]:
 
 
 def _swap_tables(read: PrivateRead, join: exp.Join) -> Iterator[Edit]:
-    """The private table in the place of the first one, unless it is that."""
+    """Yield the private table in the place of the first one, unless it is that."""
     first = read.select.args["from_"].this
     if join.this is not read.node:
         return
@@ -180,7 +180,7 @@ def _swap_tables(read: PrivateRead, join: exp.Join) -> Iterator[Edit]:
 
 
 def _say_inner(read: PrivateRead, join: exp.Join) -> Iterator[Edit]:
-    """JOIN in the place of LEFT OUTER JOIN."""
+    """Yield the edits that write JOIN for LEFT OUTER JOIN."""
     at = _span(read, join.this)[0] - 1
     last = at - 1
     first = last - 1 if read.tokens[last].is_word("outer") else last
@@ -188,7 +188,7 @@ def _say_inner(read: PrivateRead, join: exp.Join) -> Iterator[Edit]:
 
 
 def _name_column(read: PrivateRead, join: exp.Join, tables: _Tables) -> Iterator[Edit]:
-    """ON in the place of USING, whose column is that of the table whose rows are all kept."""
+    """Yield the edits that write ON for USING. Its column is that of the table whose rows are all kept."""
     column = join.args["using"][0]
     called = name(column if isinstance(column, exp.Identifier) else column.this)
     public = join.this if join.this is not read.node else read.select.args["from_"].this
@@ -205,7 +205,7 @@ def _name_column(read: PrivateRead, join: exp.Join, tables: _Tables) -> Iterator
 def _move_conditions(
     read: PrivateRead, on: exp.Expr, joining: exp.Expr, others: Sequence[exp.Expr], aggregates: Sequence[exp.Expr]
 ) -> Iterator[Edit]:
-    """What ON says of private rows beside the equality, into FILTER of each aggregate."""
+    """Yield the edits that move ON's conditions on private rows, beside the equality, into FILTER of each aggregate."""
     past = len(read.tokens)
     filtered = [one.expression.this for one in aggregates if isinstance(one, exp.Filter)]
     plain = [one for one in aggregates if not isinstance(one, exp.Filter)]

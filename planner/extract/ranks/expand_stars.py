@@ -24,7 +24,7 @@ _IN_READER = frozenset(("expressions", "from_", "with_", "where"))
 
 
 def expand_stars(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that write out a star in what alone reads the SELECT; none if there are none."""
+    """Return the changes that write out a star in the query that alone reads the SELECT; none if there are none."""
     return plan_beside_sizes(read, _plan)
 
 

@@ -51,7 +51,7 @@ _ENDS_ORDER = ("limit", "offset", "fetch", "for")
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """What moves, by its tokens; `inside` is its text there, and what stands here are its column and `label`."""
+    """A moved part, by its tokens; `inside` is its text there, and its column and `label` stand here."""
 
     first: int
     past: int
@@ -70,12 +70,12 @@ class _Around:
     tokens: tuple[Token, ...]
 
     def spell(self, first: int, past: int) -> str:
-        """Some tokens as the subquery says them."""
+        """Return some tokens as the subquery says them."""
         conjunct = Conjunct(first, past, moves=True)
         return spell_inside(conjunct, self.reader, self.items, self.room, self.text, self.tokens)
 
     def find_item(self, node: exp.Expr) -> Item | None:
-        """The subquery's column that an item of ORDER BY or DISTINCT ON names, itself, by place or by alias."""
+        """Return the subquery's column that an item of ORDER BY or DISTINCT ON names, itself, by place or by alias."""
         select, inner = self.reader.select, bare(node)
         shown: list[exp.Expr] = []
         if isinstance(inner, exp.Literal) and inner.name.isdecimal() and not inner.is_string:
@@ -92,7 +92,7 @@ class _Around:
         return None if found is None else self.items[found]
 
     def list_order(self) -> Iterator[tuple[exp.Expr, int, int]]:
-        """The items of ORDER BY, each with its tokens."""
+        """Yield the items of ORDER BY, each with its tokens."""
         first = self.reader.clauses.end + 2
         for item in self.reader.select.args["order"].expressions:
             past = end_of(self.tokens, first, before=_ENDS_ORDER, commas=True)
@@ -100,7 +100,7 @@ class _Around:
             first = past + 1
 
     def spell_order(self, item: Item, first: int, past: int) -> str:
-        """An item of ORDER BY that names a column of the subquery, as it is ordered by there."""
+        """Return an item of ORDER BY that names a column of the subquery, as the subquery orders by it."""
         start = past
         while start > first + 1 and self.tokens[start - 1].is_word("asc", "desc", "nulls", "first", "last"):
             start -= 1
@@ -109,7 +109,7 @@ class _Around:
 
 
 def push_down_ranks(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that move ranks into the SELECT from the query that alone reads it; none if there are none."""
+    """Return the changes that move ranks into the SELECT from the query that alone reads it; none if there are none."""
     return plan_beside_sizes(read, _plan_moves)
 
 
@@ -155,7 +155,7 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
 
 
 def _list_conditions(around: _Around) -> tuple[tuple[int, int], ...] | None:
-    """What WHERE around says of the subquery's keys, by its tokens; None where it says more."""
+    """Return the conditions of WHERE around on the subquery's keys, by their tokens; None if it says more."""
     reader, tokens = around.reader, around.tokens
     found = conjunct_spans(reader.select, reader.clauses, tokens)
     where = reader.select.args.get("where")
@@ -167,7 +167,7 @@ def _list_conditions(around: _Around) -> tuple[tuple[int, int], ...] | None:
 
 
 def _may_show(around: _Around, read: PrivateRead) -> bool:
-    """Whether the sizes that the query around reads beside its ranks may be numbers of a question."""
+    """Return True if the sizes that the query around reads beside its ranks may be numbers of a question."""
     reader, items = around.reader, around.items
     if read.catalog.defaults.numbers == "refuse":
         return False
@@ -182,7 +182,7 @@ def _may_show(around: _Around, read: PrivateRead) -> bool:
 
 
 def _write_out_stars(around: _Around) -> Iterator[Edit]:
-    """A star in the select list as the columns that it stands for, without the ranks that are added to them."""
+    """Write a star in the select list as the columns that it stands for, without the ranks that are added to them."""
     tokens, reader = around.tokens, around.reader
     table = quote_identifier(reader.alias)
     listed = ", ".join(f"{table}.{quote_identifier(called)}" for called in around.items)
@@ -197,7 +197,7 @@ def is_plain_star(item: exp.Expr) -> bool:
 
 
 def _find_reader(read: PrivateRead) -> tuple[Clauses, Reader] | None:
-    """The subquery's clauses and the one query that reads all of its rows, and nothing else."""
+    """Return the subquery's clauses and the one query that reads all of its rows, and nothing else."""
     select, node, tokens = read.select, read.node, read.tokens
     if not isinstance(select.parent, exp.Subquery | exp.CTE) or seems_per_unit(read):
         return None
@@ -214,7 +214,7 @@ def _find_reader(read: PrivateRead) -> tuple[Clauses, Reader] | None:
 
 
 def _find_windows(around: _Around) -> Iterator[_Moved]:
-    """The windows of the select list around that rank by an aggregate of the subquery."""
+    """Yield the windows of the select list around that rank by an aggregate of the subquery."""
     reader, tokens = around.reader, around.tokens
     found: list[tuple[exp.Window, Searched]] = []
     for item, (first, past) in zip(reader.select.expressions, reader.clauses.items, strict=True):
@@ -237,7 +237,7 @@ def _is_ranked(ordered: exp.Expr, around: _Around) -> bool:
 
 
 def _find_order(around: _Around) -> Iterator[_Moved]:
-    """The first item of ORDER BY around, if it is an aggregate of the subquery and LIMIT cuts what it orders."""
+    """Yield the first item of ORDER BY around, if it is an aggregate of the subquery and LIMIT cuts its rows."""
     select = around.reader.select
     distinct = select.args.get("distinct") is not None  # it may be ordered by what it shows alone
     if select.args.get("order") is None or distinct or read_limit(select) is None:
@@ -249,7 +249,7 @@ def _find_order(around: _Around) -> Iterator[_Moved]:
 
 
 def _find_first_of_each(around: _Around) -> _Moved | None:
-    """The items of ORDER BY around that say which row DISTINCT ON keeps of each group, as a rank among these."""
+    """Return the items of ORDER BY around that decide which row DISTINCT ON keeps of each group, as a rank."""
     select = around.reader.select
     distinct, order = select.args.get("distinct"), select.args.get("order")
     on = None if distinct is None else distinct.args.get("on")
@@ -274,7 +274,7 @@ def _find_first_of_each(around: _Around) -> _Moved | None:
 
 
 def _keep_first(moved: _Moved, column: str, around: _Around) -> Iterator[Edit]:
-    """WHERE in the place of DISTINCT ON, which leaves its order."""
+    """Yield the edits that write WHERE for DISTINCT ON, which leaves its order."""
     tokens, place = around.tokens, around.reader.clauses
     yield Edit.of(tokens[place.select].end, tokens[place.items[0][0]].start, " ")
     end = tokens[place.end - 1].end

@@ -51,7 +51,7 @@ _MOST_AROUND = 8  # queries around one another through which a size is followed
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """What a query shows: all names in their order (None: unsure), and those that are items of the grouped subquery."""
+    """The columns of a query: all names in their order (None: unsure), and those from the grouped subquery."""
 
     names: tuple[str | None, ...]
     items: Mapping[str, Item]
@@ -60,8 +60,10 @@ class _Columns:
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """What moves from a query around, by its tokens: the column that it becomes, how it is spelled inside, and how the
-    column is read."""
+    """A moved part of a query around, by its tokens.
+
+    It has the column that it becomes, its spelling inside, and how the column is read.
+    """
 
     first: int
     past: int
@@ -71,7 +73,7 @@ class _Moved:
 
 
 def push_through_queries(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that move thresholds into the SELECT from a query that reads it past ranks or other queries."""
+    """Return the changes that move thresholds into the SELECT from a query that reads it past ranks or others."""
     return () if read.catalog.defaults.numbers == "refuse" else plan_beside_sizes(read, _plan)
 
 
@@ -102,7 +104,7 @@ def _plan(read: PrivateRead) -> list[Edit]:
 
 
 def _find_reader(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Reader | None:
-    """The one query that reads a SELECT alone."""
+    """Return the one query that reads a SELECT alone."""
     if not isinstance(select.parent, exp.Subquery | exp.CTE):
         return None
     found = readers(select, place.select, tokens)
@@ -117,7 +119,7 @@ def _ranks_or_cuts(select: exp.Select) -> bool:
 
 
 def _list_columns(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> _Columns | None:
-    """The columns of the grouped subquery: its keys and sizes, and the names of what else it shows."""
+    """Return the columns of the grouped subquery: its keys and sizes, and the names of all else that it shows."""
     names: list[str | None] = []
     items: dict[str, Item] = {}
     expressions: dict[str, exp.Expr] = {}
@@ -141,7 +143,7 @@ def _are_apart(names: Sequence[str | None]) -> bool:
 
 
 def _pass_on(reader: Reader, columns: _Columns) -> _Columns | None:
-    """The columns of a query that passes on those of another; None for one that does more."""
+    """Return the columns of a query that passes on those of another; None for one that does more."""
     if any(value for key, value in reader.select.args.items() if key not in _PASSES_ON):
         return None
     names: list[str | None] = []
@@ -168,7 +170,7 @@ def _is_of(column: exp.Expr, reader: Reader) -> bool:
 
 
 def _move_to_having(reader: Reader, columns: _Columns, place: Clauses, read: PrivateRead) -> list[Edit]:
-    """The changes that move what WHERE joins by AND."""
+    """Return the changes that move the conditions that WHERE joins by AND."""
     text, tokens, room = read.text, read.tokens, Room(read.text)
     conjuncts = list_conjuncts(reader, columns.items, tokens)
     moving = [one for one in conjuncts or () if one.moves]
@@ -180,7 +182,10 @@ def _move_to_having(reader: Reader, columns: _Columns, place: Clauses, read: Pri
 
 
 def _find_moved(reader: Reader, columns: _Columns, taken: Set[str | None], read: PrivateRead) -> list[_Moved]:
-    """The predicates over sizes in a query's list, WHERE and ORDER BY; `taken` are the names of all columns below."""
+    """Return the predicates over sizes in a query's list, WHERE and ORDER BY.
+
+    `taken` are the names of all columns below.
+    """
     tokens = read.tokens
     found = [
         (Searched(node, first, past), is_item, in_where)
@@ -206,7 +211,10 @@ def _find_moved(reader: Reader, columns: _Columns, taken: Set[str | None], read:
 def _find_numbers(
     reader: Reader, columns: _Columns, taken: Set[str | None], read: PrivateRead, *, apart: bool
 ) -> list[_Moved]:
-    """The items of a query's list that compute something from sizes; with `apart` no windows, which read other rows."""
+    """Return the items of a query's list that compute something from sizes.
+
+    With `apart`, windows, which read other rows, are left out.
+    """
     select, tokens, room = reader.select, read.tokens, Room(read.text)
     known, moved = {one for one in taken if one is not None}, list[_Moved]()
     where = select.args.get("where")
@@ -238,7 +246,7 @@ def _find_numbers(
 
 
 def _is_over_rows(call: exp.Expr) -> bool:
-    """Whether a window function leaves the rows as they are."""
+    """Return True if a window function leaves the rows as they are."""
     above = call.parent.parent if isinstance(call.parent, exp.Filter) else call.parent
     return isinstance(above, exp.Window)
 
@@ -248,7 +256,7 @@ def _unused_name(known: Set[str]) -> str:
 
 
 def _is_known(node: exp.Expr, reader: Reader, columns: _Columns) -> bool:
-    """Whether an expression reads keys and sizes of the grouped subquery, and nothing else."""
+    """Return True if an expression reads keys and sizes of the grouped subquery, and nothing else."""
     return all(mentioned_item(column, reader, columns.items) is not None for column in node.find_all(exp.Column))
 
 
@@ -266,7 +274,7 @@ def _parts(reader: Reader, tokens: tuple[Token, ...]) -> Iterator[tuple[exp.Expr
 def _show(
     moved: Sequence[_Moved], around: Sequence[Reader], columns: _Columns, place: Clauses, read: PrivateRead
 ) -> list[Edit]:
-    """The changes that show what moves in the subquery and in each query between, for the last one to read."""
+    """Return the changes that show the moved expressions in the subquery and in each query up to the last one."""
     tokens, reader, changes = read.tokens, around[-1], list[Edit]()
     for one in moved:
         changes.append(Edit.of(tokens[one.first].start, tokens[one.past - 1].end, one.read))

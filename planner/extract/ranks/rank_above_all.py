@@ -30,7 +30,10 @@ _AFTER = ("limit", "offset", "fetch", "for", "union", "intersect", "except")
 
 
 def rank_above_all(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that make the largest or least of all groups the first of a ranking; none if there are none."""
+    """Return the changes that make the largest or least of all groups the first of a ranking.
+
+    Return none if there are none.
+    """
     select, having = read.select, read.select.args.get("having")
     if having is None or select.args.get("group") is None or isinstance(select.parent, exp.SetOperation):
         return ()
@@ -63,7 +66,10 @@ def _plan(read: PrivateRead, condition: exp.Expr) -> tuple[Edit, ...]:
 
 
 def _find_extreme(condition: exp.Expr, read: PrivateRead) -> tuple[exp.Expr, bool] | None:
-    """The size that is compared with that of all groups, and True if it is the largest; None for other conditions."""
+    """Return the size that is compared with that of all groups, and True if it is the largest.
+
+    Return None for other conditions.
+    """
     if not isinstance(condition, exp.EQ | exp.GTE | exp.LTE):
         return None
     left, right = bare(condition.this), bare(condition.expression)
@@ -80,7 +86,7 @@ def _find_extreme(condition: exp.Expr, read: PrivateRead) -> tuple[exp.Expr, boo
 
 
 def _read_all(node: exp.All, read: PrivateRead) -> tuple[exp.Expr, str, bool | None] | None:
-    """The size in ALL (SELECT size FROM table GROUP BY keys), and what qualifies its columns."""
+    """Return the size in ALL (SELECT size FROM table GROUP BY keys), and the qualifier of its columns."""
     found = _read_groups(node.this, read, clauses=_GROUPED)
     if found is None or len(found[0].expressions) != 1:
         return None
@@ -88,7 +94,7 @@ def _read_all(node: exp.All, read: PrivateRead) -> tuple[exp.Expr, str, bool | N
 
 
 def _read_extreme(node: exp.Expr, read: PrivateRead) -> tuple[exp.Expr, str, bool | None] | None:
-    """The size of which a subquery gives the largest or least over all groups: by max(), or as the first of them."""
+    """Return the size whose largest or least over all groups a subquery gives: by max(), or as the first of them."""
     query = node.this if isinstance(node, exp.Subquery) else None
     if not isinstance(query, exp.Select) or len(query.expressions) != 1:
         return None
@@ -129,7 +135,7 @@ def _read_first(query: exp.Select, read: PrivateRead) -> tuple[exp.Expr, str, bo
 def _read_groups(
     query: exp.Expr | None, read: PrivateRead, *, clauses: frozenset[str]
 ) -> tuple[exp.Select, str] | None:
-    """A SELECT from the same rows by the same keys, and what qualifies its columns; None for any other."""
+    """Return a SELECT from the same rows by the same keys, and the qualifier of its columns; None for any other."""
     query = query.this if isinstance(query, exp.Subquery) else query
     select, node = read.select, read.node
     if not isinstance(query, exp.Select) or select.args.get("joins") or query.args.get("group") is None:
@@ -158,7 +164,7 @@ def _find_keys(select: exp.Select, read: PrivateRead, alias: str) -> frozenset[s
 
 
 def _spell(node: exp.Expr | None, alias: str) -> str:
-    """An expression without what qualifies the columns of its table."""
+    """Return an expression without the qualifiers of its table's columns."""
     if node is None:
         return ""
     twin = node.copy()

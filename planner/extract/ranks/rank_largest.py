@@ -67,7 +67,10 @@ class _Extreme:
 
 
 def rank_largest(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that compare a place with 1 instead of a size with the largest or least; none if there are none."""
+    """Return the changes that compare a place with 1 instead of a size with the largest or least.
+
+    Return none if there are none.
+    """
     return plan_beside_sizes(read, _plan)
 
 
@@ -85,7 +88,7 @@ def _plan(read: PrivateRead) -> list[Edit]:
 
 
 def _levels(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Iterator[_Level]:
-    """The grouped SELECT, and the one around that alone reads its rows."""
+    """Yield the grouped SELECT, and the one around that alone reads its rows."""
     yield _Level(select, place, is_size)
     found = readers(select, place.select, tokens) if isinstance(select.parent, exp.Subquery | exp.CTE) else None
     items = list_items(select, place, tokens)
@@ -101,7 +104,7 @@ def _levels(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> It
 
 
 def _compare_in_list(level: _Level, read: PrivateRead) -> list[Edit]:
-    """`count(*) = max(count(*)) OVER ()` in the select list."""
+    """Return the edits for `count(*) = max(count(*)) OVER ()` in the select list."""
     changes: list[Edit] = []
     for item, (first, past) in zip(level.select.expressions, level.place.items, strict=True):
         for node in item.find_all(exp.EQ, exp.GTE, exp.LTE):
@@ -118,7 +121,7 @@ def _compare_in_list(level: _Level, read: PrivateRead) -> list[Edit]:
 
 
 def _compare_columns(level: _Level, read: PrivateRead) -> list[Edit]:
-    """`n = m` in the WHERE around, of two columns of which one is the largest of the other."""
+    """Return the edits for `n = m` in the WHERE around, of two columns of which one is the largest of the other."""
     tokens = read.tokens
     if not isinstance(level.select.parent, exp.Subquery | exp.CTE):
         return []
@@ -148,7 +151,10 @@ def _compare_columns(level: _Level, read: PrivateRead) -> list[Edit]:
 
 
 def _compare_with_query(select: exp.Select, place: Clauses, read: PrivateRead) -> list[Edit]:
-    """`n = (SELECT max(n) FROM q)` and `n >= ALL (SELECT n FROM q)` in what reads the WITH query q."""
+    """Return the edits of the reader of the WITH query q.
+
+    They are for `n = (SELECT max(n) FROM q)` and `n >= ALL (SELECT n FROM q)`.
+    """
     tokens = read.tokens
     found = readers(select, place.select, tokens) if isinstance(select.parent, exp.CTE) else None
     items = _list_items(select, place, tokens)
@@ -170,7 +176,7 @@ def _compare_with_query(select: exp.Select, place: Clauses, read: PrivateRead) -
 
 
 def _sides(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr, type[exp.Expr]]]:
-    """Both sides of a comparison, each once as the first, with how it is compared then."""
+    """Yield both sides of a comparison, each once as the first, with its operator then."""
     if isinstance(node, exp.EQ | exp.GTE | exp.LTE):
         own, other = bare(node.this), bare(node.expression)
         yield own, other, type(node)
@@ -195,7 +201,7 @@ def _is_reached(size: exp.Expr, extreme: _Extreme, kind: type[exp.Expr], level: 
 
 
 def _is_extreme_of(other: exp.Expr, size: _Item, kind: type[exp.Expr], inner: Reader) -> bool:
-    """Whether the other side of a comparison is a SELECT of the largest or least of a column, and that is reached."""
+    """Return True if the other side of a comparison is a SELECT of a column's largest or least, which is reached."""
     query = bare(other.this) if isinstance(other, exp.Subquery | exp.All) else other
     query = query.this if isinstance(query, exp.Subquery) else query
     if query is not inner.select or not inner.alone or len(inner.select.expressions) != 1:
@@ -219,7 +225,7 @@ def _largest(other: exp.Expr, kind: type[exp.Expr]) -> bool:
 
 
 def _find_correlated(outer: Reader, inner: Reader, items: Sequence[_Item]) -> list[_Item] | None:
-    """The keys that both SELECTs have to be equal in; None for another WHERE."""
+    """Return the keys that both SELECTs have to be equal in; None for another WHERE."""
     where = inner.select.args.get("where")
     if where is None:
         return []
@@ -238,7 +244,7 @@ def _find_correlated(outer: Reader, inner: Reader, items: Sequence[_Item]) -> li
 
 
 def _list_items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> list[_Item] | None:
-    """The named items of a select list; None where one may be read by a name that is not known here."""
+    """Return the named items of a select list; None if one may be read by a name that is not known here."""
     found: list[_Item] = []
     if len(select.expressions) != len(place.items):
         return None
@@ -262,7 +268,7 @@ def _find_item(node: exp.Expr, outer: Reader, items: Sequence[_Item]) -> _Item |
 
 
 def _mentions(outer: Reader, conjunct: exp.Expr, names: set[str]) -> bool:
-    """Whether the SELECT around may read one of the columns elsewhere than in this condition."""
+    """Return True if the SELECT around may read one of the columns elsewhere than in this condition."""
     within = {id(node) for node in conjunct.walk()}
     if any(isinstance(item, exp.Star) for item in outer.select.expressions):
         return True
@@ -287,7 +293,10 @@ def _rank_item(size: _Item, partition: Sequence[str], kind: type[exp.Expr], read
 
 
 def _drop(item: _Item, items: Sequence[_Item], place: Clauses, tokens: tuple[Token, ...]) -> Edit:
-    """The select list without its last item; one before others becomes 1, as numbers may count items behind it."""
+    """Return the edit that drops the select list's last item.
+
+    One before others becomes 1, as numbers may count items behind it.
+    """
     if item.number == len(items) - 1 and item.number > 0:
         return Edit.of(tokens[place.items[item.number - 1][1] - 1].end, tokens[item.end - 1].end, "")
     return Edit.of(tokens[item.first].start, tokens[item.end - 1].end, f"1 AS {quote_identifier(item.name)}")

@@ -45,8 +45,10 @@ _OUTER = ("RIGHT", "FULL")
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of the subquery: an expression of the select list, or a table's own that a star shows; `plain` if it is
-    a table's own column."""
+    """A column of the subquery: an expression of the select list, or a table's own that a star shows.
+
+    `plain` if it is a table's own column.
+    """
 
     node: exp.Expr
     owner: str
@@ -72,7 +74,7 @@ class _Inner:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What else a reader reads: each table's alias with its columns, None where unknown, and what USING names."""
+    """The other sources of a reader: each table's alias with its columns, None if unknown, and the names of USING."""
 
     names: Mapping[str, frozenset[str] | None]
     using: frozenset[str]
@@ -86,7 +88,7 @@ class _Around:
 
 
 def pull_up_joins(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that merge one subquery into what reads it; none if it says more, or is read in another way.
+    """Return the changes that merge one subquery into its reader; none if it says more, or is read in another way.
 
     Guarantee: PostgreSQL gives the same rows for both.
     """
@@ -101,7 +103,10 @@ def pull_up_joins(read: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _find_subqueries(read: PrivateRead) -> Iterator[exp.Select]:
-    """The SELECT that reads the private table, if another reads it; then those of public tables in its own joins."""
+    """Yield the SELECT that reads the private table, if another reads it.
+
+    Then those of public tables in its own joins.
+    """
     select = read.select
     if isinstance(select.parent, exp.Subquery | exp.CTE):
         yield select
@@ -153,7 +158,7 @@ def _is_read_by(cte: exp.CTE, found: Sequence[Reader]) -> bool:
 
 
 def _read_inner(select: exp.Select, read: PrivateRead) -> _Inner | None:
-    """The subquery, if it only joins, filters and projects tables."""
+    """Return the subquery, if it only joins, filters and projects tables."""
     tokens, first = read.tokens, select.args.get("from_")
     if first is None or not isinstance(first.this, exp.Table):
         return None
@@ -181,14 +186,14 @@ def _read_inner(select: exp.Select, read: PrivateRead) -> _Inner | None:
 
 
 def _with_joins(select: exp.Select) -> exp.Select:
-    """The same SELECT of one table, as one that joins nothing."""
+    """Return the same SELECT of one table, as one that joins nothing."""
     copied = exp.Select(from_=select.args["from_"].copy(), joins=[])
     copied.parent = select.parent  # by which WITH queries are known
     return copied
 
 
 def _read_star(item: exp.Expr, tables: FromClause) -> list[tuple[str, _Column]] | None:
-    """What a star shows: of one table all, of all tables what USING leaves."""
+    """Return the columns that a star shows: of one table all, of all tables those that USING leaves."""
     star = item.this if isinstance(item, exp.Column) else item
     if any(star.args.values()):
         return None
@@ -208,7 +213,7 @@ def _read_star(item: exp.Expr, tables: FromClause) -> list[tuple[str, _Column]] 
 def _read_item(
     item: exp.Expr, first: int, past: int, tables: FromClause, tokens: tuple[Token, ...]
 ) -> list[tuple[str, _Column]] | None:
-    """A column of the subquery by its name; None for an expression that is none, or has no sure name."""
+    """Return a column of the subquery by its name; None for an expression that is none, or has no sure name."""
     node = item.this if isinstance(item, exp.Alias) else item
     called = name(item.args["alias"]) if isinstance(item, exp.Alias) else ""
     past = unaliased_end(item, past, tokens)
@@ -223,18 +228,18 @@ def _read_item(
 
 
 class _Spelling:
-    """How the subquery's columns are written where it is read."""
+    """The spelling of the subquery's columns where it is read."""
 
     def __init__(self, reader: Reader, inner: _Inner, room: Room, read: PrivateRead) -> None:
         self._inner, self._room, self._text, self._tokens = inner, room, read.text, read.tokens
         self._alias = reader.alias if inner.is_single else ""
 
     def find_alias(self, relation: str) -> str:
-        """What qualifies a table's columns: one that is alone takes the subquery's name."""
+        """Return the qualifier of a table's columns: a table that is alone takes the subquery's name."""
         return self._alias or relation
 
     def spell(self, node: exp.Expr, first: int, past: int) -> str:
-        """An expression of the subquery, every column qualified."""
+        """Return an expression of the subquery, every column qualified."""
         owned = [(column, self._inner.tables.owner(column)) for column in node.find_all(exp.Column)]
         columns = [(column, self.find_alias(owner[0])) for column, owner in owned if owner is not None]
         return requalify(columns, first, past, self._room, self._text, self._tokens)
@@ -248,7 +253,10 @@ class _Spelling:
         return written if column.plain else f"({written})"
 
     def spell_list(self, around: _Around) -> str | None:
-        """The select list, each column under its name; None for a star that cannot be written in the place of one."""
+        """Return the select list, each column under its name.
+
+        Return None for a star that cannot be written in the place of one.
+        """
         parts: list[str] = []
         tables = self._inner.tables
         for called, item in self._inner.items:
@@ -269,7 +277,7 @@ class _Spelling:
 
 
 def _into(reader: Reader, inner: _Inner, room: Room, read: PrivateRead) -> list[Edit] | None:
-    """The changes to one SELECT that reads the subquery."""
+    """Return the changes to one SELECT that reads the subquery."""
     text, tokens, select = read.text, read.tokens, reader.select
     if reader.alias == "" or len(select.expressions) != len(reader.clauses.items) or select.args.get("laterals"):
         return None
@@ -302,7 +310,7 @@ def _into(reader: Reader, inner: _Inner, room: Room, read: PrivateRead) -> list[
 
 
 def _add_to_join(join: exp.Join, condition: str, first: int, read: PrivateRead) -> Iterator[Edit]:
-    """A condition, written after the token at `first`, in the ON of a join that keeps rows for which it fails."""
+    """Yield the edits that add a condition, after the token at `first`, to the ON of a join that keeps failing rows."""
     ((begin, past),) = spans([Searched(join.args["on"], 0, len(read.tokens))], read.text, read.tokens)
     start, end = read.tokens[begin].start, read.tokens[past - 1].end
     yield Edit.of(start, start, "(")
@@ -310,7 +318,7 @@ def _add_to_join(join: exp.Join, condition: str, first: int, read: PrivateRead) 
 
 
 def _last(reader: Reader, tokens: tuple[Token, ...]) -> int:
-    """The last token of what is read, its alias included."""
+    """Return the last token of the relation that is read, its alias included."""
     alias = reader.node.args.get("alias")
     return at_offset(tokens, offset(alias.this)) if reader.named and alias is not None else reader.last
 
@@ -320,7 +328,7 @@ def _sources(select: exp.Select) -> list[exp.Expr]:
 
 
 def _read_around(reader: Reader, catalog: Catalog) -> _Around | None:
-    """The other tables that a reader reads; None where one is not plain to see."""
+    """Return the other tables that a reader reads; None if one is not plain to see."""
     names: dict[str, frozenset[str] | None] = {}
     hidden = {name(cte.args["alias"].this) for cte in reader.select.root().find_all(exp.CTE)}
     for source in _sources(reader.select):
@@ -345,7 +353,7 @@ def _list_using(select: exp.Select) -> Iterator[str]:
 
 
 def _list_columns(source: exp.Table | exp.Subquery, catalog: Catalog, hidden: set[str]) -> frozenset[str] | None:
-    """The columns of a table, or what a subquery or WITH query shows of tables; None where that is unknown."""
+    """Return the columns of a table, or of the tables that a subquery or WITH query shows; None if unknown."""
     if isinstance(source, exp.Table) and (source.args.get("db") is not None or name(source.this) not in hidden):
         found = catalog.table(name(source.this))
         if found is not None:
@@ -395,8 +403,10 @@ def _has_comma(select: exp.Select) -> bool:
 
 
 def _own_columns(reader: Reader) -> list[exp.Column] | None:
-    """The columns in the SELECT around and in its joins, without those of what it reads; None beside a subquery that
-    stands elsewhere."""
+    """Return the columns in the SELECT around and in its joins, without those of its sources.
+
+    Return None beside a subquery that stands elsewhere.
+    """
     select = reader.select
     hidden = {id(node) for source in _sources(select) if not isinstance(source, exp.Table) for node in source.walk()}
     with_ = select.args.get("with_")
@@ -410,7 +420,10 @@ def _own_columns(reader: Reader) -> list[exp.Column] | None:
 def _write_columns(
     reader: Reader, inner: _Inner, around: _Around, spelling: _Spelling, read: PrivateRead
 ) -> list[Edit] | None:
-    """The changes to the columns that the SELECT around mentions; None for one whose table is not plain to see."""
+    """Return the changes to the columns that the SELECT around mentions.
+
+    Return None for one whose table is not plain to see.
+    """
     select, tokens = reader.select, read.tokens
     changes: dict[int, Edit] = {}
     columns = _own_columns(reader)
@@ -445,7 +458,7 @@ def _write_columns(
 def _write_column(
     column: exp.Column, reader: Reader, inner: _Inner, around: _Around, spelling: _Spelling, tokens: tuple[Token, ...]
 ) -> dict[int, Edit] | None:
-    """The changes, by place, to one mention of a column; None where its table is not plain to see."""
+    """Return the changes, by place, to one mention of a column; None if its table is not plain to see."""
     select, called, qualifier = reader.select, name(column.this), name(column.args.get("table"))
     if column.args.get("db") is not None or qualifier not in ("", reader.alias, *around.names):
         return None
@@ -483,7 +496,10 @@ def _write_other(
     select: exp.Select,
     at: Token,
 ) -> dict[int, Edit] | None:
-    """The changes to a column that the subquery does not show: qualified where its tables have one of that name."""
+    """Return the changes to a column that the subquery does not show.
+
+    It is qualified if its tables have one of that name.
+    """
     if name(column.args.get("table")):
         return None
     if len(others) == 1:

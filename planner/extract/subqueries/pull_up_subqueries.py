@@ -48,7 +48,7 @@ class _Inner:
 
 
 def pull_up_subqueries(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that merge the SELECT into what reads it; none if it says more, or is read in another way."""
+    """Return the changes that merge the SELECT into its reader; none if it says more, or is read in another way."""
     if not isinstance(read.select.parent, exp.Subquery | exp.CTE):
         return ()
     try:
@@ -137,7 +137,7 @@ def _star(item: exp.Expr) -> bool:
 
 
 def _read_item(item: exp.Expr, first: int, past: int, tokens: tuple[Token, ...]) -> tuple[str, _ShownColumn] | None:
-    """A column of the subquery by its name; None for an expression that is none, or has no sure name."""
+    """Return a column of the subquery by its name; None for an expression that is none, or has no sure name."""
     node = item.this if isinstance(item, exp.Alias) else item
     called = name(item.args["alias"]) if isinstance(item, exp.Alias) else ""
     past = unaliased_end(item, past, tokens)
@@ -152,7 +152,7 @@ def _read_item(item: exp.Expr, first: int, past: int, tokens: tuple[Token, ...])
 
 
 def _into(reader: Reader, inner: _Inner, room: Room, text: str, tokens: tuple[Token, ...]) -> list[Edit] | None:
-    """The changes to one SELECT that reads the subquery."""
+    """Return the changes to one SELECT that reads the subquery."""
     if not reader.alone or reader.inner_queries() or len(reader.select.expressions) != len(reader.clauses.items):
         return None  # an empty select list has one item among the tokens
     alias = reader.alias or inner.table.name
@@ -172,7 +172,7 @@ def _into(reader: Reader, inner: _Inner, room: Room, text: str, tokens: tuple[To
 
 
 def add_condition(reader: Reader, condition: str, first: int, tokens: tuple[Token, ...]) -> Iterator[Edit]:
-    """A condition, written after the token at `first`, in the WHERE of a SELECT that reads the subquery."""
+    """Yield edits that add a condition, after the token at `first`, to the WHERE of the SELECT around the subquery."""
     where = reader.clauses.mark("where")
     later = [index for _, index in reader.clauses.marks if where is None or index > where]
     end = tokens[min(later, default=reader.clauses.end) - 1].end
@@ -187,7 +187,7 @@ def add_condition(reader: Reader, condition: str, first: int, tokens: tuple[Toke
 def requalify(
     columns: Sequence[tuple[exp.Column, str]], first: int, past: int, room: Room, text: str, tokens: tuple[Token, ...]
 ) -> str:
-    """The text of some tokens of the subquery, each column qualified by what its table is called outside."""
+    """Return the text of some tokens of the subquery, each column qualified by what its table is called outside."""
     parts: list[str] = []
     at = tokens[first].start
     room.take(tokens[past - 1].end - at + sum(len(readable(alias)) for _, alias in columns))
@@ -201,7 +201,7 @@ def requalify(
 
 
 def column_start(column: exp.Column) -> int:
-    """The 0-based offset of a mention of a column, with what qualifies it."""
+    """Return the 0-based offset of a mention of a column, with what qualifies it."""
     args = column.args
     return offset(args.get("catalog") or args.get("db") or args.get("table") or column.this)
 
@@ -209,7 +209,10 @@ def column_start(column: exp.Column) -> int:
 def _references(
     reader: Reader, inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]
 ) -> list[Edit] | None:
-    """The changes to the columns that the SELECT around mentions; None for one that the subquery does not have."""
+    """Return the changes to the columns that the SELECT around mentions.
+
+    Return None for one that the subquery does not have.
+    """
     select = reader.select
     changes: dict[int, Edit] = {}
     for column in reader.columns():
@@ -227,14 +230,14 @@ def _references(
 
 
 def _keep_star(column: exp.Column, select: exp.Select, alias: str) -> dict[int, Edit] | None:
-    """Nothing for the `alias.*` of a select list, which is expanded as a whole; None for any other."""
+    """Return no changes for the `alias.*` of a select list, which is expanded as a whole; None for any other."""
     return {} if column.parent is select and name(column.args.get("table")) == alias else None
 
 
 def _reference(
     column: exp.Column, reader: Reader, inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]
 ) -> dict[int, Edit] | None:
-    """The changes, by place, to one mention of a column; None if the subquery has none of that name."""
+    """Return the changes, by place, to one mention of a column; None if the subquery has none of that name."""
     select, called, qualifier = reader.select, name(column.this), name(column.args.get("table"))
     if column.args.get("db") is not None or qualifier not in ("", alias) or isinstance(column.this, exp.Star):
         return None
@@ -270,7 +273,10 @@ def takes_constant(column: exp.Column, constant: exp.Expr) -> bool:
 
 
 def keep_label(column: exp.Column, reader: Reader, tokens: tuple[Token, ...]) -> dict[int, Edit] | None:
-    """What keeps the name of an item of the select list in which a column is renamed; None where it is unsure."""
+    """Return the change that keeps the name of an item of the select list in which a column is renamed.
+
+    Return None if it is unsure.
+    """
     item = _item(column, reader.select)
     if item is None or isinstance(item, exp.Alias):
         return {}
@@ -286,7 +292,7 @@ def _index(item: exp.Expr, select: exp.Select) -> int:
 
 
 def find_output_name(item: exp.Expr) -> str:
-    """The name of a column in the answer; empty where only PostgreSQL knows."""
+    """Return the name of a column in the answer; empty where only PostgreSQL knows."""
     if isinstance(item, exp.Alias):
         return name(item.args["alias"])
     node = bare(item)
@@ -294,7 +300,7 @@ def find_output_name(item: exp.Expr) -> str:
 
 
 def is_sorted_by(column: exp.Column, select: exp.Select) -> bool:
-    """Whether a name alone is what ORDER BY or DISTINCT ON names, where names of the answer come first."""
+    """Return True if a name alone is an item of ORDER BY or DISTINCT ON, where names of the answer come first."""
     inner: exp.Expr = column
     while isinstance(inner.parent, exp.Paren):
         inner = inner.parent
@@ -315,7 +321,7 @@ def is_grouped_by(column: exp.Column, select: exp.Select) -> bool:
 
 
 def _item(column: exp.Column, select: exp.Select) -> exp.Expr | None:
-    """The item of the select list in which a column stands."""
+    """Return the item of the select list in which a column stands."""
     node: exp.Expr = column
     while node.parent is not None and node.parent is not select:
         node = node.parent
@@ -323,7 +329,10 @@ def _item(column: exp.Column, select: exp.Select) -> exp.Expr | None:
 
 
 def _label(item: exp.Expr) -> str | None:
-    """The name that PostgreSQL gives an item whose columns are renamed; empty if it keeps its own, None if unsure."""
+    """Return the name that PostgreSQL gives an item whose columns are renamed.
+
+    Empty if it keeps its own, None if unsure.
+    """
     node = bare(item)
     while isinstance(node, exp.Cast):
         node = bare(node.this)
@@ -339,7 +348,7 @@ def _spell_item(shown: _ShownColumn, alias: str, room: Room, text: str, tokens: 
 
 
 def _expand_star(inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
-    """What * stands for in a SELECT around the subquery."""
+    """Return the columns that * stands for in a SELECT around the subquery."""
     every = [f"{readable(alias)}.*"] if inner.everything else []
     return ", ".join(
         [
@@ -353,7 +362,10 @@ def _expand_star(inner: _Inner, alias: str, room: Room, text: str, tokens: tuple
 
 
 def remove_cte(cte: exp.CTE, inner: Clauses, tokens: tuple[Token, ...]) -> Edit:
-    """Nothing in the place of a WITH query that all readers have taken over: no WITH at all if it was the only one."""
+    """Return the edit that removes a WITH query that all readers have taken over.
+
+    WITH itself goes if it was the only one.
+    """
     with_ = cte.parent
     opening, end = inner.select - 1, inner.end
     at = at_offset(tokens, offset(cte.args["alias"].this))

@@ -29,7 +29,10 @@ _MOST_LISTS = 8  # in one question: each is joined once
 
 
 def join_mixed_lists(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that join the lists of a question that are no conditions by themselves; none if there are none."""
+    """Return the changes that join the lists of a question that are no conditions by themselves.
+
+    Return none if there are none.
+    """
     select = read.select
     if select.args["from_"].this is not read.node or select.args.get("joins") or read.table.row_unit:
         return ()
@@ -80,8 +83,10 @@ def _read_leaf(node: exp.Expr) -> tuple[AskedList, ...]:
 
 
 def _write_units(listed: AskedList, read: PrivateRead) -> tuple[str, str] | None:
-    """Return a SELECT with a row for each unit, under the names of the question's unit, and what lists it; None for
-    other lists."""
+    """Return a SELECT with a row for each unit, under the names of the question's unit, and what lists it.
+
+    Return None for other lists.
+    """
     inner = listed.inner
     source = next(list_sources(inner), None)
     if source is None or any(value for key, value in inner.args.items() if value and key not in IN_GROUPED_QUERY):

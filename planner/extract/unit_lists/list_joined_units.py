@@ -39,7 +39,7 @@ _ON_SOURCE = frozenset(("this", "alias"))
 
 @dataclass(frozen=True, slots=True)
 class _Joined:
-    """What is joined: the tokens of it with its alias, the query that gives its rows (None: a table), and what ON says.
+    """A joined source: its tokens with its alias, the query that gives its rows (None: a table), and ON's condition.
 
     `pairs` are the columns of the question and of what is joined that are equated, by `met` of WHERE behind a comma;
     `others` what ON says of its rows. `keyed`: they are a key within the unit.
@@ -61,7 +61,7 @@ class _Joined:
 
 
 def list_joined_units(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that make a list of a join; none if there is none that only says whose rows count."""
+    """Return the changes that make a list of a join; none if there is none that only says whose rows count."""
     select = read.select
     if select.args["from_"].this is not read.node or not select.args.get("joins") or read.table.row_unit:
         return ()
@@ -143,8 +143,10 @@ def _list_shown(query: exp.Query) -> Iterator[str]:
 def _read_on(
     join: exp.Join, called: str, shown: set[str], read: PrivateRead
 ) -> tuple[tuple[tuple[exp.Column, str], ...], tuple[exp.Expr, ...], tuple[exp.Expr, ...]] | None:
-    """Return what ON or USING equates, what it says of the joined rows alone, and the equalities of WHERE that stand
-    for ON behind a comma; None for anything else."""
+    """Return the equalities of ON or USING, and its conditions on the joined rows alone.
+
+    Equalities of WHERE may stand for ON behind a comma. Return None for anything else.
+    """
     unit, where = set(read.table.unit), read.select.args.get("where")
     is_comma = not any(join.args.get(one) for one in ("on", "using", "side", "kind"))
     met: list[exp.Expr] = []
@@ -266,7 +268,7 @@ def _is_null(node: exp.Expr, joined: _Joined) -> str | None:
 
 
 def _rename_read(joined: _Joined, told: set[int], read: PrivateRead, *, outer: bool) -> list[Edit] | None:
-    """Return the question's columns in the place of those equated with them; None where another column is read."""
+    """Return the question's columns in the place of those equated with them; None if another column is read."""
     hidden = {id(column) for column in joined.join.find_all(exp.Column)} | told
     with_ = read.select.args.get("with_")
     if with_ is not None:
