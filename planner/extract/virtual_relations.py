@@ -1,5 +1,8 @@
-"""The relations that Keyhole fills at run time: those under `keyhole.`, of which it tells a client budget, answers,
-settings, key domains, errors and monitors; and one for each monitor, with what it has alerted."""
+"""The relations that Keyhole fills at run time.
+
+Those under `keyhole.` show a client budget, answers, settings, key domains, errors and monitors. There is one more for
+each monitor, with its alerts.
+"""
 
 from dataclasses import dataclass, field
 
@@ -137,7 +140,7 @@ WINDOW_START, ALERTED_AT, WINDOW_CLOSES, CLEARED_AT = "window_start", "alerted_a
 
 
 def virtual_relation(name: str) -> VirtualRelation | None:
-    """The virtual relation of that name, if there is one."""
+    """Return the virtual relation of that name, if there is one."""
     return next((relation for relation in VIRTUAL_RELATIONS if relation.name == name), None)
 
 
@@ -176,7 +179,7 @@ class MonitorRelation:
 
 
 def monitor_relation(monitor: Monitor, question: Embedded) -> MonitorRelation:
-    """The relation of a monitor that asks the question. Behind its keys stand the times of `times_of`."""
+    """Return the relation of a monitor that asks the question. Behind its keys stand the times of `times_of`."""
     stored = question.columns if question.keys else ()
     shown = question.shown_keys
     keys = tuple(name for name, _ in stored) if shown is None else tuple(item.name for item in shown.items)
@@ -186,9 +189,11 @@ def monitor_relation(monitor: Monitor, question: Embedded) -> MonitorRelation:
 
 
 def times_of(monitor: Monitor, keys: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns behind the keys of a monitor's relation: when the window began, unless a key is the window, when the
-    key alerted, and when its window closes; of what clears at once, whose windows slide away under every alert, when it
-    alerted and when it cleared."""
+    """Return the columns behind the keys of a monitor's relation.
+
+    They say when the window began, unless a key is the window, when the key alerted, and when its window closes. A
+    monitor that clears at once, whose windows slide away under every alert, has when it alerted and when it cleared.
+    """
     if monitor.clears_at_once:
         return ALERTED_AT, CLEARED_AT
     return (ALERTED_AT, WINDOW_CLOSES) if monitor.windows.column in keys else (WINDOW_START, ALERTED_AT, WINDOW_CLOSES)

@@ -36,7 +36,7 @@ from planner.values.operators import FLIPPED
 
 @dataclass(frozen=True, slots=True)
 class GuardAdding:
-    """What guards are made of: the table, whose accuracy and which tolerances are in force."""
+    """The inputs of guards: the table, whose accuracy and which tolerances are in force."""
 
     table: Table
     accuracy: Accuracy
@@ -115,8 +115,11 @@ class GuardAdding:
         return made, called, reason
 
     def _counts_units(self, leaf: Comparison | Spread) -> bool:
-        """Whether privacy units are counted: where many rows of one unit may count, and the number of rows does not
-        decide how large the tolerance of the comparison is."""
+        """Return True if privacy units are counted.
+
+        Then many rows of one unit may count, and the number of rows does not decide how large the tolerance of the
+        comparison is.
+        """
         if isinstance(leaf, Spread) or leaf.per_row is not None or leaf.slack is Slack.ROWS:
             return False
         table = self.table
@@ -138,7 +141,7 @@ def _sentence(compared: tuple[str, ...], guard: str, called: str, reason: str, *
 
 
 def _leave_out_implied(needed: tuple[Values, ...]) -> tuple[Values, ...]:
-    """Those whose existence does not follow from as many of the others."""
+    """Return the values whose existence does not follow from as many of the others."""
     kept = list(needed)
     for values in needed:
         others = (one for one in kept if one is not values and one.least >= values.least)
@@ -165,7 +168,7 @@ def find_complemented(formula: Having) -> Iterable[Comparison | Spread]:
 
 
 def flatten(formula: Having) -> Having:
-    """The formula with conjunctions in conjunctions pulled up, where guards are looked for."""
+    """Return the formula with conjunctions in conjunctions pulled up, where guards are looked for."""
     if not isinstance(formula, Every):
         return formula
     parts: dict[Having, None] = {}
@@ -183,7 +186,7 @@ _SCALED = re.compile(r"\([\d.]+ \* (.+)\)")  # one sum times a constant, as a di
 
 @dataclass(frozen=True, slots=True)
 class RatioBases:
-    """What bases of ratios are made of: the table, the rows that count, whose accuracy and which tolerances.
+    """The inputs of bases of ratios: the table, the rows that count, whose accuracy and which tolerances.
 
     `sum(a) / sum(b) > c` is `sum(a) - c sum(b) > 0` where sum(b) is above 0. Of a group whose sum(b) is small the noise
     says nothing of the ratio. So groups must reach a *base*, `sum(b) >= B`: the one beside the ratio in the text, or
@@ -200,7 +203,7 @@ class RatioBases:
     tolerances: Tolerances
 
     def put(self, formula: Having, *, warn: Callable[[str], None]) -> Having:
-        """Return the formula with a base beside each ratio that needs one. Raises KH204 in complements, KH304."""
+        """Return the formula with a base beside each ratio that needs one. Raise KH204 in complements, KH304."""
         if not any(isinstance(leaf, Comparison) and leaf.base for leaf in formula.leaves()):
             return formula
         for leaf in find_complemented(formula):
@@ -226,7 +229,7 @@ class RatioBases:
                 return formula
 
     def _with_bases(self, ratio: Comparison, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
-        """A ratio by a sum of either sign is one of groups that reach a base, or of those whose opposite does."""
+        """Return a ratio by a sum of either sign as one of groups that reach a base, or whose opposite does."""
         sides = [ratio]
         if ratio.either_sign:
             sides = [side for side in (ratio, _turn_ratio(ratio)) if self._can_reach(side)] or sides
@@ -297,7 +300,7 @@ class RatioBases:
 
 
 def _base_of_one(ratio: Comparison) -> Comparison:
-    """The base at which a ratio's divisor is 1."""
+    """Return the base at which a ratio's divisor is 1."""
     divisor, by_units = ratio.left.rpartition(" / ")[2], ratio.by_units
     sign = _OPPOSITE if divisor.startswith(_OPPOSITE) else ""
     scaled = _SCALED.fullmatch(summed := divisor.removeprefix(sign))
@@ -326,8 +329,10 @@ def _are_summed(values: Values, parts: tuple[Part, ...]) -> bool:
 
 
 def _keep_needed_values(ratio: Comparison, tolerance: Fraction) -> tuple[Values, ...]:
-    """Return the values without which a ratio beside its base is NULL and could pass. A ratio that must be above a
-    number larger than its tolerance needs no values without which its numerator is 0."""
+    """Return the values without which a ratio beside its base is NULL and could pass.
+
+    A ratio that must be above a number larger than its tolerance needs no values without which its numerator is 0.
+    """
     if ratio.operator not in (">", ">=") or ratio.threshold <= tolerance:
         return ratio.values
     divisors = 0 if ratio.by_units else len(ratio.base)
@@ -337,7 +342,7 @@ def _keep_needed_values(ratio: Comparison, tolerance: Fraction) -> tuple[Values,
 
 
 def _turn_ratio(ratio: Comparison) -> Comparison:
-    """The same ratio, of the opposite of both sums."""
+    """Return the same ratio, of the opposite of both sums."""
     above, _, below = ratio.left.rpartition(" / ")
     left = f"-{above} / {_OPPOSITE}{below}"
     parts, base = (tuple(part.times(Fraction(-1)) for part in sums) for sums in (ratio.parts, ratio.base))
@@ -345,7 +350,7 @@ def _turn_ratio(ratio: Comparison) -> Comparison:
 
 
 def _turn_all(beside: tuple[Comparison, ...]) -> tuple[Comparison, ...]:
-    """Thresholds with those below 0 that a sum must not reach as thresholds that its opposite must."""
+    """Return thresholds with those below 0 that a sum must not reach as thresholds that its opposite must."""
     below = ("<", "<=")
     return tuple(
         _turn(one, f"{_OPPOSITE}{one.left}")
@@ -356,14 +361,14 @@ def _turn_all(beside: tuple[Comparison, ...]) -> tuple[Comparison, ...]:
 
 
 def _turn(one: Comparison, left: str) -> Comparison:
-    """The same threshold, as one of the opposite of its sum, which is called `left`."""
+    """Return the same threshold, as one of the opposite of its sum, which is called `left`."""
     parts = tuple(part.times(Fraction(-1)) for part in one.parts)
     operator, threshold = FLIPPED[one.operator], -one.threshold
     return replace(one, left=left, parts=parts, operator=operator, at=-one.at, threshold=threshold)
 
 
 def _write_half(number: Fraction) -> Fraction:
-    """Half of a base, as an analyst types it: at least 1 away from 0."""
+    """Write half of a base, as an analyst types it: at least 1 away from 0."""
     return min(number / 2, Fraction(-1)) if number < 0 else max(number / 2, Fraction(1))
 
 

@@ -14,7 +14,7 @@ from planner.question.model import Functional, ListedRows, Measure, Question
 
 @dataclass(frozen=True, slots=True)
 class CellReach:
-    """How far the rows of one cell reach in a question.
+    """The reach of one cell's rows in a question.
 
     `everywhere`: they can change groups beside their own, so that no cell is spared. `in_all_groups`: they can change
     all groups of the unit at once. `doubled`: a unit's contribution to a group can be full before and after, with the

@@ -51,7 +51,7 @@ class _Split:
 
 
 def find_common_sums(question: Question) -> FoundSums | None:
-    """The sums off which two thresholds at least of one mean or share are read; None where there are none such.
+    """Return the common sums off which at least two thresholds of one mean or share are read; None if there are none.
 
     Guarantee: in exact integers every functional times its scale is the combination of sums that its reading says, in
     every key, where units are bounded by rows or not at all; where each unit's totals are clipped, for units within
@@ -93,7 +93,7 @@ def find_common_sums(question: Question) -> FoundSums | None:
 
 
 def _place(sums: list[Functional], wanted: Functional) -> int:
-    """The place of a sum: the next one where it is new."""
+    """Return the place of a sum: the next one if it is new."""
     identity = functional_identity(wanted)
     for place, one in enumerate(sums):
         if functional_identity(one) == identity:
@@ -103,7 +103,7 @@ def _place(sums: list[Functional], wanted: Functional) -> int:
 
 
 def _group(question: Question) -> list[list[_Split]]:
-    """The functionals of one numerator and one denominator, where there are two at least, with one threshold each."""
+    """Return the functionals of one numerator and denominator, if there are at least two, each with one threshold."""
     thresholds: dict[int, set[int]] = {}
     for formula in question.formulas:
         for cut in cuts(formula):
@@ -130,7 +130,7 @@ def _spell(terms: Sequence[Term]) -> _Spelled:
 
 
 def _split(place: int, functional: Functional) -> _Split | None:
-    """A functional as a numerator less a multiple of a count; None for another form.
+    """Return a functional as a numerator less a multiple of a count; None for another form.
 
     What adds up values is the numerator of a mean; of a share it is what counts for it.
     """
@@ -154,8 +154,10 @@ def _split(place: int, functional: Functional) -> _Split | None:
 def _read_group(
     question: Question, group: Sequence[_Split]
 ) -> tuple[Functional, Functional, list[tuple[int, int]]] | None:
-    """The sum and the count of a group, and for each functional its scale and how many times it has the count; None
-    where numbers become too large."""
+    """Return the sum and the count of a group, and for each functional its scale and its multiple of the count.
+
+    Return None if numbers become too large.
+    """
     counted = next(split.denominator for split in group if split.denominator is not None)
     each = lcm(*(split.each for split in group))
     means = [Fraction(split.times * each, split.each) for split in group]

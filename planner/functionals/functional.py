@@ -30,7 +30,7 @@ LARGEST = 2**53  # steps up to which sensitivities and coefficients are exact in
 
 
 def grid(column: Column, table: Table, *, position: int | None) -> tuple[Fraction, int, int]:
-    """A measure's grid, and its bounds in grid steps rounded outward. Raises KH203, KH204."""
+    """Return a measure's grid, and its bounds in grid steps rounded outward. Raise KH203, KH204."""
     if isinstance(column.derivation, Product):
         for factor in column.derivation.columns:
             grid(table.column(factor), table, position=position)
@@ -63,13 +63,16 @@ def grid(column: Column, table: Table, *, position: int | None) -> tuple[Fractio
 
 @lru_cache(maxsize=256)
 def _in_steps(step: Decimal, low: Decimal, high: Decimal) -> tuple[Fraction, int, int]:
-    """A grid's step, and bounds in steps of it: of a column the same for every aggregate of every question."""
+    """Return a grid's step, and bounds in steps of it.
+
+    A column has the same ones for every aggregate of every question.
+    """
     size = Fraction(step)
     return size, floor(Fraction(low) / size), ceil(Fraction(high) / size)
 
 
 def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Condition) -> tuple[Functional, Fraction]:
-    """The functional that decides a comparison, and what one of its integer steps is worth in the unit of its sum.
+    """Return the functional that decides a comparison, and the worth of one integer step in the unit of its sum.
 
     Guarantee: one privacy unit of `table`, bounded as declared, changes it by at most `sensitivity` in one key, where
     only rows that satisfy `where` count. Proof: docs/proofs/joint_loss.md.
@@ -130,7 +133,7 @@ def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Co
 
 
 def _take_off(number: int, sensitivity: int, unit_range: tuple[int, int] | None) -> tuple[int, tuple[int, int]]:
-    """Sensitivity and range of what a unit adds, less a number where it has rows that count.
+    """Return sensitivity and range of a unit's sum, less a number if it has rows that count.
 
     Those rows may add up to nothing, as where the values are NULL, so that -number itself is among what a unit adds.
     """
@@ -155,7 +158,7 @@ def _name(comparison: Comparison) -> str:
 def row_terms(
     parts: Sequence[Part], grids: Mapping[str, tuple[Fraction, int, int]]
 ) -> tuple[tuple[Term, ...], Fraction]:
-    """What a row adds up to as terms in whole steps, and what a step is worth in the unit of the parts.
+    """Return a row's sum as terms in whole steps, and the worth of a step in the unit of the parts.
 
     Parameters:
         grids: as `grid` gives them, of every column that a part multiplies.
@@ -174,7 +177,7 @@ _Kind = tuple[str | None, str, int]
 
 
 def _exact_terms(parts: Sequence[Part], grids: Mapping[str, tuple[Fraction, int, int]]) -> dict[_Kind, Fraction]:
-    """What one row or grid step of each kind adds, in the unit of the sum."""
+    """Return the amount that one row or grid step of each kind adds, in the unit of the sum."""
     found: dict[_Kind, Fraction] = {}
     for part in parts:
         column = part.column.name if part.column is not None else None
@@ -185,7 +188,7 @@ def _exact_terms(parts: Sequence[Part], grids: Mapping[str, tuple[Fraction, int,
 
 
 def _common_step(amounts: Iterable[Fraction]) -> Fraction:
-    """The largest number of which all are whole multiples."""
+    """Return the largest number of which all are whole multiples."""
     step = Fraction(0)
     for amount in amounts:
         denominator = lcm(step.denominator, amount.denominator)
@@ -196,7 +199,7 @@ def _common_step(amounts: Iterable[Fraction]) -> Fraction:
 def bound_sum(
     terms: tuple[Term, ...], measure: Measure, *, name: str, table: Table, where: Condition, step: Decimal
 ) -> Functional:
-    """The functional that adds up given terms, bounded as a mean's are.
+    """Return the functional that adds up given terms, bounded as a mean's are.
 
     Guarantee and what it raises: those of `functional`.
 
@@ -227,7 +230,7 @@ def _bound_unit(
     mean: bool,
     position: int | None,
 ) -> tuple[int, tuple[int, int] | None]:
-    """Sensitivity and unit range: per row, per capped rows, or per clipped total of one privacy unit."""
+    """Return sensitivity and unit range: per row, per capped rows, or per clipped total of one privacy unit."""
     if measure is Measure.UNITS:
         return 1, None
     if measure is Measure.UNIT_SUM:
@@ -289,8 +292,10 @@ def range_of_unit(terms: Sequence[Term]) -> tuple[int, int]:
 def _within_totals(
     terms: tuple[Term, ...], grids: Mapping[str, tuple[Fraction, int, int]], table: Table, *, where: Condition
 ) -> tuple[int, int] | None:
-    """The range of a form `a * sum(x) + b * count(x)` over the units within all their declared bounds: at most
-    `rows_per_unit` rows, each in the range of x, their total in `per_unit`. None for other forms and without these.
+    """Return the range of a form `a * sum(x) + b * count(x)` over the units within all their declared bounds.
+
+    These are at most `rows_per_unit` rows, each in the range of x, their total in `per_unit`. Return None for other
+    forms and without these.
     """
     name = terms[0].column
     alike = len({(term.column, canonical(term.condition)) for term in terms}) == 1
@@ -311,7 +316,7 @@ def _within_totals(
 
 
 def _vertices(edges: Sequence[tuple[int, int, int]]) -> Iterator[tuple[Fraction, Fraction]]:
-    """The corners of the polygon of all (x, y) with `p x + q y <= r` for every edge (p, q, r)."""
+    """Yield the corners of the polygon of all (x, y) with `p x + q y <= r` for every edge (p, q, r)."""
     for (p, q, r), (other_p, other_q, other_r) in combinations(edges, 2):
         turn = p * other_q - q * other_p
         sign = 1 if turn > 0 else -1
@@ -328,7 +333,10 @@ def _plain_sum(
     *,
     position: int | None,
 ) -> tuple[int, tuple[int, int]]:
-    """A sum of one column under one coefficient: the declared range of one unit's total."""
+    """Return sensitivity and range of a plain sum of one column.
+
+    They are the declared range of one unit's total under one coefficient.
+    """
     assert term.column is not None
     column, size = table.column(term.column), grids[term.column][0]
     if column.per_unit is None:
@@ -345,7 +353,7 @@ def _plain_sum(
 
 
 def literals(index: int, operator: str, at: Fraction, *, tolerance: int) -> Formula:
-    """`S operator at` as literals on the integer S, each with the tolerance."""
+    """Return `S operator at` as literals on the integer S, each with the tolerance."""
 
     def cut(value: int, *, above: bool) -> Cut:
         return Cut(functional=index, cut=value, above=above, tolerance=tolerance)

@@ -52,7 +52,7 @@ class _Floor:
 def group_sizes(
     formula: Having, *, table: Table, where: Condition, tolerances: Tolerances, min_rows: int
 ) -> Mapping[object, GroupSize]:
-    """By `mean_of` each mean, ratio, percentile and variance that counts guard wherever it stands: for how many rows.
+    """Return the group size that counts guarantee, by `mean_of`, for each mean, ratio, percentile and variance.
 
     Parameters:
         formula: as typed, in negation normal form.
@@ -77,7 +77,10 @@ def group_sizes(
 
 
 def count_units(formula: Having, base: Part, tolerances: Tolerances, *, min_rows: int) -> int:
-    """How many of the units that a part counts a formula demands of every group, with its tolerance; 0 for none."""
+    """Return the number of the units that a part counts that a formula demands of every group, with its tolerance.
+
+    Return 0 for none.
+    """
     units = (Measure.UNITS, *sum_meaning((base,)))
     joined = formula.children if isinstance(formula, Every) else (formula,)
     counts = [one for one in joined if isinstance(one, Comparison) and _plain_count(one) == units]
@@ -90,8 +93,10 @@ def count_units(formula: Having, base: Part, tolerances: Tolerances, *, min_rows
 
 
 def mean_of(leaf: Leaf) -> object | None:
-    """What a comparison of a mean, ratio, percentile or variance is the same as, whatever its direction; None for
-    others, whose tolerance does not depend on a group's size."""
+    """Return the identity of a comparison of a mean, ratio, percentile or variance, whatever its direction.
+
+    Return None for others, whose tolerance does not depend on a group's size.
+    """
     if isinstance(leaf, Spread):
         return leaf.left, leaf.threshold
     return sum_meaning(leaf.parts) if leaf.per_row is not None else None
@@ -102,7 +107,7 @@ def _divisor(leaf: Leaf) -> Part | None:
 
 
 def covers(counted: Part, divisor: Part | None, table: Table, where: Condition) -> bool:
-    """Whether as many rows as are counted are there for the mean."""
+    """Return True if as many rows as are counted are there for the mean."""
     if divisor is None:
         return False
     wanted, known = divisor.column, counted.column
@@ -115,8 +120,10 @@ def covers(counted: Part, divisor: Part | None, table: Table, where: Condition) 
 
 @dataclass(slots=True)
 class _Counts:
-    """Every literal of a formula on a plain count: the relaxed number of rows by threshold, and where it is bounded
-    from above as well."""
+    """Every literal of a formula on a plain count.
+
+    It has the relaxed number of rows by threshold, and where it is bounded from above as well.
+    """
 
     reached: dict[_Counted, dict[int, int]] = field(default_factory=dict)
     both_ways: set[_Counted] = field(default_factory=set)
@@ -144,7 +151,7 @@ class _Counts:
                 pass
 
     def floor(self, leaf: Leaf, *, throughout: bool) -> _Floor | None:
-        """What a comparison says of a count that can be relied on; `throughout`: the whole formula implies it."""
+        """Return the reliable lower bound of a count by a comparison; `throughout`: the whole formula implies it."""
         counted = _plain_count(leaf)
         if counted is None or not isinstance(leaf, Comparison) or leaf.operator not in _UPWARD:
             return None
@@ -156,7 +163,7 @@ class _Counts:
 
 
 def _plain_count(leaf: Leaf) -> _Counted | None:
-    """What makes two plain counts of rows, units or values the same; None for everything else."""
+    """Return the identity of a plain count of rows, units or values; None for everything else."""
     if isinstance(leaf, Spread) or leaf.own is not None or leaf.per_row is not None or leaf.off_each_unit:
         return None
     if len(leaf.parts) != 1 or leaf.parts[0].power or leaf.parts[0].coefficient != 1:
@@ -166,7 +173,7 @@ def _plain_count(leaf: Leaf) -> _Counted | None:
 
 
 def _slack(comparison: Comparison, tolerances: Tolerances, min_rows: int) -> int:
-    """The tolerance of a count; guards may have less, never more."""
+    """Return the tolerance of a count; guards may have less, never more."""
     if comparison.allowed is not None:
         return floor(comparison.allowed)
     amount = tolerances.amount(comparison.names)
@@ -178,7 +185,7 @@ def _slack(comparison: Comparison, tolerances: Tolerances, min_rows: int) -> int
 def _with_floors(
     formula: Having, counts: _Counts, above: tuple[_Floor, ...], *, throughout: bool = True
 ) -> Iterator[tuple[Leaf, tuple[_Floor, ...]]]:
-    """Every comparison with the counts that are joined to it by AND."""
+    """Yield every comparison with the counts that are joined to it by AND."""
     match formula:
         case Every(children):
             beside = tuple(_floors(children, counts, throughout=throughout))

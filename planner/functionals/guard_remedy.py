@@ -50,7 +50,7 @@ _MOST = 10**9  # no group has so many values: beyond it a larger number would sa
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What guards a comparison: the number of values that a count must reach, and a statement to run before.
+    """The guard of a comparison: the number of values that a count must reach, and a statement to run before.
 
     `for_mean`: the mean asks for that number, its count for less. `of` is what `argument` and `suffix` write as it was
     typed, where the comparison is of one aggregate of an expression.
@@ -64,7 +64,7 @@ class Remedy:
     suffix: str = ""
 
     def hint(self, values: Values, *, alone: str | None) -> str:
-        """What to add to the question; `alone` is a column that is counted without a filter."""
+        """Return the text to add to the question; `alone` is a column that is counted without a filter."""
         counted = self.spell_count(values, alone=alone)
         return f"{f'First {self.setting}  ' if self.setting else ''}Add: AND {counted} >= {self.values}"
 
@@ -162,7 +162,7 @@ def slack_share(tolerances: Tolerances, *, of: str = "count") -> Fraction:
 
 
 def next_round(number: int) -> int:
-    """The next of 1, 2, 5, 10, 20, 50 and so on."""
+    """Return the next of 1, 2, 5, 10, 20, 50 and so on."""
     power = 1
     while power * 10 <= number:
         power *= 10
@@ -170,7 +170,7 @@ def next_round(number: int) -> int:
 
 
 def read_alone(values: Values) -> str | None:
-    """The column that counts the values by itself, if they are of a condition that reads no other and needs a value."""
+    """Return the column that counts the values by itself. Their condition reads no other column and needs a value."""
     read = columns(values.condition)
     column = next(iter(read)) if values.column is None and len(read) == 1 else None
     return column if column is not None and disjoint(values.condition, IsNull(column)) else None

@@ -56,12 +56,12 @@ _Folded = TypeVar("_Folded")
 
 
 class _GuardedTree:
-    """What one does with every formula of guarded literals."""
+    """The operations on every formula of guarded literals."""
 
     __slots__ = ()
 
     def leaves(self) -> Iterator["Guarded"]:
-        """Every comparison, in order of appearance."""
+        """Yield every comparison, in order of appearance."""
         match self:
             case GuardedAll(children) | GuardedAny(children):
                 for child in children:
@@ -85,7 +85,7 @@ class _GuardedTree:
         every: Callable[[Sequence[_Folded]], _Folded],
         some: Callable[[Sequence[_Folded]], _Folded],
     ) -> _Folded:
-        """The value of the whole, from the comparisons upward."""
+        """Fold the formula from the comparisons upward, and return the value of the whole."""
         match self:
             case GuardedAll(children):
                 return every([child.fold(leaf, every=every, some=some) for child in children])
@@ -98,7 +98,7 @@ class _GuardedTree:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonPlace:
-    """Which comparison of the question literals come from: its text, and where it stands."""
+    """The comparison of the question that literals come from: its text, and its place."""
 
     text: str
     position: int | None
@@ -148,7 +148,7 @@ Counts: TypeAlias = frozenset[tuple[int, int]]  # pairs of a functional and the 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What must be so wherever a formula holds: counts that are reached, and values that exist."""
+    """The facts wherever a formula holds: counts that are reached, and values that exist."""
 
     counts: Counts = frozenset()
     values: tuple[Values, ...] = ()
@@ -169,7 +169,7 @@ _LEAST = (1, 2)  # values that an aggregate needs not to be NULL: one, of a samp
 
 
 def holds_at_zero(formula: Formula, functionals: Mapping[int, Functional] | None = None) -> bool:
-    """Whether the formula holds where every functional is zero, as in a group without rows.
+    """Return True if the formula holds where every functional is zero, as in a group without rows.
 
     Where offsets are taken off `functionals`, whether every literal that it needs does so for some group.
     """
@@ -182,12 +182,12 @@ def holds_at_zero(formula: Formula, functionals: Mapping[int, Functional] | None
 
 
 def _largest(functional: Functional | None) -> int:
-    """How far a group's own threshold may lie above the functional's cuts; the least lies at them."""
+    """Return how far a group's own threshold may lie above the functional's cuts; the least lies at them."""
     return 0 if functional is None or functional.offsets is None else functional.offsets.largest
 
 
 def _holds_everywhere(formula: Formula, row: Range, functionals: Mapping[int, Functional]) -> bool | None:
-    """Whether literals on one functional hold in every group, however many rows add so much each.
+    """Return True if literals on one functional hold in every group, however many rows add this much each.
 
     None if it depends on the rows, or on the group whose own threshold it is.
     """
@@ -208,7 +208,7 @@ def _holds_everywhere(formula: Formula, row: Range, functionals: Mapping[int, Fu
 
 
 def complement(formula: GuardedFormula) -> GuardedFormula:
-    """The formula that is true exactly where this one is not.
+    """Return the formula that is true exactly where this one is not.
 
     Guarantee: the formula of literals is true exactly where SQL's HAVING is true, NULL counting as not true, and its
     two-valued complement is De Morgan's: AND becomes OR, `S > c` becomes `S <= c`. A comparison is true where its
@@ -231,7 +231,9 @@ def complement(formula: GuardedFormula) -> GuardedFormula:
 
 
 def find_guards(formula: GuardedFormula, functionals: Mapping[int, Functional], *, where: Condition = ALWAYS) -> Counts:
-    """The counts that guard some literal, and for how many. Raises KH206 where one needs a guard and has none.
+    """Return the counts that guard some literal, and the rows they guarantee.
+
+    Raise KH206 if one needs a guard and has none.
 
     Parameters:
         where: what all rows satisfy that count.
@@ -285,7 +287,7 @@ def _find_guards(
 
 
 def _find_implied(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> _Known:
-    """The counts that are at least one, those that are at least two, and the values that exist where it holds."""
+    """Return the counts that are at least one, those that are at least two, and the values that exist if it holds."""
 
     def find_known(guarded: Guarded) -> _Known:
         if guarded.outside and guarded.values:
@@ -310,7 +312,7 @@ def _same(one: Values, other: Values) -> bool:
 
 
 def _among(known: Values, values: Values) -> bool:
-    """Whether the values that are known to exist are some of those that must."""
+    """Return True if the values that are known to exist are some of those that must."""
     if (known.column, known.least) != (values.column, values.least):
         return False
     return _same(known, values) or disjoint(And((known.rows,)), not_true(values.condition))
@@ -331,7 +333,7 @@ def _find_counts(formula: Formula, functionals: Mapping[int, Functional]) -> Cou
 
 
 def implies(counted: Term, values: Values) -> bool:
-    """Whether as many rows that a term counts mean that as many of the values exist."""
+    """Return True if as many rows that a term counts mean that as many of the values exist."""
     known = counted.condition
     if counted.column is not None:
         known = all_of((known, Values(counted.column, ALWAYS).rows))
@@ -359,14 +361,14 @@ class UnguardedError(KeyholeError):
 
 
 def guard_hint(formula: Guarded, values: Values) -> str:
-    """What to add so that the values exist where the formula holds."""
+    """Return the text to add so that the values exist where the formula holds."""
     column = read_alone(values)
     alone = column if column and implies(Term(1, column, ALWAYS, 0), values) else None
     return (formula.remedy or Remedy()).hint(values, alone=alone)
 
 
 def plain(formula: GuardedFormula, *, capped: Counts) -> Formula:
-    """The formula of literals, the tolerances of guarding counts capped so that they stay guards."""
+    """Return the formula of literals, the tolerances of guarding counts capped so that they stay guards."""
     return formula.fold(
         lambda guarded: _cap_counts(guarded.formula, capped),
         every=lambda children: AllOf(tuple(children)),

@@ -8,14 +8,16 @@ from planner.question.model import Functional, Offsets, Term
 
 
 def functional_identity(functional: Functional, keys: Mapping[str, str] | None = None) -> str:
-    """What a functional sums, within one question's table, filter and keys, and what is taken off before it is compared
-    with a cut. `keys` are the question's keys, each with its identity; where they are not given, no key is computed."""
+    """Return the identity of a functional's sum and offsets, within one question's table, filter and keys.
+
+    `keys` are the question's keys, each with its identity; without them no key is computed.
+    """
     taken_off = () if functional.offsets is None else (_offsets(functional.offsets, keys or {}),)
     return "|".join((summed_identity(functional), *taken_off))
 
 
 def summed_identity(functional: Functional) -> str:
-    """What a functional sums, whatever is taken off before it is compared."""
+    """Return the identity of a functional's sum, whatever is taken off before it is compared."""
     low, high = functional.unit_range or ("", "")
     return "|".join(
         (
@@ -30,7 +32,7 @@ def summed_identity(functional: Functional) -> str:
 
 
 def _offsets(taken: Offsets, keys: Mapping[str, str]) -> str:
-    """The digest of what is taken off by key; the question's keys are named beside it, in the same order."""
+    """Return the digest of the offsets by key; the question's keys are named beside it, in the same order."""
     digest = sha256(" ".join(map(str, taken.steps)).encode()).hexdigest()
     return f"less {len(taken.steps)} numbers by {keys.get(taken.key, taken.key)!r} {digest}"
 

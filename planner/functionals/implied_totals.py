@@ -65,7 +65,7 @@ def declared_range(terms: Sequence[Term], table: Table) -> tuple[int, int] | Non
 
 
 def _by_term(terms: Sequence[Term], table: Table) -> Iterator[Range]:
-    """The sum of the terms' own ranges, each of them by its best factor."""
+    """Yield the sum of the terms' own ranges, each of them by its best factor."""
     each: list[list[Range]] = [list(_by_common_factor([term], table)) for term in terms]
     if len(terms) > 1 and all(each):
         yield (
@@ -75,7 +75,7 @@ def _by_term(terms: Sequence[Term], table: Table) -> Iterator[Range]:
 
 
 def _by_common_factor(terms: Sequence[Term], table: Table) -> Iterator[Range]:
-    """For each column that is a factor of every term, its total times what it is multiplied with at most."""
+    """Yield, for each column that is a factor of every term, its total times the most that it is multiplied with."""
     factors = [_factors(term, table) for term in terms]
     if len({_counted_rows(term, table) for term in terms}) > 1 or any(not one for one in factors):
         return
@@ -90,12 +90,12 @@ def _by_common_factor(terms: Sequence[Term], table: Table) -> Iterator[Range]:
 
 
 def _factors(term: Term, table: Table) -> tuple[str, ...]:
-    """The columns that a term multiplies; none of a term that counts or adds squares."""
+    """Return the columns that a term multiplies; none of a term that counts or adds squares."""
     return () if term.column is None or term.power != 1 else _list_factors(term.column, table)
 
 
 def _counted_rows(term: Term, table: Table) -> tuple[str, frozenset[str]]:
-    """The condition under which a row adds the term, and the columns that the row needs values of beside."""
+    """Return the condition under which a row adds the term, and the further columns in which the row needs values."""
     parts = term.condition.conditions if isinstance(term.condition, And) else (term.condition,)
     required = {term.column} if term.column is not None else set()
     others: list[Condition] = []
@@ -111,7 +111,7 @@ def _counted_rows(term: Term, table: Table) -> tuple[str, frozenset[str]]:
 
 
 def _list_factors(name: str, table: Table) -> tuple[str, ...]:
-    """The columns that a column multiplies: those of a product, else itself."""
+    """Return the columns that a column multiplies: those of a product, else itself."""
     derivation = table.column(name).derivation
     return derivation.columns if isinstance(derivation, Product) else (name,)
 
@@ -123,7 +123,7 @@ def _without(factors: Sequence[str], name: str) -> tuple[str, ...]:
 
 
 def _total(name: str, table: Table, *, alone: bool) -> Range | None:
-    """The declared range of a column's total in its grid steps, with the total of no rows.
+    """Return the declared range of a column's total in its grid steps, with the total of no rows.
 
     A column with values of both signs bounds its own total alone: parts of a small total may be large.
     """
@@ -138,7 +138,7 @@ def _total(name: str, table: Table, *, alone: bool) -> Range | None:
 def _range_of_rest(
     coefficients: Sequence[int], rest: Sequence[tuple[str, ...]], table: Table
 ) -> tuple[int, int] | None:
-    """The range of what a factor is multiplied with in one row: a sum of products of other columns.
+    """Return the range of a factor's partner in one row: a sum of products of other columns.
 
     It is linear in each column that no term has twice, so that its ends are at corners of the columns' ranges.
     """

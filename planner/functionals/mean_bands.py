@@ -83,7 +83,7 @@ class _Side:
         return found, at, self.factor * at + self.constant
 
     def literal(self, cut: tuple[str, Fraction, Fraction], allowed: Fraction, whole: Comparison) -> Comparison:
-        """The comparison of the mean with a threshold; `allowed` is its tolerance in the unit of the side."""
+        """Return the comparison of the mean with a threshold; `allowed` is its tolerance in the unit of the side."""
         operator, at, _ = cut
         assert self.mean.over is not None
         assert self.mean.per_row is not None
@@ -103,7 +103,7 @@ class _Side:
 
 
 def _round_step(most: Fraction, fine: Fraction) -> Fraction:
-    """The largest of 1, 2 and 5 times a power of ten, and of `fine` where that is less, up to `most`."""
+    """Return the largest of 1, 2 and 5 times a power of ten, and of `fine` where that is less, up to `most`."""
     step = fine if most >= fine else Fraction(1)
     while step > most:
         step /= 10
@@ -142,7 +142,7 @@ class MeanBands:
         return flatten(guarded.mapped(lambda leaf: self._bands(leaf, sizes, warn)))
 
     def _sizes(self, formula: Having) -> Mapping[object, GroupSize]:
-        """For groups of how many rows each mean is meant, by the counts beside the comparisons."""
+        """Return the group size for which each mean is meant, by the counts beside the comparisons."""
 
         def apart(leaf: Comparison | Spread) -> Having:
             if not isinstance(leaf, Comparison) or leaf.against is None:
@@ -165,7 +165,7 @@ class MeanBands:
     def _guard(
         self, leaf: Comparison | Spread, sizes: Mapping[object, GroupSize], warn: Callable[[str], None]
     ) -> Having:
-        """The comparison with a count beside it for each mean for which the text has none."""
+        """Return the comparison with a count beside it for each mean for which the text has none."""
         if not isinstance(leaf, Comparison) or leaf.against is None:
             return leaf
         adding = GuardAdding(self.table, self.accuracy, self.tolerances)
@@ -195,7 +195,7 @@ class MeanBands:
         return Every((leaf, *dict.fromkeys(added)))
 
     def _measure_overlap(self, leaf: Comparison) -> Fraction:
-        """The width of what both sides can be. Raises KH204 where that is nothing."""
+        """Return the width of the common range of both sides. Raise KH204 if it is empty."""
         high, low = self._sides(leaf, {})
         width = min(high.most, low.most) - max(high.least, low.least)
         if width <= 0:
@@ -209,7 +209,7 @@ class MeanBands:
         return width
 
     def _rows_wanted(self, leaf: Comparison, mean: Comparison) -> int:
-        """The size of groups in which the tolerance is worth the noise: a percentage, or a tenth of the range."""
+        """Return the size of groups whose tolerance is worth the noise: a percentage, or a tenth of the range."""
         first, second = self._sides(leaf, {})
         side = first if mean is leaf else second
         ends = max(first.least, second.least), min(first.most, second.most)
@@ -229,7 +229,7 @@ class MeanBands:
         return WORTH * both * made.sensitivity * step * abs(side.factor) / (side.mean.per_row or 1)
 
     def _sides(self, leaf: Comparison, sizes: Mapping[object, GroupSize]) -> tuple[_Side, _Side]:
-        """The left and the right side."""
+        """Return the left and the right side."""
         assert leaf.against is not None
         other = leaf.against
         left = replace(leaf, against=None, values=leaf.values[:1])
@@ -300,7 +300,7 @@ class MeanBands:
             yield from ((_SHARES[1], times) for times in range(2, _MOST_TIMES))
 
     def _coarser(self, leaf: Comparison, width: Fraction) -> str:
-        """A tolerance that needs few enough bands."""
+        """Return a tolerance that needs few enough bands."""
         amount = next_round(ceil(width * 1000 / (MOST_BANDS / 2)))
         wanted = with_amount(self.accuracy.tolerance, leaf.left, decimal(Fraction(amount, 1000)))
         return f"SET keyhole.tolerance = '{quote_literal(wanted)}';"
@@ -308,7 +308,10 @@ class MeanBands:
     def _find_allowed(
         self, leaf: Comparison, share: Fraction, width: Fraction, high: _Side, low: _Side, *, below: bool, times: int
     ) -> _Allowed:
-        """The tolerance. A percentage is one of the right side, and at the least what the noise of its groups needs."""
+        """Return the tolerance.
+
+        A percentage is one of the right side, and at least as large as the noise of its groups needs.
+        """
         amount = self._amount(leaf)
         number = Fraction(amount.number)
         if amount.bounds:
@@ -364,7 +367,7 @@ class _Bands:
     strict: bool
 
     def make(self) -> list[tuple[Comparison, ...]] | None:
-        """Return the literals of each band; None where there are too many, or none that says anything."""
+        """Return the literals of each band; None if there are too many, or none that says anything."""
         if self.allowed.part == self.allowed.least == 0:
             return None  # infinitely many
         below = "<" if self.strict else "<="
@@ -394,7 +397,7 @@ class _Bands:
         return side.cut(operator, value, within=self.allowed.at(value) / _ROUNDED)
 
     def _cut_above(self, reached: Fraction) -> tuple[str, Fraction, Fraction]:
-        """The threshold of the high side that is above `reached` even with its tolerance."""
+        """Return the threshold of the high side that is above `reached` even with its tolerance."""
         above, part = ">" if self.strict else ">=", self.share * self.allowed.part
         value = max(reached + self.share * self.allowed.least, reached / (1 - part if reached >= 0 else 1 + part))
         found = self._cut(self.high, above, value)

@@ -22,7 +22,7 @@ LIMIT = 2**61
 def offsets(
     own: KeyNumbers, operator: str, *, size: Fraction, left: str, position: int | None
 ) -> tuple[Offsets | None, Fraction]:
-    """What is taken off in each group, in integer steps of `size`, and the threshold that all groups have then.
+    """Return each group's offset, in integer steps of `size`, and the threshold that all groups have then.
 
     Guarantee: in integers, `S operator own` in a group exactly where `S less its offset` compares so with the returned
     threshold. There are no offsets where all are 0. Raises KH208 for an equality with some whole thresholds alone.
@@ -49,7 +49,7 @@ def offsets(
 
 
 def without_offsets(question: Question, values: Integers) -> Integers:
-    """The functionals less their offsets: what their cuts are compared with.
+    """Return the functionals less their offsets: their cuts are compared with these.
 
     Guarantee: one privacy unit changes each by no more than before, since what is taken off is public and cutting off
     beyond `LIMIT` brings values closer to each other, if anything. Where no offset is above `LIMIT`, adding it again
@@ -70,7 +70,7 @@ def without_offsets(question: Question, values: Integers) -> Integers:
 
 
 def steps_by_key(question: Question, taken: Offsets) -> Integers:
-    """What is taken off in each key of the question, in row-major order."""
+    """Return the offset of each key of the question, in row-major order."""
     shape = [1] * len(question.keys.shape)
     shape[question.keys.names.index(taken.key)] = -1
     steps = np.array(taken.steps, dtype=np.int64).reshape(shape)
@@ -78,5 +78,5 @@ def steps_by_key(question: Question, taken: Offsets) -> Integers:
 
 
 def _within(values: Integers) -> bool:
-    """Whether nothing is to be cut off: then very many values need not be copied."""
+    """Return True if nothing has to be cut off: then very many values need not be copied."""
     return values.size == 0 or (int(values.min()) >= -LIMIT and int(values.max()) <= LIMIT)

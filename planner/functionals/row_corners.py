@@ -36,8 +36,11 @@ _Value: TypeAlias = int | None  # of a column that is added up; None for a row w
 
 @dataclass(frozen=True, slots=True)
 class RowCorner:
-    """By functional, the absolute value of what a row at the corner adds, and whether some row between the corners of
-    its case that has values of the same columns adds anything."""
+    """A corner of what a row can add.
+
+    `moved` is the absolute value that a row at the corner adds, by functional. The flag says if some row between the
+    corners of its case that has values of the same columns adds anything.
+    """
 
     added: tuple[int, ...]
     moved: tuple[bool, ...]
@@ -46,7 +49,7 @@ class RowCorner:
 def row_corners(
     functionals: Sequence[Sequence[Term]], *, ranges: Mapping[str, Range], table: Table, among: Condition = ALWAYS
 ) -> tuple[RowCorner, ...] | None:
-    """What a row can add; None where there are too many cases to list.
+    """Return the amounts that a row can add; None if there are too many cases to list.
 
     Parameters:
         ranges: in grid steps, of every column that a term adds up.
@@ -89,25 +92,28 @@ class _Case:
     failed: tuple[Condition, ...]
 
     def with_(self, text: str, condition: Condition) -> "_Case | None":
-        """The case in which a further condition holds; None if no row may be in it."""
+        """Return the case in which a further condition holds; None if no row may be in it."""
         further = _Case(self.held | {text}, (*self.known, condition), self.failed)
         return further if self.admits(condition) else None
 
     def without(self, condition: Condition) -> "_Case | None":
-        """The case in which a further condition does not hold; None if no row may be in it."""
+        """Return the case in which a further condition does not hold; None if no row may be in it."""
         failed = not_true(condition)
         if disjoint(And(self.known), failed):
             return None
         return _Case(self.held, self.known, (*self.failed, failed))
 
     def admits(self, condition: Condition) -> bool:
-        """Whether a row of the case may satisfy a condition; if in doubt, it may."""
+        """Return True if a row of the case may satisfy a condition; if in doubt, it may."""
         known = And((*self.known, condition))
         return not disjoint(known, ALWAYS) and not any(disjoint(known, one) for one in self.failed)
 
 
 def _cases(conditions: Sequence[tuple[str, Condition]], among: Condition) -> Iterator[_Case | None]:
-    """The cases that a row may be in, each branch cut off as soon as no row is left; None for a step on the way."""
+    """Yield the cases that a row may be in, each branch cut off as soon as no row is left.
+
+    Return None for a step on the way.
+    """
 
     def below(case: _Case | None, left: Sequence[tuple[str, Condition]]) -> Iterator[_Case | None]:
         if case is None:
@@ -126,7 +132,7 @@ def _cases(conditions: Sequence[tuple[str, Condition]], among: Condition) -> Ite
 def _values(
     name: str, case: _Case, counting: Sequence[Sequence[Term]], ranges: Mapping[str, Range], table: Table
 ) -> list[_Value]:
-    """The ends of a column's range where a row of the case may have a value, and None where it may have none."""
+    """Return the ends of a column's range if a row of the case may have a value, and None if it may have none."""
     ends: list[_Value] = []
     if case.admits(Not(IsNull(name))):
         added_up = any(term.power for terms in counting for term in terms if term.column == name)
@@ -148,7 +154,10 @@ def _range(name: str, case: _Case, ranges: Mapping[str, Range], table: Table) ->
 
 
 def _change(terms: Sequence[Term], at: Mapping[str, _Value], box: Mapping[str, Range]) -> int:
-    """The absolute value at a corner; of a sum with squares that of a convex function which is nowhere below it."""
+    """Return the absolute value at a corner.
+
+    Of a sum with squares that of a convex function which is nowhere below it.
+    """
     change = sum(_add_term(term, at) for term in terms)
     signs = {term.coefficient > 0 for term in terms if term.power == 2 and term.column and at[term.column] is not None}
     if not signs:

@@ -40,7 +40,7 @@ Range = tuple[int, int]
 
 
 def row_range(terms: Sequence[Term], *, ranges: Mapping[str, Range], table: Table, among: Condition = ALWAYS) -> Range:
-    """The least and most that one row which satisfies `among` can add.
+    """Return the least and most that one row which satisfies `among` can add.
 
     Parameters:
         ranges: in grid steps, of every column that a term adds up.
@@ -79,7 +79,7 @@ def row_range_without(
     table: Table,
     among: Condition = ALWAYS,
 ) -> Range:
-    """The range of a row of those `among` that has no value of `column`, or does not satisfy `condition`."""
+    """Return the range of a row of those `among` that has no value of `column`, or does not satisfy `condition`."""
     low, high = row_range(terms, ranges=ranges, table=table, among=all_of((among, not_true(condition))))
     if column is not None and not is_never_null(table.column(column), table):
         left = [term for term in terms if term.column != column]
@@ -94,7 +94,7 @@ def is_never_null(column: Column, table: Table) -> bool:
 
 
 def _where_found(name: str, table: Table) -> Condition:
-    """A condition that holds wherever a looked-up column has a value; of any other column, everywhere."""
+    """Return a condition that holds wherever a looked-up column has a value; of any other column, everywhere."""
     lookup = table.column(name).derivation
     if not isinstance(lookup, Lookup):
         return ALWAYS
@@ -104,8 +104,10 @@ def _where_found(name: str, table: Table) -> Condition:
 
 
 def _is_in_all(name: str, rows: Rows, table: Table) -> bool:
-    """Whether a column has a value in each of the rows: what is looked up has one exactly where it is found, whichever
-    of the two is known of them."""
+    """Return True if a column has a value in each of the rows.
+
+    A looked-up column has one exactly where it is found, whichever of the two is known of them.
+    """
     if rows.lack(IsNull(name)):
         return True
     is_looked_up = isinstance(table.column(name).derivation, Lookup)
@@ -113,17 +115,17 @@ def _is_in_all(name: str, rows: Rows, table: Table) -> bool:
 
 
 def _is_never_found(name: str, rows: Rows, table: Table) -> bool:
-    """Whether a column is looked up, and in none of the rows found."""
+    """Return True if a column is looked up, and in none of the rows found."""
     return isinstance(table.column(name).derivation, Lookup) and rows.lack(_where_found(name, table))
 
 
 def not_true(condition: Condition) -> Condition:
-    """A condition that holds exactly where the given one is false or unknown."""
+    """Return a condition that holds exactly where the given one is false or unknown."""
     return condition.fold_literals(_not_false, every=all_of, some=any_of, wanted=False)
 
 
 def may_be_nan(name: str, table: Table) -> bool:
-    """Whether a column that is not NULL may be missing all the same."""
+    """Return True if a column that is not NULL may be missing all the same."""
     return table.column(name).sql_type in (SqlType.DOUBLE, SqlType.NUMERIC)
 
 
@@ -138,8 +140,10 @@ def _not_false(literal: Leaf | Not) -> Condition:
 def _reachable(
     conditions: Mapping[str, Condition], among: Condition
 ) -> Iterator[tuple[frozenset[str], Condition, Rows]]:
-    """The sets of conditions that a row may satisfy while it fails all others, if in doubt it may, each with what is
-    known of such rows, and the rows of which that is known."""
+    """Yield the sets of conditions that a row may satisfy while it fails all others; in doubt it may.
+
+    Each set comes with the known facts about such rows, and the rows of which these are known.
+    """
     texts = sorted(conditions)
     for size in range(1, len(texts) + 1):
         for held in combinations(texts, size):
@@ -163,7 +167,7 @@ def _list_columns(terms: Sequence[Term]) -> tuple[str, ...]:
 
 
 def range_of_sum(terms: Sequence[Term], ranges: Mapping[str, Range], always: frozenset[str]) -> Range:
-    """The range of the sum of terms that all count, but for columns without a value."""
+    """Return the range of the sum of terms that all count, except for columns without a value."""
     low = high = sum(term.coefficient for term in terms if term.column is None)
     for name in _list_columns(terms):
         square, slope, constant = (
@@ -179,7 +183,7 @@ def range_of_sum(terms: Sequence[Term], ranges: Mapping[str, Range], always: fro
 
 
 def _edges(square: int, slope: int, steps: Range) -> tuple[int, ...]:
-    """The steps of a range at one of which `square * x^2 + slope * x` is least, and at one of which it is largest."""
+    """Return the steps of a range at one of which `square * x^2 + slope * x` is least, and at one it is largest."""
     if not square:
         return steps
     turn = -slope // (2 * square)  # the vertex, rounded down
@@ -187,8 +191,11 @@ def _edges(square: int, slope: int, steps: Range) -> tuple[int, ...]:
 
 
 def within_bounds(comparison: Comparison, *, min_rows: int) -> Fraction:
-    """What the larger side of a comparison can come to by the declared bounds: a sum or count in a group of `min_rows`
-    rows, a mean or ratio in any. In the analyst's unit; a share of rows is 100."""
+    """Return the most that the larger side of a comparison can reach by the declared bounds.
+
+    It is a sum or count in a group of `min_rows` rows, or a mean or ratio in any. It is in the analyst's unit; a share
+    of rows is 100.
+    """
     if comparison.slack is not Slack.THRESHOLD:
         return Fraction(100)
     most = max(map(max, map(reach, comparison.parts)), default=Fraction(0))
@@ -196,7 +203,7 @@ def within_bounds(comparison: Comparison, *, min_rows: int) -> Fraction:
 
 
 def reach(part: Part) -> tuple[Fraction, Fraction]:
-    """How far a row can move one side of a comparison down and up."""
+    """Return how far a row can move one side of a comparison down and up."""
     if not part.power or part.column is None:
         return max(-part.coefficient, Fraction(0)), max(part.coefficient, Fraction(0))
     ends = [part.coefficient * Fraction(end) ** part.power for end in part.column.bounds or (0, 0)]

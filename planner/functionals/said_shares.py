@@ -28,7 +28,7 @@ class SaidShare:
 
 
 def find_shares(question: Question) -> tuple[SaidShare, ...]:
-    """The shares that a question's comparisons name: a part of a count over the count, or a mean of a 0-or-1 column.
+    """Return the shares that a question's comparisons name: a part of a count over it, or a mean of a 0-or-1 column.
 
     Recognised are sums in which each row adds a positive number or a negative one, both the same for all rows: that is
     what ratios of counts and means of such columns become.
@@ -71,7 +71,7 @@ def _shares(atom: Atom, functional: Functional, table: Table) -> Iterator[SaidSh
 
 
 def _is_part(term: Term, table: Table) -> bool:
-    """Whether a row adds the term once, in part or not at all: no power, or a value between 0 and 1."""
+    """Return True if a row adds the term once, in part or not at all: no power, or a value between 0 and 1."""
     if not term.power or term.column is None:
         return True
     bounds = table.column(term.column).bounds

@@ -19,7 +19,7 @@ MOST_SQUARES = 64  # where sums of squares are among them, which have few corner
 
 @dataclass(frozen=True, slots=True)
 class JointSensitivity:
-    """What one privacy unit can change at once in one key, as parts of the functionals' sensitivities.
+    """The changes that one privacy unit can make at once in one key, as parts of the functionals' sensitivities.
 
     Guarantee: for every unit some mixture of `exposures(in_blocks)` covers `|change of v| / Delta_v` for all
     functionals v, and 1 for those of `in_blocks` that change at all. So if v has noise of scale `Delta_v / eps_v`, or
@@ -58,7 +58,7 @@ class JointSensitivity:
     corners: tuple[tuple[Exposure, frozenset[int]], ...] | None
 
     def exposures(self, in_blocks: frozenset[int] = frozenset()) -> tuple[Exposure, ...]:
-        """The exposures where only functionals of `in_blocks` have noise on block indices."""
+        """Return the exposures where only functionals of `in_blocks` have noise on block indices."""
         full = frozenset(range(self.functionals)) - self.summed
         if self.splits:
             full |= in_blocks
@@ -73,7 +73,7 @@ class JointSensitivity:
         return drop_dominated((*found, *sets_at_once([[index] for index in unmoved], functionals=self.functionals)))
 
     def free_blocks(self, among: frozenset[int]) -> frozenset[int]:
-        """Functionals of `among` whose noise may live on block indices without any larger exposure."""
+        """Return functionals of `among` whose noise may live on block indices without any larger exposure."""
         plain = self.exposures()
         free = frozenset(index for index in among if all(parts[index] == 1 for parts in plain))
         if self.corners is not None and len(self.corners) > MOST_COMPARED:
@@ -85,7 +85,7 @@ class JointSensitivity:
 
 
 def exposures(question: Question) -> tuple[Exposure, ...]:
-    """`JointSensitivity.exposures` of a question without noise on block indices.
+    """Return `JointSensitivity.exposures` of a question without noise on block indices.
 
     Each exposure is covered by one of `affected_together`'s sets.
     """
@@ -93,7 +93,7 @@ def exposures(question: Question) -> tuple[Exposure, ...]:
 
 
 def joint_sensitivity(question: Question) -> JointSensitivity:
-    """What one privacy unit can change at once in one key of the question."""
+    """Return the changes that one privacy unit can make at once in one key of the question."""
     functionals = question.functionals
     summed = [index for index, functional in enumerate(functionals) if _adds_rows(question, functional)]
     cap = question.table.row_cap
@@ -134,12 +134,12 @@ def joint_sensitivity(question: Question) -> JointSensitivity:
 
 
 def joint_sensitivity_of(question: Question, functionals: tuple[Functional, ...]) -> JointSensitivity:
-    """What one privacy unit can change at once of other functionals over the same rows and keys."""
+    """Return the changes that one privacy unit can make at once in other functionals over the same rows and keys."""
     return joint_sensitivity(replace(question, functionals=functionals))
 
 
 def affected_together(question: Question) -> tuple[frozenset[int], ...]:
-    """The maximal sets of functionals that one privacy unit can change at all at once in one key.
+    """Return the maximal sets of functionals that one privacy unit can change at all at once in one key.
 
     Guarantee: `exposures`' guarantee holds for the exposures in which these are changed in full. A single row (of the
     unit, whatever the cap) changes functionals of one of the sets only, so where the row is the unit the maximum over
@@ -170,7 +170,7 @@ def affected_together(question: Question) -> tuple[frozenset[int], ...]:
 
 
 def _adds_rows(question: Question, functional: Functional) -> bool:
-    """Whether rows change the functional one by one, each by no more than what it would add to a row sum."""
+    """Return True if rows change the functional one by one, each by no more than it would add to a row sum."""
     if functional.measure is Measure.UNITS or functional.unit_range is not None:
         return False
     if question.table.row_unit:
@@ -180,13 +180,13 @@ def _adds_rows(question: Question, functional: Functional) -> bool:
 
 
 def _vary(summed: Sequence[Functional]) -> bool:
-    """Whether rows may change some row sum by different parts of its sensitivity, whatever else they change."""
+    """Return True if rows may change some row sum by different parts of its sensitivity, whatever else they change."""
     read = frozenset().union(*(columns(term.condition) for functional in summed for term in functional.terms))
     return any(len(functional.terms) > 1 or read & set(functional.summed) for functional in summed)
 
 
 def _apart_pairs(question: Question, summed: Iterable[int]) -> list[tuple[int, int]]:
-    """The pairs of row sums of which no row counts for both."""
+    """Return the pairs of row sums of which no row counts for both."""
     rows = {index: _counted_rows(question, question.functionals[index]) for index in summed}
     return [
         (one, other)
@@ -197,7 +197,7 @@ def _apart_pairs(question: Question, summed: Iterable[int]) -> list[tuple[int, i
 
 
 def _counted_rows(question: Question, functional: Functional) -> Condition:
-    """Which rows a row sum counts."""
+    """Return the condition of the rows that a row sum counts."""
     counted = any_of(
         term.condition if term.column is None else all_of((term.condition, Not(IsNull(term.column))))
         for term in functional.terms
@@ -206,7 +206,7 @@ def _counted_rows(question: Question, functional: Functional) -> Condition:
 
 
 def _maximal_cliques(neighbours: list[int], *, grown: int, open_: int, closed: int) -> list[int]:
-    """All maximal cliques that extend `grown` by `open_` vertices and by none of `closed`, as bit sets."""
+    """Return all maximal cliques that extend `grown` by `open_` vertices and by none of `closed`, as bit sets."""
     if not open_:
         return [] if closed else [grown]
     pivot = max(_members(open_ | closed), key=lambda vertex: (neighbours[vertex] & open_).bit_count())

@@ -68,8 +68,9 @@ def settle_beside(
     table: Table,
     where: Condition,
 ) -> Formula | None:
-    """Return the truth of a comparison's literals in groups that have some of the `known` values and none of those
-    that are `missing`, else None: `sum(a) / sum(b) >= 2` is false where there is a b above 0, and no a.
+    """Return the truth of a comparison's literals in groups with some `known` values and no `missing` ones, or None.
+
+    `sum(a) / sum(b) >= 2` is false where there is a b above 0, and no a.
 
     Parameters: those of `settle`.
     """
@@ -97,8 +98,10 @@ def _side(values: Values) -> tuple[str | None, str]:
 def _range_with_value(
     made: Functional, values: Sequence[Values], ranges: Mapping[str, Range], table: Table, where: Condition
 ) -> Range | None:
-    """Return the range of what one row with a value adds, where all terms are of one column and condition, and only
-    their rows have values: the zeros of an ELSE are values that no term counts."""
+    """Return the range of what one row with a value adds, if all terms are of one column and condition.
+
+    Only their rows may have values: the zeros of an ELSE are values that no term counts.
+    """
     alike = {(term.column, canonical(term.condition)) for term in made.terms}
     column, condition = made.terms[0].column, made.terms[0].condition
     if len(alike) > 1 or column is None or column not in ranges:

@@ -31,14 +31,17 @@ _LARGEST_MEAN = 2**52  # whose double is exact in double precision
 
 
 def one_row(term: Term) -> Functional:
-    """1 for a privacy unit with some row that the term counts."""
+    """Return a functional that is 1 for a privacy unit with some row that the term counts."""
     return Functional(
         name="rows", measure=Measure.UNITS, terms=(term,), sensitivity=1, unit_range=None, unit_size=Decimal(1), rows=1
     )
 
 
 def parts_of_step(least: int, most: int) -> int:
-    """Into how many parts a mean divides a step: 10^4, fewer for values of so many steps that integers would end."""
+    """Return the parts into which a mean divides a step: 10^4, or fewer.
+
+    Fewer are needed if integers would end because values have so many steps.
+    """
     parts = _PARTS_OF_STEP
     while parts > 1 and parts * max(-least, most) > _LARGEST_MEAN:
         parts //= 10
@@ -68,13 +71,13 @@ def scale_value(kind: ValueKind, column: Column, *, most: int) -> tuple[Fraction
 
 
 def total_meaning(total: UnitTotal) -> str:
-    """What a total is, whatever it is called: equal meanings are one column."""
+    """Return the meaning of a total, whatever its name: equal meanings are one column."""
     present = "" if total.present is None else functional_identity(total.present)
     return f"{functional_identity(total.functional)} steps {total.functional.unit_size} where {present}"
 
 
 def canonical_rows(question: Question) -> Question:
-    """The question with totals called by their meaning, and without those that nothing reads.
+    """Return the question with totals called by their meaning, and without those that nothing reads.
 
     So that it is the same question whatever its totals are called.
     """
@@ -108,7 +111,7 @@ def canonical_rows(question: Question) -> Question:
 
 
 def unit_rows_text(question: Question, rows: UnitRows) -> Iterator[str]:
-    """In words: what one row of a question per unit is, and how far each total counts."""
+    """Yield in words the meaning of one row of a question per unit, and how far each total counts."""
     keys = [key for key in question.keys.names if key not in rows.table.unit]
     groups = f" in each ({', '.join(keys)})" if keys else ""
     filtered = "" if rows.where == ALWAYS else f", over the rows with {canonical(rows.where)}"
@@ -135,12 +138,12 @@ def _rename_functional(made: Functional, names: Mapping[str, str]) -> Functional
 
 
 def rename_columns(condition: Condition, names: Mapping[str, str]) -> Condition:
-    """The condition with columns under other names."""
+    """Return the condition with columns under other names."""
     return condition.mapped(lambda leaf: replace(leaf, column=rename_column(leaf.column, names)))
 
 
 def rename_column(column: str, names: Mapping[str, str]) -> str:
-    """A column's other name; of one that is computed, the expression with other names in it."""
+    """Return a column's other name; of one that is computed, the expression with other names in it."""
 
     def rename(term: RowTerm) -> RowTerm:
         return replace(term, value=names.get(str(term.value), term.value))
@@ -149,7 +152,7 @@ def rename_column(column: str, names: Mapping[str, str]) -> str:
 
 
 def map_columns(column: ComputedName, change: Callable[[RowTerm], RowTerm]) -> ComputedName:
-    """The computed column with others in the place of those that it reads."""
+    """Return the computed column with others in the place of those that it reads."""
     derived = column.column.derivation
     if not isinstance(derived, Computed):
         raise KeyholeError("KH900", "a column of one privacy unit that is not computed")
@@ -165,7 +168,7 @@ def map_columns(column: ComputedName, change: Callable[[RowTerm], RowTerm]) -> C
 
 
 def stored_columns(names: Iterable[str]) -> frozenset[str]:
-    """The columns of these names, those in the place of each computed one that it reads."""
+    """Return the stored columns of these names; a computed one stands for those that it reads."""
     found: set[str] = set()
     for name in names:
         derived = name.column.derivation if isinstance(name, ComputedName) else None
@@ -174,7 +177,7 @@ def stored_columns(names: Iterable[str]) -> frozenset[str]:
 
 
 def in_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Condition:
-    """The condition with totals compared as whole numbers of steps, NULL where it was.
+    """Return the condition with totals compared as whole numbers of steps, NULL where it was.
 
     Parameters:
         steps: of the columns that are totals, what one step is worth.
@@ -199,7 +202,7 @@ def in_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Condition:
 
 
 def column_in_steps(column: str, steps: Mapping[str, Fraction]) -> str:
-    """A computed column over totals that are whole numbers of steps."""
+    """Return a computed column over totals that are whole numbers of steps."""
 
     def count_steps(term: RowTerm) -> RowTerm:
         if term.value not in steps:
@@ -237,5 +240,5 @@ def _compare_steps(column: str, operator: str, value: Fraction) -> Condition:
 
 
 def _never(column: str) -> Condition:
-    """False wherever the column has a value, NULL elsewhere."""
+    """Return a condition that is false wherever the column has a value, NULL elsewhere."""
     return And((Compare(column, "<", 0), Compare(column, ">", 0)))

@@ -52,7 +52,7 @@ def around_centres(
     rows_of: Callable[[Spread], int],
     outside: bool = False,
 ) -> Having:
-    """The formula with comparisons of means of squares in the place of every variance.
+    """Return the formula with comparisons of means of squares in the place of every variance.
 
     Parameters:
         rows_of: for groups of at least how many values the tolerance of a variance is meant.
@@ -88,7 +88,7 @@ class _Centres:
 
     @property
     def grid_part(self) -> Fraction:
-        """What they use up of the tolerance of the variance, in squares of grid steps."""
+        """Return their use of the variance's tolerance, in squares of grid steps."""
         return self.radius**2 / 4
 
 
@@ -147,7 +147,7 @@ class _SettledSpread:
         return Every(literals) if (operator in _ABOVE) is not outside else Some(literals)
 
     def _constant(self) -> Having | None:
-        """What thresholds below 0 and beyond the largest variance that the range of values allows come down to."""
+        """Return the constant that thresholds below 0 and above the largest possible variance come down to."""
         operator, threshold = self.spread.operator, self.spread.threshold
         if threshold < 0 or (threshold == 0 and operator in (">=", "<")):
             return self._exists() if operator in _ABOVE else FAILS
@@ -161,7 +161,7 @@ class _SettledSpread:
         return Values(self.spread.column.name, self.spread.condition, 2 if self.spread.sample else 1)
 
     def _exists(self) -> Comparison:
-        """Whether there are so many values that SQL does not say NULL."""
+        """Return a comparison that there are enough values for SQL not to say NULL."""
         spread, least = self.spread, self._values.least
         counted = f"count({spread.column.name}){spread.suffix}"
         return Comparison(
@@ -202,7 +202,7 @@ class _SettledSpread:
         return amount
 
     def _edge(self, amount: Amount, operator: str) -> Fraction:
-        """Where errors end, in the analyst's unit."""
+        """Return the edge of errors, in the analyst's unit."""
         threshold, most = self.spread.threshold, self.half_range * self.size / 2  # the largest standard deviation
         allowed = amount.size(threshold=threshold, bounds=most if self.spread.root else most**2)
         return max(Fraction(0), threshold - allowed) if operator in _ABOVE else threshold + allowed
@@ -212,7 +212,7 @@ class _SettledSpread:
         return abs(self.level - (edge**2 if self.spread.root else edge) / self.size**2)
 
     def _centres(self, operator: str, slack: Fraction) -> _Centres | None:
-        """The centres that leave the least to pay, as far as that can be told beforehand; None where none do."""
+        """Return the centres that cost least, as far as this is known beforehand; None if there are none."""
         return min(self._near_enough(operator, slack), key=lambda made: self._price(made, operator), default=None)
 
     def _near_enough(self, operator: str, slack: Fraction) -> Iterator[_Centres]:
@@ -238,7 +238,7 @@ class _SettledSpread:
         return reach + (reach**2 < room or (operator == "<" and reach**2 == room))
 
     def _space_centres(self, number: int, reach: int, slack: Fraction) -> _Centres | None:
-        """So many centres at equal distances; None where they are too far apart for the tolerance."""
+        """Return so many centres at equal distances; None if they are too far apart for the tolerance."""
         middle = self.low + self.high
         # in whole numbers, which fractions are twenty times slower than; halves are rounded away from the middle
         farther = [(2 * reach * place + number) // (2 * number) for place in range((number + 1) % 2, number, 2)]
@@ -251,7 +251,7 @@ class _SettledSpread:
         return _Centres(tuple(points), Fraction(diameter, 2), left) if left > 0 else None
 
     def _price(self, made: _Centres, operator: str) -> float:
-        """What they cost, but for a factor: all their sensitivities, by the tolerance that is left for the noise."""
+        """Return their cost, except for a factor: all their sensitivities, by the tolerance left for the noise."""
         level = self.level if operator in _ABOVE else self.level + made.grid_part
         farthest = (max(abs(2 * end - point) for end in (self.low, self.high)) for point in made.points)
         changes = sum(max(float(Fraction(far**2, 4) - level), float(level)) for far in farthest)
@@ -261,7 +261,7 @@ class _SettledSpread:
         return changes * (log(len(made.points) / shared) + log(1 / whole)) / float(made.left)
 
     def _literal(self, point: int, operator: str, centres: _Centres, *, outside: bool) -> Comparison:
-        """The squares around one centre against the threshold; `outside`, the negation."""
+        """Return the squares around one centre against the threshold; `outside`, the negation."""
         spread, size = self.spread, self.size
         above = operator in _ABOVE
         level = (self.level if above else self.level + centres.grid_part) * size**2
@@ -325,7 +325,7 @@ class _SettledSpread:
         )
 
     def _coarser(self, operator: str) -> str:
-        """A tolerance, or else a range of values, with which so many centres do; both are tried."""
+        """Return a tolerance, or else a range of values, that this number of centres meets; both are tried."""
         percent = bool(self.spread.threshold)
         for number in range(1, 101) if percent else (2**doublings for doublings in range(-10, 30)):
             amount = Amount(decimal(Fraction(number)), percent=percent)

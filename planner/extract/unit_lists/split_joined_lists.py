@@ -32,7 +32,7 @@ _Tables: TypeAlias = Mapping[str, tuple[exp.Table, Table]]
 
 
 def split_joined_lists(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that make lists of one table each of a list over a join; none if there is no such list."""
+    """Return the changes that make lists of one table each of a list over a join; none if there is no such list."""
     if read.table.row_unit:
         return ()
     try:
@@ -69,7 +69,7 @@ def _is_list(select: exp.Select) -> bool:
 
 
 def _find_tables(inner: exp.Select, read: PrivateRead) -> _Tables | None:
-    """Return the private tables of a join; None where something else is joined, or not by an inner join."""
+    """Return the private tables of a join; None if something else is joined, or not by an inner join."""
     found: dict[str, tuple[exp.Table, Table]] = {}
     for join in inner.args["joins"]:
         if any(value and key not in _ON_JOIN for key, value in join.args.items()):
@@ -106,7 +106,7 @@ def _find_unit(node: exp.Expr, tables: _Tables) -> tuple[str, int] | None:
 
 
 def _write_lists(inner: exp.Select, shown: list[int], tables: _Tables) -> list[str] | None:
-    """Return a list of the units of each table; None where the join says more of rows than that their unit is one."""
+    """Return a list of the units of each table; None if the join says more of rows than that their unit is one."""
     first, where = alias_of(inner.args["from_"].this), inner.args.get("where")
     joined = _read_using(inner, first, tables)
     if joined is None:

@@ -34,8 +34,7 @@ _ON_SOURCE = frozenset(("this", "alias"))
 
 @dataclass(frozen=True, slots=True)
 class _Scalar:
-    """A scalar subquery: its table, the columns of its unit with the question's that they equal, and its other
-    conditions."""
+    """A scalar subquery: its table, its unit's columns with the question's that they equal, and other conditions."""
 
     node: exp.Subquery
     source: exp.Table
@@ -45,7 +44,7 @@ class _Scalar:
 
 
 def join_own_values(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that join the values of units which scalar subqueries compute; none if there are none."""
+    """Return the changes that join the values of units which scalar subqueries compute; none if there are none."""
     select = read.select
     if select.args["from_"].this is not read.node or read.table.row_unit or not _is_read_in_from(select):
         return ()

@@ -47,7 +47,10 @@ class _Read:
 
 
 def move_out_of_values(read: PrivateRead) -> tuple[Edit, ...]:
-    """The changes that leave plain values in the subqueries of units that a question reads; none if they are plain."""
+    """Return the changes that leave plain values in the subqueries of units that a question reads.
+
+    Return none if they are plain.
+    """
     try:
         for one in _list_reads(read):
             changes = _move_out(one, read)
@@ -71,7 +74,7 @@ def _list_reads(read: PrivateRead) -> Iterator[_Read]:
 
 
 def _has_values(read: PrivateRead, outer: exp.Select) -> bool:
-    """Whether a subquery that is read alone has windows over units, or totals by which the query around it groups."""
+    """Return True if a subquery that is read alone has windows over units, or totals that are grouped by around it."""
     inner = read.select
     if outer.args.get("group") is None and outer.args.get("having") is None:
         return False
@@ -121,14 +124,14 @@ def _move_out(read: _Read, where: PrivateRead) -> tuple[Edit, ...]:
 
 
 def _is_moved(node: exp.Expr, inner: exp.Select) -> bool:
-    """Whether an item of a subquery is computed of values, or of a row beside them."""
+    """Return True if an item of a subquery is computed of values, or of a row beside them."""
     if contains_aggregate(node):
         return True
     return inner.args.get("group") is None and node.find(exp.Column) is not None and node.find(exp.Query) is None
 
 
 def _is_null_of_nulls(node: exp.Expr) -> bool:
-    """Whether an expression is NULL where all of its values are, as every column behind LEFT JOIN without a row is."""
+    """Return True if an expression is NULL if its values are, as all columns behind LEFT JOIN without a row are."""
     if isinstance(node, _AGGREGATES):
         return True
     if isinstance(node, exp.And | exp.Or) and not all(map(contains_aggregate, (node.this, node.expression))):
@@ -156,7 +159,10 @@ def _list_parts(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _put(column: exp.Column, spelled: str, called: str, outer: exp.Select, where: PrivateRead) -> Iterator[Edit]:
-    """The expression in the place of the name, under which it is shown where it is an item by itself."""
+    """Yield the edits that put the expression in the place of the name.
+
+    It is shown under it where it is an item by itself.
+    """
     shown = any(
         name(item.args["alias"]) == called if isinstance(item, exp.Alias) else item is column
         for item in outer.expressions

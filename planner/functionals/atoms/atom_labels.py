@@ -12,7 +12,7 @@ _COUNTED = {Slack.THRESHOLD: "", Slack.ROWS: "% of rows", Slack.RECORD: "rows"}
 
 
 def label(index: int) -> str:
-    """A, B, ..., Z, AA, AB, ..."""
+    """Return A, B, ..., Z, AA, AB, ..."""
     letters = ""
     index += 1
     while index:

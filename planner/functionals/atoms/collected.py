@@ -34,7 +34,7 @@ class Collected:
     warnings: dict[str, None] = field(default_factory=dict)
 
     def place(self, made: Functional, *, meaning: tuple[object, ...]) -> int:
-        """The place of the functional that means this: the next one where it is new."""
+        """Return the place of the functional with this meaning: the next one if it is new."""
         place = self.places.setdefault(meaning, len(self.functionals))
         if place == len(self.functionals):
             self.functionals.append(made)
@@ -66,12 +66,12 @@ class Collected:
             )
 
     def rows_of(self, leaf: Comparison | Spread) -> int:
-        """The group size for which the tolerance of a mean is meant."""
+        """Return the group size for which the tolerance of a mean is meant."""
         size = self.sizes.get(mean_of(leaf))
         return self.accuracy.min_rows if size is None else max(size.rows, self.accuracy.min_rows)
 
     def guard_of(self, leaf: Comparison) -> str:
-        """The count that says so, as typed; "" where the setting does."""
+        """Return the count that says so, as typed; "" if the setting does."""
         size = self.sizes.get(mean_of(leaf))
         return size.guard if size is not None and size.rows > self.accuracy.min_rows else ""
 

@@ -23,7 +23,7 @@ from planner.values.decimals import decimal
 
 
 def find_tolerance(comparison: Comparison, made: Functional, size: Fraction, collected: Collected) -> int:
-    """The tolerance in integer steps. Raises KH304."""
+    """Return the tolerance in integer steps. Raise KH304."""
     if comparison.allowed is not None:
         return floor(comparison.allowed / size)
     found = collected.tolerances

@@ -30,7 +30,7 @@ def warn_of_both_sides(functionals: Sequence[Functional]) -> Iterator[str]:
 
 
 def _say_sums(mean: Functional, text: str) -> str:
-    """Both sides of a mean as sums, which share their noise, as they would be typed."""
+    """Return both sides of a mean as sums, which share their noise, as they would be typed."""
     if not text.startswith("avg("):
         return "a sum in the place of the mean is one"
     added, at = f"sum{text.removeprefix('avg')}", f"{(mean.origin * mean.rows).normalize():f}"

@@ -60,8 +60,7 @@ def atoms(
     where: Condition,
     accuracy: Accuracy,
 ) -> Atoms:
-    """The functionals, atoms and literals of a formula, and of predicates with their names, over the rows that satisfy
-    `where`.
+    """Return the functionals, atoms and literals of formula and predicates, over the rows that satisfy `where`.
 
     Guarantee: on exact values each formula of literals holds exactly where SQL's formula is true, for every group with
     rows, and a group without rows counts as one whose counts are 0 and whose sums and averages are NULL.
@@ -100,7 +99,7 @@ def atoms(
 
 
 def _read(formula: Having, collected: Collected, *, refuse_settled: bool = False) -> ReadFormula:
-    """One formula, whose own counts guard its sums and say for groups of how many rows its means are meant.
+    """Read one formula. Its own counts guard its sums and set the group sizes for which its means are meant.
 
     Guards that it misses are added, unless the analyst wants none. Raises KH206, and KH220 if `refuse_settled` and
     declared bounds alone decide the whole formula.
@@ -127,7 +126,7 @@ def _read(formula: Having, collected: Collected, *, refuse_settled: bool = False
 
 
 def _read_as_typed(formula: Having, collected: Collected, *, refuse_settled: bool) -> ReadFormula:
-    """One formula with no guards but its own. Raises KH206, KH220."""
+    """Read one formula with no guards but its own. Raise KH206, KH220."""
     collected.measure_groups(formula)
     formula = around_centres(
         formula,
@@ -152,7 +151,7 @@ def _read_as_typed(formula: Having, collected: Collected, *, refuse_settled: boo
 
 
 def _refuse_settled(guarded: GuardedFormula, collected: Collected) -> None:
-    """Raises KH220 where nothing is left to the data once what declared bounds settle is put in."""
+    """Raise KH220 if nothing is left to the data once declared bounds are applied."""
     whole = _simplify(plain(use_settled(guarded, unguarded=False), capped=frozenset()))
     deciding = next((leaf for leaf in guarded.leaves() if leaf.settled is not None and leaf.settled == whole), None)
     if deciding is not None:
@@ -160,8 +159,10 @@ def _refuse_settled(guarded: GuardedFormula, collected: Collected) -> None:
 
 
 def _find_guards(guarded: GuardedFormula, collected: Collected) -> tuple[GuardedFormula, Counts]:
-    """The formula without what declared bounds settle, and the counts that guard the rest. Where a settled comparison
-    would need a guard that it needs not as it stands, it stays. Raises KH206."""
+    """Return the formula without the comparisons that declared bounds settle, and the counts that guard the rest.
+
+    A settled comparison stays if it would need a guard that it does not need as it stands. Raise KH206.
+    """
     functionals = dict(enumerate(collected.functionals))
     shorter = use_settled(guarded, unguarded=False)
     try:
@@ -172,7 +173,7 @@ def _find_guards(guarded: GuardedFormula, collected: Collected) -> tuple[Guarded
 
 
 def _read_predicate(formula: Having, collected: Collected) -> ReadFormula:
-    """A formula that is shown: its guard belongs into itself, and its opposite may be asked instead."""
+    """Return a formula that is shown: its guard belongs into itself, and its opposite may be asked instead."""
     try:
         return _read(formula, collected)
     except KeyholeError as error:
@@ -186,7 +187,7 @@ def _read_predicate(formula: Having, collected: Collected) -> ReadFormula:
 
 
 def _spell_as_else(formula: Having) -> str:
-    """A single comparison as it is typed below its opposite: of a band of width_bucket, where no guard can stand."""
+    """Return a single comparison as it is typed below its opposite: a band of width_bucket, where no guard can be."""
     if not isinstance(formula, Comparison):
         return ""
     left, operator, right = formula.text.rpartition(f" {formula.operator} ")
@@ -194,7 +195,7 @@ def _spell_as_else(formula: Having) -> str:
 
 
 def _negate(formula: Having) -> Having:
-    """The opposite, NULL where the formula is."""
+    """Return the opposite, NULL where the formula is."""
     return formula.fold(
         lambda leaf: replace(leaf, operator=OPPOSITE[leaf.operator]),
         outside=Outside,
@@ -245,7 +246,7 @@ def _read_guarded(formula: Having, collected: Collected) -> GuardedFormula:
 
 
 def _simplify(formula: Formula) -> Formula:
-    """The formula flattened, without constants and repetitions."""
+    """Return the formula flattened, without constants and repetitions."""
 
     def join(kind: type[AllOf] | type[AnyOf], settled: Formula, children: Sequence[Formula]) -> Formula:
         if settled in children:

@@ -21,7 +21,7 @@ from planner.values.decimals import decimal
 
 
 def read_comparison(comparison: Comparison, collected: Collected) -> Guarded:
-    """Read a comparison as literals of its functional, with what is NULL in it. Raises KH208, KH304."""
+    """Read a comparison as literals of its functional, with what is NULL in it. Raise KH208, KH304."""
     source = ComparisonPlace.of(comparison)
     made, size = functional(
         comparison, table=collected.table, min_rows=collected.rows_of(comparison), where=collected.where
@@ -96,7 +96,7 @@ def _remedy(comparison: Comparison, collected: Collected, *, mean_rows: Fraction
 
 
 def _with_thresholds(comparison: Comparison, own: KeyNumbers) -> Comparison:
-    """The comparison with thresholds of each group's own: a percentage is one of the least in absolute value."""
+    """Return the comparison with thresholds of each group's own. A percentage is one of the least in absolute value."""
     least, most = min(own.known), max(own.known)
     shown = f"{decimal(least)} to {decimal(most)}" if least < most else f"{decimal(least)}"
     return replace(
@@ -135,7 +135,7 @@ def _absences(comparison: Comparison, made: Functional, at: Fraction, collected:
 
 
 def _constant_count(made: Functional, formula: Formula) -> Formula | None:
-    """TRUE or FALSE for a comparison of a count that every count settles, else None."""
+    """Return TRUE or FALSE for a comparison of a count that every count settles, else None."""
     largest = made.offsets.largest if made.offsets else 0
     counts = made.measure not in (Measure.TOTAL, Measure.UNIT_SUM)
     if not counts or not isinstance(formula, Cut) or formula.cut + largest >= 0:
