@@ -51,7 +51,7 @@ _LONGEST_HINT = 200  # characters of a hint that a reader takes in at once
 
 
 def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
-    """The scope with a column for everything that GROUP BY computes and that is no expression of declared keys.
+    """Return the scope with a column for everything that GROUP BY computes and that is no expression of declared keys.
 
     Raises KH202 for an expression whose values are not finitely many, or more than a question may have groups.
     """
@@ -83,7 +83,7 @@ def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
 
 
 def _with_keys(scope: Scope, items: list[exp.Expr], open_: list[exp.Expr], said: tuple[Condition, ...]) -> Scope:
-    """The scope with a column for everything that the open items of GROUP BY compute."""
+    """Return the scope with a column for everything that the open items of GROUP BY compute."""
     for item in open_:
         scope = with_truths(scope, item, several=True)
     scope = with_numbers(scope, open_, said, lengths=True)
@@ -100,7 +100,7 @@ def _with_keys(scope: Scope, items: list[exp.Expr], open_: list[exp.Expr], said:
 
 
 def describe_outside(keys: Iterable[Column]) -> Iterator[str]:
-    """Which rows are in no group of a computed key, in a sentence for each key of which some may be."""
+    """Yield the rows that are in no group of a computed key, in a sentence for each key of which some may be."""
     for key in keys:
         if not key.computed or not key.domain:
             continue
@@ -125,7 +125,7 @@ def describe_outside(keys: Iterable[Column]) -> Iterator[str]:
 
 
 def _list_ends(parts: Parts) -> tuple[Value, Value]:
-    """The first and the last cut, of a computed number in its own units."""
+    """Return the first and the last cut, of a computed number in its own units."""
     first, past = parts.cuts[0], parts.cuts[-1]
     scale = 0
     if isinstance(parts.column, ComputedName) and isinstance(parts.column.column.derivation, Computed):
@@ -136,7 +136,7 @@ def _list_ends(parts: Parts) -> tuple[Value, Value]:
 
 
 def _write_derivation(derived: Derivation) -> str:
-    """The expression of a part of a time as it is written."""
+    """Return the expression of a part of a time as it is written."""
     column = readable(derived.column)
     match derived.function:
         case "extract":
@@ -148,7 +148,7 @@ def _write_derivation(derived: Derivation) -> str:
 
 
 def _without_wide_lists(scope: Scope, items: Iterable[exp.Expr], plain: Collection[str]) -> Scope:
-    """The scope in which days that items compute with, and that are too many to look at each, are a range.
+    """Return the scope in which days are a range if items compute with them and they are too many to list.
 
     Parameters:
         plain: the keys that are grouped by as they are.
@@ -192,7 +192,7 @@ def _is_computed(item: exp.Expr, scope: Scope, said: tuple[Condition, ...], plai
 
 
 def _has_few_values(column: Column, said: tuple[Condition, ...]) -> bool:
-    """Whether a column's type and bounds alone tell its values, or WHERE lists them."""
+    """Return True if a column's type and bounds alone tell its values, or WHERE lists them."""
     if column.derivation is None and list_said_texts(column, said) is not None:
         return True
     whole = column.sql_type is SqlType.INTEGER and column.bounds is not None
@@ -203,7 +203,7 @@ def _has_few_values(column: Column, said: tuple[Condition, ...]) -> bool:
 
 
 def _derivations(item: exp.Expr, scope: Scope, said: tuple[Condition, ...]) -> Iterator[Derivation]:
-    """The parts of times that an expression reads and that are no columns of the table yet."""
+    """Yield the parts of times that an expression reads and that are no columns of the table yet."""
     for node in item.walk():
         if isinstance(node, exp.TimeToStr):
             read = find_column(bare(node.this), scope)
@@ -218,7 +218,10 @@ def _derivations(item: exp.Expr, scope: Scope, said: tuple[Condition, ...]) -> I
 def _shown_derivation(
     node: exp.TimeToStr, read: Column, scope: Scope, said: tuple[Condition, ...]
 ) -> Iterator[Derivation]:
-    """What tells all that to_char shows of a time: a truncation of it over a range, or a part that has few numbers."""
+    """Yield the derivations that determine what to_char shows of a time.
+
+    They are a truncation over a range, or a part with few numbers.
+    """
     cycle, part = find_cycle(node), shown_part(node)
     column = node.find(exp.Column)
     open_ = (column is None or stand_in(column, scope) is None) and time_range(read, scope, said) is None
@@ -233,7 +236,10 @@ def _shown_derivation(
 def _with_derived(
     scope: Scope, derived: Derivation, said: tuple[Condition, ...], item: exp.Expr, *, among: list[exp.Expr]
 ) -> Scope:
-    """The scope with a derived column, with the values that it can have, or with groups of its values and of NULL."""
+    """Return the scope with a derived column.
+
+    It has the values that it can have, or groups of its values and of NULL.
+    """
     base = scope.table.column(derived.column)
     if not base.groupable:
         raise _not_groupable(item, base)
@@ -298,7 +304,7 @@ def _names_read(item: exp.Expr, scope: Scope) -> frozenset[str]:
 
 
 def _read_columns(items: Iterable[exp.Expr], scope: Scope) -> tuple[Column, ...]:
-    """The columns without a list of values that expressions read, but for what keys tell of them."""
+    """Return the columns without a list of values that expressions read, except as far as keys determine them."""
     found: dict[str, Column] = {}
 
     def visit(node: exp.Expr) -> None:
@@ -319,7 +325,7 @@ def _read_columns(items: Iterable[exp.Expr], scope: Scope) -> tuple[Column, ...]
 
 
 def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[Condition, ...]) -> Scope:
-    """The scope with the parts into which expressions cut a column's values."""
+    """Return the scope with the parts into which expressions cut a column's values."""
     if not column.groupable:
         raise _not_groupable(items[0], column)
     name = ", ".join(dict.fromkeys(write_node(_name_alike(item, scope)) for item in items))
@@ -346,7 +352,7 @@ def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple
 
 
 def _group_column(name: str, parts: Parts, column: Column) -> Column:
-    """The key that groups of a column's values are."""
+    """Return the key that groups of a column's values are."""
     return Column(
         name=name,
         sql_type=SqlType.INTEGER,
@@ -362,18 +368,18 @@ def _group_column(name: str, parts: Parts, column: Column) -> Column:
 
 
 def _without_keys(item: exp.Expr, scope: Scope) -> exp.Expr:
-    """The expression without the conditions and numbers that have keys of their own."""
+    """Return the expression without the conditions and numbers that have keys of their own."""
     return without_numbers(without_truths(item, scope), scope)
 
 
 @lru_cache(maxsize=4)
 def _count_groups(count: int) -> tuple[int, ...]:
-    """The numbers of so many groups, the same tuple again: what is computed of long ones is remembered by it."""
+    """Return the numbers of so many groups, the same tuple again: long ones are a key of caches."""
     return tuple(range(count))
 
 
 def _cut_times(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[Condition, ...]) -> Parts | None:
-    """The parts into which steps of a time cut a range of it; None for what takes no steps of it."""
+    """Return the parts into which steps of a time cut a range of it; None for an expression without steps of it."""
     steps = list_steps(column, [_without_keys(item, scope) for item in items], scope)
     if not steps or (column.sql_type is SqlType.DATE and any(one.is_of_clock for one in steps)):
         return None
@@ -388,7 +394,7 @@ def _cut_times(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[
 
 
 def _cut_days(scope: Scope, column: Column, said: tuple[Condition, ...], item: exp.Expr) -> Parts | None:
-    """Every day of a range by itself; None if the range is open and the days themselves are not asked for."""
+    """Return every day of a range by itself; None if the range is open and the days themselves are not asked for."""
     times = time_range(column, scope, said)
     if times is None and (find_column(item, scope) == column or contains(item, exp.Add, exp.Sub)):
         raise _open_range(item, column)
@@ -433,7 +439,7 @@ def _cut_numbers(scope: Scope, column: Column, items: list[exp.Expr], said: tupl
 
 
 def _name_alike(item: exp.Expr, scope: Scope) -> exp.Expr:
-    """The expression with every reference to a column spelled as the scope spells it."""
+    """Return the expression with every reference to a column spelled as the scope spells it."""
 
     def spell(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and (found := find_column(node, scope)) is not None:
@@ -466,7 +472,7 @@ def _refuse_changing(item: exp.Expr) -> KeyholeError:
 
 
 def _on_day(item: exp.Expr) -> exp.Expr:
-    """The expression with a day in the place of the clock."""
+    """Return the expression with a day in the place of the clock."""
     day = exp.Cast(this=exp.Literal.string("2026-01-01"), to=exp.DataType(this=exp.DType.DATE))
 
     def settle(node: exp.Expr) -> exp.Expr:
@@ -497,7 +503,7 @@ def _not_finite(item: exp.Expr, column: Column, part: str) -> KeyholeError:
 
 
 def _suggest_step(bounds: tuple[Decimal, Decimal]) -> str:
-    """The least round number of which at most ten lie between declared bounds."""
+    """Return the least round number of which at most ten lie between declared bounds."""
     width = max(bounds[1] - bounds[0], Decimal(1)) / 10
     scale = Decimal(10) ** width.adjusted()
     return f"{next(one * scale for one in (1, 2, 5, 10) if one * scale >= width).normalize():f}"

@@ -31,7 +31,7 @@ _TESTS = (*TESTS, exp.Is, exp.Case)
 
 
 def part_by_conditions(scope: Scope, column: Column, items: list[exp.Expr]) -> Parts | None:
-    """The groups that conditions on a column make of its values; None if something else is asked of it."""
+    """Return the groups that conditions on a column make of its values; None if anything else is asked of it."""
     leaves: dict[Condition, None] = {}
     for item in items:
         found = _conditions(bare(item), column, scope)
@@ -54,7 +54,7 @@ def part_by_conditions(scope: Scope, column: Column, items: list[exp.Expr]) -> P
 
 
 def _conditions(node: exp.Expr, column: Column, scope: Scope) -> list[Condition] | None:
-    """What an expression asks of a column; None if it reads it otherwise than in conditions."""
+    """Return the conditions of an expression on a column; None if it reads it otherwise."""
     if not any(find_column(one, scope) == column for one in node.find_all(exp.Column)):
         return []
     if isinstance(node, _TESTS) or find_column(node, scope) == column:
@@ -85,7 +85,7 @@ def _conditions(node: exp.Expr, column: Column, scope: Scope) -> list[Condition]
 
 
 def _reads_itself(node: exp.Case, column: Column, scope: Scope) -> bool:
-    """Whether a CASE gives the column as a value."""
+    """Return True if a CASE gives the column as a value."""
     results = [one.args["true"] for one in node.args["ifs"]]
     results += [] if node.args.get("default") is None else [node.args["default"]]
     return any(find_column(bare(one), scope) == column or contains(one, exp.Column) for one in results)
@@ -170,7 +170,7 @@ def _of_texts(column: Column, leaves: list[Condition], table: Table) -> Parts | 
 
 
 def _texts(patterns: list[str]) -> Iterator[str]:
-    """Texts to find one in for each combination of patterns: what these say, together in every order, and others."""
+    """Yield a text for each combination of patterns: their own texts together in every order, and others."""
     yield from ("", "x", "~", "xx", "-")
     said = [_plain(pattern) for pattern in patterns]
     for count in range(1, len(said) + 1):
@@ -182,7 +182,7 @@ def _texts(patterns: list[str]) -> Iterator[str]:
 
 
 def _plain(pattern: str) -> str:
-    """A text that a pattern matches."""
+    """Return a text that a pattern matches."""
     found, characters = "", iter(pattern)
     for character in characters:
         if character == "\\":

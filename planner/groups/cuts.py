@@ -80,12 +80,12 @@ class CutFinder:
     known: dict[int, Pieces] = field(default_factory=dict)  # by node, each looked at once
 
     def read(self, node: exp.Expr) -> None:
-        """Add the cuts of an expression. Raises `NotFinite`, `TooManyCuts`."""
+        """Add the cuts of an expression. Raise `NotFinite`, `TooManyCuts`."""
         if self._shape(node).varies:
             self._cut_everywhere(node)
 
     def list_cuts(self) -> list[Cut]:
-        """All cuts, rising. Raises `TooManyCuts` for more than are looked at one by one."""
+        """Return all cuts, rising. Raise `TooManyCuts` for more than are looked at one by one."""
         size = len(self.cuts) + sum(one.count for one in self.even)
         if size <= 2 * MOST_STEPS:
             found = self.cuts.union(*self.even)
@@ -95,7 +95,7 @@ class CutFinder:
         raise TooManyCuts(size - 1)
 
     def is_chain(self, node: exp.Expr) -> bool:
-        """Whether an expression that was read steps once and then grows or falls: no value comes twice."""
+        """Return True if an expression that was read steps once and then grows or falls: no value comes twice."""
         node = bare(node)
         alone = self.is_whole or self.stride is not None  # each value is a group
         if alone and self._is_line(node) and not contains(node, exp.Cast, exp.Div):
@@ -258,7 +258,10 @@ class CutFinder:
         return self._function(node)
 
     def _cut_decimals(self, inner: Pieces, precision: int, scale: int, node: exp.Cast) -> Pieces:
-        """A cast to `numeric(p, s)` rounds as round does, halves away from 0, and fails on what has more digits."""
+        """Return the pieces of a cast to `numeric(p, s)`.
+
+        It rounds as round does, halves away from 0, and fails on longer numbers.
+        """
         low, high = self._bounds(node)
         ends = [a * x + b for a, b in inner.pieces for x in (low, high)]
         if any(abs(end) + 1 >= Fraction(10) ** (precision - scale) for end in ends):
@@ -268,7 +271,10 @@ class CutFinder:
         return Pieces(rounded.pieces, rounded.steps)
 
     def _round_half(self, node: exp.Expr) -> Side:
-        """Where rounding changes: PostgreSQL rounds halves of a double to even numbers, and others away from 0."""
+        """Return where rounding changes.
+
+        PostgreSQL rounds halves of a double to even numbers, and others away from 0.
+        """
         return cut_half_even if self._is_floating(node.this) else cut_half_away
 
     def _is_floating(self, node: exp.Expr) -> bool:
@@ -357,7 +363,7 @@ class CutFinder:
         )
 
     def _function(self, node: exp.Expr) -> Pieces:
-        """Anything else: constant where its arguments are."""
+        """Return the pieces of any other function: constant where its arguments are."""
         for child in node.iter_expressions():
             if not isinstance(child, exp.DataType | exp.Var | exp.Identifier) and self._shape(child).varies:
                 self._cut_everywhere(node)
@@ -412,7 +418,7 @@ class CutFinder:
             raise TooManyCuts(len(self.cuts))
 
     def _cut_whole(self, inner: Pieces, side: Side, node: exp.Expr) -> Pieces:
-        """What is rounded to whole numbers changes at each of them."""
+        """Return the pieces of a rounding to whole numbers: it changes at each of them."""
         if inner.steps:
             raise NotFinite(write_short(node))
         for a, b in inner.pieces:
@@ -456,7 +462,7 @@ class CutFinder:
             raise TooManyCuts(size - 1)
 
     def _find_arithmetic(self, node: exp.Expr) -> Callable[[float], float] | None:
-        """Arithmetic as double precision computes it; None for what else an expression may be."""
+        """Return the double-precision arithmetic of an expression; None for anything else."""
         node = bare(node)
         if isinstance(node, exp.Column):
             return itself
@@ -487,7 +493,7 @@ class CutFinder:
         return isinstance(node, exp.Column) or node.find(exp.Column) is None or self._is_floating(node)
 
     def _cut_everywhere(self, node: exp.Expr) -> None:
-        """Every whole number by itself."""
+        """Cut at every whole number."""
         if not self.is_whole and self.stride is None:
             raise NotFinite(write_short(node))
         low, high = self._bounds(node)
@@ -515,7 +521,10 @@ def _is_cast_to(node: exp.Expr, kind: exp.DType) -> bool:
 
 
 def _find_edges(node: exp.WidthBucket) -> exp.Array | None:
-    """The array of edges; None where buckets are equal. Raises `NotFinite` for what is no plain array."""
+    """Return the array of edges; None if buckets are equal.
+
+    Raise `NotFinite` for an argument that is no plain array.
+    """
     array = node.args.get("threshold")
     if isinstance(array, exp.Cast) and isinstance(array.this, exp.Array) and _is_list_of_numbers(array.to):
         array = array.this

@@ -21,22 +21,22 @@ _NEAR = (1e-9, 1e-5, 1e-1)  # how far off a crossing may be: the more, the large
 
 
 def itself(x: float) -> float:
-    """The number."""
+    """Return the number."""
     return x
 
 
 def always(constant: float, _: float) -> float:
-    """The constant, whatever the number is."""
+    """Return the constant, whatever the number is."""
     return constant
 
 
 def without_sign(inner: Callable[[float], float], x: float) -> float:
-    """The absolute value of what is computed of a number."""
+    """Return the absolute value of what is computed of a number."""
     return abs(inner(x))
 
 
 def share_of(inner: Callable[[float], float], low: float, high: float, count: int, x: float) -> float:
-    """Where width_bucket finds a number between its ends, in buckets."""
+    """Return the place of a number between the ends of width_bucket, in buckets."""
     return count * ((inner(x) - low) / (high - low))
 
 
@@ -46,12 +46,12 @@ def combine(
     right: Callable[[float], float],
     x: float,
 ) -> float:
-    """An operation on two values that are computed of a number."""
+    """Return an operation on two values that are computed of a number."""
     return operation(left(x), right(x))
 
 
 def find_crossing(cut: Cut, step: Cut, computed: Callable[[float], float], *, rises: bool) -> Cut:
-    """The first double whose computed value is on the other side of a step than those before, near the exact cut."""
+    """Return the first double near the exact cut whose computed value is on the other side of a step."""
     at, below = step
 
     def is_past(x: float) -> bool:
@@ -72,7 +72,7 @@ def find_crossing(cut: Cut, step: Cut, computed: Callable[[float], float], *, ri
 
 
 def find_unit(unit: Fraction, cut: Cut, step: Cut, computed: Callable[[float], float], *, rises: bool) -> Cut:
-    """The first multiple of a unit whose computed value is on the other side of a step than those before."""
+    """Return the first multiple of a unit whose computed value is on the other side of a step than those before."""
     at, below = step
 
     def is_past(units: int) -> bool:

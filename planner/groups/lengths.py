@@ -64,7 +64,7 @@ def _find_time(node: exp.Expr, scope: Scope) -> Column | None:
 
 
 def _find_times(node: exp.Expr, scope: Scope) -> tuple[exp.Expr, exp.Expr] | None:
-    """The later and the earlier of the times of which a difference is, as they are written."""
+    """Return the later and the earlier time of a difference, as they are written."""
     sides = (
         (bare(node.this), bare(node.expression)) if isinstance(node, exp.Sub) else tuple(map(bare, node.expressions))
     )
@@ -141,7 +141,7 @@ def _ends_of(node: exp.Expr, scope: Scope, said: tuple[Condition, ...]) -> _Ends
 
 
 def _count(node: exp.Expr, of: exp.Expr, later: _Ends | None, earlier: _Ends | None) -> _Numbers:
-    """The ends of a number, from those of the times of which it is a difference."""
+    """Return the ends of a number, from those of the times of which it is a difference."""
     if isinstance(of, exp.Anonymous) and isinstance(node, exp.Extract) and _name_part(node) == "month":
         return Fraction(-11), Fraction(11)
     if later is None or earlier is None:

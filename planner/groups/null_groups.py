@@ -82,7 +82,7 @@ def part_of_time(derived: Column, ends: tuple[int, int]) -> Parts:
 
 
 def describe_lost_nulls(embedded: Embedded) -> Iterator[str]:
-    """A sentence for each declared key whose rows of NULL are in no group, where SQL would show them in one."""
+    """Yield a sentence for each declared key whose rows of NULL are in no group, where SQL would show them in one."""
     select, scope = embedded.tree, embedded.scope
     if embedded.per_unit is not None or groups_nothing(select):
         return

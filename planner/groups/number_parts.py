@@ -22,7 +22,7 @@ _FARTHEST = 10**18  # units of numbers that are computed with in 64 bits
 
 
 def number_parts(column: Column, finder: CutFinder, *, distinct: bool) -> Parts:
-    """The parts between the cuts that were found; outside of the window are none. Raises `TooManyCuts`.
+    """Return the parts between the cuts that were found; outside of the window are none. Raise `TooManyCuts`.
 
     Parameters:
         distinct: the expression is known to be another value in each part.
@@ -49,7 +49,10 @@ def number_parts(column: Column, finder: CutFinder, *, distinct: bool) -> Parts:
 
 
 def _find_steps(column: Column, finder: CutFinder) -> Steps | None:
-    """The cuts as numbers of the column's unit at equal distances; None if they lie otherwise or too far away."""
+    """Return the cuts as numbers of the column's unit at equal distances.
+
+    Return None if they lie otherwise or too far away.
+    """
     if finder.cuts or not finder.even or column_unit(column) is None:
         return None
     scale = _scale(column)
@@ -79,7 +82,7 @@ def column_unit(column: Column) -> Fraction | None:
 
 
 def _list_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None) -> Parts:
-    """The parts between cuts, one by one."""
+    """Return the parts between cuts, one by one."""
     if window is not None:
         found = [cut for cut in found if window[0] <= cut <= window[1]]
     starts: dict[Value, Cut] = {}
@@ -115,7 +118,7 @@ def _list_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None
 
 
 def _double_between(middle: Fraction, first: Value, behind: Value) -> Fraction:
-    """The double nearest to a middle; of a part of few doubles, which it may not lie in, the first."""
+    """Return the double nearest to a middle; of a part of few doubles, which it may not lie in, the first."""
     assert isinstance(first, Decimal)
     assert isinstance(behind, Decimal)
     found = Fraction(float(middle))
@@ -123,7 +126,7 @@ def _double_between(middle: Fraction, first: Value, behind: Value) -> Fraction:
 
 
 def _first_above(column: Column, cut: Cut) -> Value:
-    """The least value of a column that does not lie below a cut."""
+    """Return the least value of a column that does not lie below a cut."""
     at, below = cut
     if column.sql_type is SqlType.DOUBLE:
         number = float(at)
@@ -144,7 +147,7 @@ def _scale(column: Column) -> int:
 
 
 def _value_in(column: Column, place: int, kept: list[tuple[Value, Cut]], middle: Fraction) -> Value | None:
-    """A value that lies in a part and that the column's type has; None if there is none."""
+    """Return a value that lies in a part and that the column's type has; None if there is none."""
     typed = numeric_modifier(column.declared)
     if column.sql_type is SqlType.DOUBLE or (column.sql_type is SqlType.NUMERIC and typed is None):
         if not isfinite(float(middle)):

@@ -107,7 +107,10 @@ def _span_of(function: str, parts: Sequence[NumberSpan], sure: Sequence[bool]) -
 
 
 def _choose(function: str, parts: Sequence[NumberSpan], sure: Sequence[bool]) -> NumberSpan:
-    """The least of numbers is no more than any that is never NULL; those that are NULL are left out."""
+    """Return the span of the least of numbers: no more than any that is never NULL.
+
+    Those that are NULL are left out.
+    """
     low, high = min(one.low for one in parts), max(one.high for one in parts)
     present = [one for one, known in zip(parts, sure, strict=True) if known]
     if function == "least":
@@ -120,7 +123,7 @@ def _choose(function: str, parts: Sequence[NumberSpan], sure: Sequence[bool]) ->
 
 
 def _divide_to_steps(one: NumberSpan, other: NumberSpan) -> NumberSpan | None:
-    """Quotients rounded down or up, of divisors other than 0."""
+    """Return the span of quotients rounded down or up, of divisors other than 0."""
     above = other.offset % other.step if other.step else other.offset
     near = (above or other.step, above - other.step)  # the numbers around 0
     divisors = {by for by in (other.low, *near, other.high) if by and other.low <= by <= other.high}
@@ -131,7 +134,7 @@ def _divide_to_steps(one: NumberSpan, other: NumberSpan) -> NumberSpan | None:
 
 
 def _divide(one: NumberSpan, other: NumberSpan) -> NumberSpan | None:
-    """Quotients without their remainders, of divisors other than 0."""
+    """Return the span of quotients without their remainders, of divisors other than 0."""
     divisors = {by for by in (other.low, -1, 1, other.high) if by and other.low <= by <= other.high}
     if not divisors:
         return None

@@ -51,7 +51,7 @@ _EXACT = (SqlType.INTEGER, SqlType.NUMERIC)
 
 
 def with_numbers(scope: Scope, items: Sequence[exp.Expr], said: tuple[Condition, ...], *, lengths: bool) -> Scope:
-    """The scope with a column for each number in expressions that reads several columns, one of them no key.
+    """Return the scope with a column for each number in expressions that reads several columns, one of them no key.
 
     Parameters:
         lengths: only those that say how far times lie apart, before it is known which times are keys.
@@ -67,7 +67,7 @@ def with_numbers(scope: Scope, items: Sequence[exp.Expr], said: tuple[Condition,
 
 
 def without_numbers(item: exp.Expr, scope: Scope) -> exp.Expr:
-    """The expression with the keys that its numbers are in their place."""
+    """Return the expression with the keys that its numbers are in their place."""
 
     def instead(node: exp.Expr) -> exp.Expr:
         found = find_number(node, scope)
@@ -78,7 +78,7 @@ def without_numbers(item: exp.Expr, scope: Scope) -> exp.Expr:
 
 
 def _list_numbers(node: exp.Expr, scope: Scope) -> Iterator[exp.Expr]:
-    """The least expressions that read all of several columns that are computed with, from left to right.
+    """Yield the least expressions that read all of several columns that are computed with, from left to right.
 
     Keys alone are computed with where they have too many combinations to look at each.
     """
@@ -120,7 +120,7 @@ def _is_number(node: exp.Expr, scope: Scope) -> bool:
 
 
 def _with_number(scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], said: tuple[Condition, ...]) -> Scope:
-    """The scope with a column for a number; as it is where its values are not known to be finitely many."""
+    """Return the scope with a column for a number; unchanged if its values are not known to be finitely many."""
     name = name_alike(node, scope)
     read = tuple(_columns_read(node, scope))
     if any(column.name == name for column in scope.table.columns) or not all(one.groupable for one in read):
@@ -169,7 +169,7 @@ def _with_number(scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], said: 
 
 
 def _read_number(node: exp.Expr, scope: Scope) -> Column | None:
-    """The column that a number is, in steps of its own, with PostgreSQL's type as its comment."""
+    """Return the column that a number is, in steps of its own, with PostgreSQL's type as its comment."""
     shown = _type_of(node, scope)
     if shown is None:
         return None
@@ -189,7 +189,10 @@ def _read_number(node: exp.Expr, scope: Scope) -> Column | None:
 def _find_range(
     node: exp.Expr, base: Column, term: RowTerm, scope: Scope, said: tuple[Condition, ...]
 ) -> tuple[NumberSpan | None, Fraction | None, Fraction | None]:
-    """What is known of the numbers, and the ends between which they are counted, in steps: PostgreSQL has no others."""
+    """Return the known span of the numbers, and the ends between which they are counted, in steps.
+
+    PostgreSQL has no others.
+    """
     span = find_span(
         term, lambda one: _ends(scope.table.column(one), said), required=lambda one: _is_required(scope, one, said)
     )
@@ -242,7 +245,7 @@ def _is_required(scope: Scope, name: str, said: tuple[Condition, ...]) -> bool:
 
 
 def _shape_of(base: Column, term: RowTerm, *, required: bool) -> Column:
-    """A column of the number's own values, in the place of that of its steps."""
+    """Return a column of the number's own values, in the place of that of its steps."""
     if term.scale == 0:
         return replace(base, required=required)
     return replace(base, sql_type=SqlType.NUMERIC, declared=f"numeric(38,{term.scale})", required=required)
@@ -255,7 +258,7 @@ def _in_steps(parts: Parts, scale: int) -> Steps | tuple[int, ...]:
 
 
 def _type_of(node: exp.Expr, scope: Scope) -> str | None:
-    """PostgreSQL's type of an exact number; None for others, and for functions whose type is not known."""
+    """Return PostgreSQL's type of an exact number; None for others, and for functions of unknown type."""
     node = bare(node)
     if is_length(node, scope):
         return "numeric" if isinstance(node, exp.Extract) else "integer"

@@ -25,7 +25,7 @@ _MOST_ENDS = 100  # a pattern takes some ten times what comparing two texts take
 
 
 def refuse_open_texts(items: Iterable[exp.Expr], scope: Scope) -> None:
-    """Refuse a computed key that reads a text of which any may be stored. Raises KH202."""
+    """Refuse a computed key that reads a text of which any may be stored. Raise KH202."""
     for item in items:
         read = _find_open_text(item, scope)
         if read is None:
@@ -43,7 +43,7 @@ def refuse_open_texts(items: Iterable[exp.Expr], scope: Scope) -> None:
 
 
 def _refuse_test(item: exp.Expr, scope: Scope) -> None:
-    """Refuse a condition in a key that no row can be asked, as in the order of texts. Raises KH202."""
+    """Refuse a condition in a key that no row can be asked, as in the order of texts. Raise KH202."""
     for test in item.find_all(exp.Predicate):
         try:
             row_condition(test, scope, _NOTHING_GIVEN)

@@ -29,7 +29,7 @@ class Pieces:
 
     @property
     def varies(self) -> bool:
-        """Whether it is another number for each x."""
+        """Return True if it is another number for each x."""
         return any(a for a, _ in self.pieces)
 
     @property
@@ -40,14 +40,14 @@ class Pieces:
 
 
 def pair_lines(left: Pieces, right: Pieces) -> Iterator[tuple[Line, Line]]:
-    """Pair each line of one with each of the other. Raises `TooManyCuts`."""
+    """Pair each line of one with each of the other. Raise `TooManyCuts`."""
     if (size := len(left.pieces) * len(right.pieces)) > MOST_STEPS:
         raise TooManyCuts(size)
     return product(left.pieces, right.pieces)
 
 
 def limit_lines(pieces: frozenset[Line]) -> frozenset[Line]:
-    """Return the lines, which each level of an expression may double. Raises `TooManyCuts`."""
+    """Return the lines, which each level of an expression may double. Raise `TooManyCuts`."""
     if len(pieces) > MOST_STEPS:
         raise TooManyCuts(len(pieces))
     return pieces

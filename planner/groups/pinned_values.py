@@ -18,7 +18,10 @@ _LISTED = frozenset((SqlType.NUMERIC, SqlType.DOUBLE))  # looked-up values of ot
 
 
 def is_listed_number(column: Column) -> bool:
-    """Whether a column is a looked-up number that is no key by itself. One that is NULL everywhere tells no groups."""
+    """Return True if a column is a looked-up number that is no key by itself.
+
+    One that is NULL everywhere makes no groups.
+    """
     lookup = column.derivation
     if not isinstance(lookup, Lookup) or column.sql_type not in _LISTED:
         return False
@@ -46,13 +49,13 @@ def part_by_values(column: Column, scope: Scope, said: tuple[Condition, ...]) ->
 
 
 def _may_be_null(column: Column, lookup: Lookup, scope: Scope) -> bool:
-    """Whether a row may find NULL, or under LEFT JOIN nothing."""
+    """Return True if a row may find NULL, or under LEFT JOIN nothing."""
     joined = (one for one in scope.joined if column.name in dict(one.columns).values())
     return None in lookup.pairs.found or any(one.outer for one in joined)
 
 
 def _list_values(lookup: Lookup, kind: SqlType) -> tuple[Value, ...]:
-    """The different numbers, rising."""
+    """Return the different numbers, rising."""
     found: dict[Decimal, Value] = {}
     for value in lookup.pairs.found:
         if isinstance(value, int | Decimal):

@@ -32,7 +32,7 @@ class Times:
 
 
 def said_of_rows(select: exp.Select, scope: Scope) -> tuple[Condition, ...]:
-    """The conjuncts of WHERE that say the same each time: without parameters, and without the clock."""
+    """Return the conjuncts of WHERE that say the same each time: without parameters, and without the clock."""
     where = select.args.get("where")
     return () if where is None else tuple(_list_said(where.this, scope))
 
@@ -53,7 +53,7 @@ def _list_said(node: exp.Expr, scope: Scope) -> Iterator[Condition]:
 
 
 def number_range(column: Column, said: tuple[Condition, ...]) -> tuple[Fraction | None, Fraction | None]:
-    """The least and the greatest number of a column that a question asks about; None where that is open."""
+    """Return the least and the greatest number of a column that a question asks about; None if that is open."""
     lows: list[Fraction] = []
     highs: list[Fraction] = []
     if column.bounds is not None:
@@ -70,7 +70,9 @@ def number_range(column: Column, said: tuple[Condition, ...]) -> tuple[Fraction 
 
 
 def time_range(column: Column, scope: Scope, said: tuple[Condition, ...]) -> Times | None:
-    """The moments of a date or timestamp that a question asks about, or for which keys are declared; None if open.
+    """Return the moments of a date or timestamp that a question asks about, or for which keys are declared.
+
+    Return None if open.
 
     Where WHERE leaves an end open, it is that of the key with the shortest calendar.
     """
@@ -79,7 +81,10 @@ def time_range(column: Column, scope: Scope, said: tuple[Condition, ...]) -> Tim
 
 
 def time_ends(column: Column, scope: Scope, said: tuple[Condition, ...]) -> tuple[datetime | None, datetime | None]:
-    """From when and before when a date or timestamp lies, as `time_range` has it; None for an end that is open."""
+    """Return the first moment of a date or timestamp and the one behind its last, as `time_range` has it.
+
+    Return None for an open end.
+    """
     found = _ends(column, "", said)
     spans: list[Times] = []
     for key in scope.table.columns:
@@ -108,7 +113,7 @@ def _truncates(key: Column, column: Column) -> str:
 
 
 def _ends(column: Column, part: str, said: tuple[Condition, ...]) -> tuple[list[datetime], list[datetime]]:
-    """From when and before when a column's moments lie; `part` is what one of its values stands for."""
+    """Return the first moment of a column and the one behind its last; `part` is the part that its values stand for."""
     firsts: list[datetime] = []
     pasts: list[datetime] = []
     whole = part or ("day" if column.sql_type is SqlType.DATE else "")

@@ -12,8 +12,11 @@ from planner.scope.truth_keys import is_truth_key, value_name
 
 
 def around_answer(keys: tuple[Column, ...], table: Table) -> tuple[str, str]:
-    """Return SQL to put before and behind the answered keys. It gives each group one value of each column that is
-    grouped by parts: PostgreSQL computes what is shown from values that lie in the group."""
+    """Return SQL to put before and behind the answered keys.
+
+    It gives each group one value of each column that is grouped by parts: PostgreSQL computes what is shown from values
+    that lie in the group.
+    """
     own = {key.name for key in keys}
     shown: dict[str, str] = {}
     for key in keys:
@@ -51,7 +54,7 @@ def _shown_values(
 
 
 def _lying_sql(number: str, values: Lying, declared: str) -> str:
-    """The value that lies in the group of a number, computed: a list of so many would take seconds to read."""
+    """Return the value in the group of a number, computed: reading a list of so many would take seconds."""
     steps = values.steps
     arms = [f"WHEN {number} = {len(values) - 1} THEN NULL"] if values.nulls else []
     first = int(values.below)

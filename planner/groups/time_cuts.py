@@ -47,7 +47,7 @@ class TimeSteps:
 
     @property
     def is_of_clock(self) -> bool:
-        """Whether the steps are shorter than days, and the time was not moved, so that a date takes none of them."""
+        """Return True if the steps are shorter than days, and the time was not moved, so a date takes none of them."""
         return not self.shift and not self.months and self.unit in ("hour", "minute", "second")
 
 
@@ -153,7 +153,7 @@ def _unit_of(node: exp.Expr | None) -> str:
 
 
 def count_starts(steps: Iterable[TimeSteps], times: Times) -> list[datetime]:
-    """Return where the parts of a range begin, rising. Raises `TooManyCuts`."""
+    """Return where the parts of a range begin, rising. Raise `TooManyCuts`."""
     found: set[datetime] = set()
     for one in steps:
         try:

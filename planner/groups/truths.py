@@ -32,7 +32,7 @@ _NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
 
 
 def with_truths(scope: Scope, item: exp.Expr, *, several: bool) -> Scope:
-    """The scope with a column for each condition in an expression that cuts of one column cannot tell.
+    """Return the scope with a column for each condition in an expression that cuts of one column cannot tell.
 
     Parameters:
         several: those of several columns alone. The others are for later, when it is known which times are keys.
@@ -43,7 +43,7 @@ def with_truths(scope: Scope, item: exp.Expr, *, several: bool) -> Scope:
 
 
 def _read_tests(scope: Scope, node: exp.Expr, *, several: bool) -> Scope:
-    """The scope with a column for each comparison in an expression, or for those inside it where it has none."""
+    """Return the scope with a column for each comparison in an expression, or for those inside it where it has none."""
     if find_truth(node, scope) is not None:
         return scope
     made = _with_test(scope, node, several=several) if is_test(node) else scope
@@ -66,8 +66,7 @@ def _with_test(scope: Scope, node: exp.Expr, *, several: bool) -> Scope:
 
 
 def _is_told_by_patterns(condition: Condition, scope: Scope) -> bool:
-    """Return True if texts are looked through for the condition, or matched with more patterns than groups are made
-    of."""
+    """Return True if texts are searched for the condition, or matched with more patterns than make groups."""
     patterns = sum(isinstance(leaf, Like) for leaf in condition.leaves())
     try:
         return patterns > MOST_PATTERNS or (patterns > 0 and are_dear([condition], scope.table))
@@ -76,20 +75,22 @@ def _is_told_by_patterns(condition: Condition, scope: Scope) -> bool:
 
 
 def _name_of_text(condition: Condition, column: Column) -> ComputedName:
-    """The name of the value of a condition on a text, which is computed of the text."""
+    """Return the name of the value of a condition on a text, which is computed of the text."""
     text = RowTerm("column", TermKind.TEXT, value=column.name, limit=column.longest_text)
     return ComputedName.of(Column(f"whether {canonical(condition)}", SqlType.TEXT, "text", derivation=Computed(text)))
 
 
 def without_truths(item: exp.Expr, scope: Scope) -> exp.Expr:
-    """The expression with TRUE in the place of each condition that has a column."""
+    """Return the expression with TRUE in the place of each condition that has a column."""
     copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]
     return copied.transform(lambda node: node if find_truth(node, scope) is None else exp.true(), copy=False)
 
 
 def _with_truth(scope: Scope, node: exp.Expr) -> Scope:
-    """The scope with a column for a condition; as it is where a row's condition is not true, false or NULL with one
-    value."""
+    """Return the scope with a column for a condition.
+
+    It is unchanged if the condition is not true, false or NULL with one value.
+    """
     try:
         truth = row_truth(node, scope, _NOTHING_GIVEN)
     except KeyholeError:

@@ -40,7 +40,7 @@ def check_times(item: exp.Expr, scope: Scope, *, several: bool = False) -> None:
 
 
 def _read_times(item: exp.Expr, scope: Scope) -> Iterator[tuple[str, Column]]:
-    """The times that an expression reads and that are no keys, once each, as they are written."""
+    """Yield the times that an expression reads and that are no keys, once each, as they are written."""
     known: set[str] = set()
     for node in (one for one in item.dfs() if isinstance(one, exp.Column)):
         column = find_column(node, scope)
@@ -50,7 +50,7 @@ def _read_times(item: exp.Expr, scope: Scope) -> Iterator[tuple[str, Column]]:
 
 
 def _explain(item: exp.Expr, scope: Scope, read: list[tuple[str, Column]]) -> tuple[str, str]:
-    """Why there is no list, and groups that have one."""
+    """Return the reason for the missing list, and groups that have one."""
     written, column = read[0]
     ages = (one for one in item.find_all(exp.Anonymous) if str(one.this).lower() == "age")
     if (age := next(ages, None)) is not None:

@@ -38,7 +38,7 @@ def list_inhabited(
 
 
 def _keep(values: tuple[Value, ...], marks: Places) -> tuple[Value, ...]:
-    """The marked values; those that stand in one row are the same tuple each time."""
+    """Return the marked values; those that stand in one row are the same tuple each time."""
     count = int(np.count_nonzero(marks))
     if count in (0, len(values)):
         return values[:count]
@@ -52,7 +52,7 @@ def _slice(values: tuple[Value, ...], first: int, count: int) -> tuple[Value, ..
 
 
 def _mark(column: Column, values: Sequence[Value], told: Sequence[Condition], table: Table) -> Places | None:
-    """By value, whether there may be a row with it; None if it is not known of any that there is none."""
+    """Return, by value, if there may be a row with it; None if none is known to be absent."""
     roots = roots_of(column, table)
     match column.derivation:
         case _ if column.name in roots:
@@ -81,7 +81,7 @@ def _mark_members(values: Sequence[Value], left: Container[Value | None] | None)
 
 
 def _hold_at(values: Sequence[Value | None], told: Sequence[Condition], *, root: str, table: Table) -> Places:
-    """By value of a column, whether the conditions may hold where it stands."""
+    """Return, by value of a column, if the conditions may hold where it stands."""
     known: dict[str, Sequence[Value | None] | None] = {root: values}
 
     def test(leaf: Leaf) -> MayBe:
@@ -96,7 +96,7 @@ def _hold_at(values: Sequence[Value | None], told: Sequence[Condition], *, root:
 
 
 def _left_together(merged: Merged, told: Sequence[Condition], table: Table) -> Set[Value] | None:
-    """The groups of combinations of values that are left of each key."""
+    """Return the groups of combinations of values that are left of each key."""
     marked = [
         _mark(table.column(name), values, told, table)
         for name, values in zip(merged.columns, merged.known, strict=True)
@@ -111,7 +111,7 @@ def _left_together(merged: Merged, told: Sequence[Condition], table: Table) -> S
 
 
 def _left_by_tests(parts: Parts, told: Sequence[Condition], table: Table) -> Set[int | None] | None:
-    """The groups of which a condition may hold beside the others."""
+    """Return the groups of which a condition may hold beside the others."""
     tests = [test for test in parts.tests if isinstance(test, Leaf | Not | And | Or)]
     if sum(map(parts_of, told)) * sum(map(parts_of, tests)) > _MOST_COMPARED:
         return None
@@ -128,7 +128,7 @@ def _left_by_tests(parts: Parts, told: Sequence[Condition], table: Table) -> Set
 
 
 def _mark_parts(parts: Parts, values: Sequence[Any], told: Sequence[Condition], table: Table) -> Places | None:
-    """The groups between cuts in which a number or a time may lie."""
+    """Return the groups between cuts in which a number or a time may lie."""
     base = table.column(parts.column)
     line = line_of(base if isinstance(base.name, ComputedName) else _find_root(base, table))
     if line is None:
@@ -169,7 +169,7 @@ def _may_miss(column: Column, line: RootLine, spans: Spans, table: Table) -> boo
 
 
 def _list_numbers(column: Column, cuts: Sequence[Any]) -> Sequence[Any]:
-    """The numbers that a column may have within cuts: those looked up, else the integers of a part of a time."""
+    """Return the numbers that a column may have within cuts: those looked up, else the integers of a part of a time."""
     if isinstance(column.derivation, Lookup):
         return tuple({value for value in column.derivation.pairs.found if value is not None})
     return range(cuts[0], cuts[-1])
@@ -183,7 +183,7 @@ def _find_root(column: Column, table: Table) -> Column:
 def _mark_times(
     column: Column, derived: Derivation, values: Sequence[Value], told: Sequence[Condition], table: Table
 ) -> Places | None:
-    """The periods of a calendar, or the parts of a time, of which a span has a moment."""
+    """Return the periods of a calendar, or the parts of a time, of which a span has a moment."""
     line = line_of(table.column(derived.column))
     if line is None:
         return None
@@ -215,7 +215,7 @@ def _mark_periods(derived: Derivation, values: Sequence[Any], spans: Spans) -> P
 
 
 def _find_parts(derived: Derivation, values: Sequence[Value], spans: Spans) -> Set[Value] | None:
-    """The parts of the days, hours or minutes in the spans; None for more of these than are looked at."""
+    """Return the parts of the days, hours or minutes in the spans; None for more of these than are looked at."""
     wanted, found = frozenset(values), set[Value]()
     if derived.function != "extract" or derived.part not in CYCLIC:
         return None

@@ -45,7 +45,7 @@ class RootLine:
 
     @property
     def is_time(self) -> bool:
-        """Whether it is a date or a timestamp."""
+        """Return True if it is a date or a timestamp."""
         return self.column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP)
 
     @property
@@ -54,11 +54,11 @@ class RootLine:
         return self.at(date.min), self.after(datetime.max if self.column.sql_type is SqlType.TIMESTAMP else date.max)
 
     def at(self, value: Value) -> Key:
-        """The place of a value; of one that the column cannot have, the first place above it."""
+        """Return the place of a value; of one that the column cannot have, the first place above it."""
         return self._place(value, after=False)
 
     def after(self, value: Value) -> Key:
-        """The first place above a value."""
+        """Return the first place above a value."""
         return self._place(value, after=True)
 
     def _place(self, value: Any, *, after: bool) -> Key:
@@ -78,7 +78,7 @@ class RootLine:
                 return floor(units) + 1 if after else ceil(units)
 
     def moment(self, place: Key) -> datetime:
-        """The time at a place, or just before it."""
+        """Return the time at a place, or just before it."""
         if self.column.sql_type is SqlType.DATE:
             return datetime.fromordinal(place)
         found: datetime = _EPOCH + place // 2 * _MICROSECOND
@@ -134,7 +134,7 @@ class Spans:
         return True
 
     def ends(self) -> Iterator[tuple[datetime, datetime]]:
-        """The first and the last time of the calendar in each span that has one."""
+        """Yield the first and the last time of the calendar in each span that has one."""
         first, past = self.line.calendar
         for low, high in self.spans:
             at = first if low is None else max(low, first)
@@ -143,8 +143,10 @@ class Spans:
                 yield self.line.moment(at), self.line.moment(end - 1)
 
     def moments(self, unit: str) -> Iterator[tuple[Key, datetime, Key]]:
-        """Each day, hour or minute of the calendar in a span, or what the span has of it: its first place, the time
-        there, and the place behind it."""
+        """Yield each day, hour or minute of the calendar in a span, or its part within the span.
+
+        It has the first place, the time there, and the place behind it.
+        """
         step = _UNITS[unit]
         first, past = self.line.calendar
         for low, high in self.spans:
@@ -174,11 +176,11 @@ class Rising:
     derived: Derivation | None
 
     def at(self, value: Value) -> Key:
-        """The first place at which it is a value or more."""
+        """Return the first place at which it is a value or more."""
         return self._ends(value)[0]
 
     def after(self, value: Value) -> Key:
-        """The first place at which it is more than a value."""
+        """Return the first place at which it is more than a value."""
         return self._ends(value)[1]
 
     def _ends(self, value: Any) -> tuple[Key, Key]:
@@ -274,11 +276,11 @@ class _Cells:
         return None if tests * len(found) > _MOST_TESTS else _Cells(line, table, tuple(sorted(found)))
 
     def first(self, place: Key) -> int:
-        """The first cell that does not lie below a cut."""
+        """Return the first cell that does not lie below a cut."""
         return bisect_left(self.cuts, place) + 1
 
     def test(self, leaf: Leaf) -> MayBe:
-        """Where a test may be true, and where false."""
+        """Return the places at which a test may be true, and those at which it may be false."""
         count = len(self.cuts) + 2
         column = self.table.column(leaf.column)
         scale, lookup = find_rising(column, self.line), column.derivation
@@ -301,7 +303,7 @@ class _Cells:
         return MayBe(true, false)
 
     def _present(self, *, derived: bool) -> Places:
-        """Where a column has a value: outside of the calendar nothing is derived."""
+        """Return the places at which a column has a value: outside of the calendar nothing is derived."""
         present = np.ones(len(self.cuts) + 2, dtype=np.bool_)
         present[-1] = False
         if derived:
@@ -328,7 +330,7 @@ class _Cells:
         return MayBe(true & present, ~true & present)
 
     def join(self, held: Places) -> Spans:
-        """The spans of cells that are marked, the last of which is NULL."""
+        """Return the spans of cells that are marked, the last of which is NULL."""
         ends: list[Key | None] = [None, *self.cuts, None]
         spans: list[Span] = []
         for cell in np.flatnonzero(held[:-1]).tolist():
@@ -341,7 +343,7 @@ class _Cells:
 
 
 def _list_cut(leaf: Leaf, line: RootLine, table: Table) -> Iterator[tuple[Rising, Value]]:
-    """The values at which a test changes, each on the scale where it does."""
+    """Yield the values at which a test changes, each on the scale where it does."""
     column = table.column(leaf.column)
     scale = find_rising(column, line)
     if scale is None and isinstance(column.derivation, Lookup) and column.derivation.is_listed:
@@ -358,7 +360,7 @@ def _list_cut(leaf: Leaf, line: RootLine, table: Table) -> Iterator[tuple[Rising
 
 
 def _look_closer(cells: _Cells, coarse: Spans, conditions: Sequence[Condition], *, unit: str) -> Spans | None:
-    """The days, hours or minutes of these spans in which the conditions may hold; None if they are too many."""
+    """Return the days, hours or minutes of these spans in which the conditions may hold; None if they are too many."""
     cut = _cut_spans(coarse, cells.cuts)
     if sum((last - first) / _UNITS[unit] for first, last in cut.ends()) > MOST_MOMENTS:
         return None
@@ -388,7 +390,7 @@ def _look_closer(cells: _Cells, coarse: Spans, conditions: Sequence[Condition], 
 
 
 def _cut_spans(coarse: Spans, cuts: Sequence[Key]) -> Spans:
-    """The same spans, none across a cut."""
+    """Return the same spans, none across a cut."""
     found: list[Span] = []
     for low, high in coarse.spans:
         first = 0 if low is None else bisect_right(cuts, low)
