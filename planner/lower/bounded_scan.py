@@ -100,7 +100,7 @@ class BoundedScan:
         return [f if f.where == asked else replace(f, where=asked) for f in self.functionals]
 
     def steps(self) -> list[str]:
-        """The steps that end in one row per unit and key."""
+        """Return the SQL of the steps that end in one row per unit and key."""
         cap = self.question.table.row_cap
         rows = self.eligible_tests()
         if self.where_comes_first:
@@ -112,12 +112,12 @@ class BoundedScan:
         return [*steps, *chosen]
 
     def remaining_tests(self) -> list[str]:
-        """What has yet to be asked of one row per unit and key."""
+        """Return the tests that are still to be asked of one row per unit and key."""
         tests = group_tests(self.row, self.question)
         return [*tests, *self._restrict_keys()] if self._ranks_groups else tests
 
     def lines(self) -> list[str]:
-        """The whole statement."""
+        """Return the SQL of the whole statement, by lines."""
         keys = [f"k{i}" for i in range(len(self.question.keys.columns))]
         sums = [
             f.final(f"max(d{i})" if f.functional.measure is Measure.VALUES else self._sum_units(f, f"t{i}"))
@@ -146,7 +146,7 @@ class BoundedScan:
         return functional.sum_heavy_units(total, heavy=f"{unit} IS NOT NULL")
 
     def _differing_steps(self) -> list[tuple[str, list[str]]]:
-        """By relation, the steps that count different values per key."""
+        """Return the SQL of the steps that count different values per key, by relation."""
         told = [(i, f) for i, f in enumerate(self.counted) if f.functional.measure is Measure.VALUES]
         cap = self.question.table.row_cap
         if cap is None:
@@ -155,7 +155,7 @@ class BoundedScan:
         return [("differing", self._counted_values("differing", "kept", counts, cap.rows))] if told else []
 
     def _drawn_values(self, index: int, functional: FunctionalSql) -> list[str]:
-        """The values of each unit in each key that count, and how many different ones there are in each key."""
+        """Return the SQL of each unit's counted values in each key, and their number in each key."""
         columns = self.group_columns()
         aliases = [alias for alias, _ in self.bounding.groups]
         (name,) = functional.functional.columns
@@ -198,11 +198,11 @@ class BoundedScan:
         ]
 
     def group_columns(self) -> list[str]:
-        """Unit and keys of a row, each under its alias."""
+        """Return unit and keys of a row, each under its alias."""
         return [f"{self.row.column(column.name)} AS {alias}" for alias, column in self.bounding.groups]
 
     def eligible_tests(self) -> list[str]:
-        """Rows with a privacy unit, whose key is in the public domain, with the values of fixed keys."""
+        """Return the tests for rows with a privacy unit, a key in the public domain, and the values of fixed keys."""
         tests: list[str] = []
         for i, (column, values) in enumerate(pair_keys(self.question)):
             if self._ranks_groups and not self.question.table.determines(column):
@@ -225,11 +225,11 @@ class BoundedScan:
         return [] if self._ranks_groups else fence_groups(self.row, group_tests(self.row, self.question))
 
     def _add_arrival(self, present: list[str], as_of: AsOf) -> list[str]:
-        """What a look asks of a row, before anything is chosen."""
+        """Return the tests of a look on a row, before anything is chosen."""
         return list(dict.fromkeys([*present, *arrival_tests(self.row, as_of, self.question.keys)]))
 
     def _first_came(self, came: list[str]) -> list[str]:
-        """When a unit came into a key, where that is asked."""
+        """Return the time when a unit came into a key, if that is asked."""
         return self.bounding.first_came(came) if self._ranks_groups else []
 
     @property
@@ -292,7 +292,7 @@ class BoundedScan:
         ]
 
     def _restrict_keys(self) -> list[str]:
-        """The question's own restriction of keys, after the choice."""
+        """Return the question's own restriction of keys, after the choice."""
         return [
             condition
             for i, (column, values) in enumerate(pair_keys(self.question))

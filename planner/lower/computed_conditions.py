@@ -39,7 +39,7 @@ def compute_conditions(
     beside: Iterable[str] = (),
     left: Mapping[Condition, Condition] = MappingProxyType({}),
 ) -> RowSql:
-    """The same rows with a column for each condition of a question, where these are dear; else as they were.
+    """Return the same rows with a column for each condition of a question, if these are expensive; else unchanged.
 
     Tests for NULL alone are left where they stand: they read no value, and cost the same on every row.
 
@@ -80,12 +80,12 @@ def compute_conditions(
 
 
 def has_dear(table: Table, conditions: Iterable[Condition], keys: Iterable[Column]) -> bool:
-    """Return True if something that a question asks of a row is computed for every row. Raises KH214."""
+    """Return True if something that a question asks of a row is computed for every row. Raise KH214."""
     return any(_list_dear(table, conditions, tuple(keys), MappingProxyType({})))
 
 
 def list_conditions(where: Condition, functionals: Iterable[Functional]) -> Iterator[Condition]:
-    """Every condition that a question asks of a row."""
+    """Yield every condition that a question asks of a row."""
     yield where
     yield from (condition for functional in functionals for condition in functional.conditions)
 
@@ -93,7 +93,7 @@ def list_conditions(where: Condition, functionals: Iterable[Functional]) -> Iter
 def _list_dear(
     table: Table, asked: Iterable[Condition], keys: tuple[Column, ...], left: Mapping[Condition, Condition]
 ) -> tuple[tuple[Condition, ...], tuple[Condition, ...], tuple[ComputedName, ...]]:
-    """The conditions, conditions of keys and numbers that are computed for every row, if one of them is dear."""
+    """Return the conditions, conditions of keys and numbers that are computed for every row, if one is expensive."""
     every = dict.fromkeys(one for one in asked if one != ALWAYS)
     conditions = tuple(one for one in every if one in left or not is_free(one, table))
     truths, numbers = _list_key_truths(keys, table), _list_dear_numbers(keys, table)
@@ -102,7 +102,7 @@ def _list_dear(
 
 
 def _hide_values(row: RowSql, names: list[str]) -> str:
-    """The relation with columns of whose values the engine's optimizer knows nothing beforehand."""
+    """Return the SQL of a relation with columns whose values the engine's optimizer does not know beforehand."""
     hidden = [row.dialect.without_statistics(name) for name in names]
     if hidden == names:
         return row.table.relation

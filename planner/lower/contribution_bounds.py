@@ -32,11 +32,11 @@ class Bounding:
     chooses: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        """Every part of the statement asks whether it chooses."""
+        """Set `chooses` once, as every part of the statement asks for it."""
         object.__setattr__(self, "chooses", exceeds_groups(self.row.table, self.keys))
 
     def domain(self, index: int) -> tuple[Value, ...]:
-        """All public values of a grouping column."""
+        """Return all public values of a grouping column."""
         return self.keys.whole_domain(index)
 
     @property
@@ -55,16 +55,21 @@ class Bounding:
         return [unit for unit in self.units if unit not in keys] + keys
 
     def order_of_rows(self, *, unique: Column) -> str:
-        """The order in which a unit's rows in a key count."""
+        """Return the order in which a unit's rows in a key count."""
         came = [] if self.as_of is None else [self.row.ordered_column(self.as_of.column)]
         return self._first_come(came, self._draw_order([(self.row.column(unique.name), unique)]))
 
     def order_of_values(self, expression: str, *, column: Column) -> str:
-        """The order in which a unit's different values of a column in a key count, each with when it `CAME` first."""
+        """Return the SQL of the order in which a unit's different values of a column in a key count.
+
+        Each has when it `CAME` first.
+        """
         return self._first_come([CAME], self._draw_order([(expression, column)]))
 
     def order_of_keys(self) -> str:
-        """The order in which a unit's keys count, over their aliases; however GROUP BY is typed, the same keys do.
+        """Return the order in which a unit's keys count, over their aliases.
+
+        However GROUP BY is typed, the same keys do.
 
         Spellings of a computed key are one question, so that its order may not follow from how it is spelled.
 
@@ -73,11 +78,11 @@ class Bounding:
         return self._first_come([CAME], self._draw_order(self._sort_groups()))
 
     def md5_of_keys(self) -> str:
-        """The md5 by which a unit's keys are ordered first, over their aliases."""
+        """Return the md5 by which a unit's keys are ordered first, over their aliases."""
         return self._draw(self._sort_groups())
 
     def order_of_copies(self, *beside: tuple[str, Column]) -> str:
-        """The order in which a unit's rows in a key count where nothing but these columns tells them apart."""
+        """Return the order in which a unit's rows in a key count where nothing but these columns tells them apart."""
         return self._draw_order([*self._sort_groups(), *beside])
 
     def _sort_groups(self) -> list[tuple[str, Column]]:
@@ -85,22 +90,25 @@ class Bounding:
 
     @property
     def order_in_words(self) -> str:
-        """What statements say of these orders."""
+        """Return the comment in statements on these orders."""
         return "in the order of md5" if self.as_of is None else "as they came, at one moment in the order of md5"
 
     def came(self) -> list[str]:
-        """When a row came; nothing where that is not asked."""
+        """Return the time when a row came; nothing if that is not asked."""
         return [] if self.as_of is None else [self.row.column(self.as_of.column)]
 
     def first_came(self, came: Iterable[str]) -> list[str]:
-        """Of several rows, when the first of them came, under its alias; nothing where that is not asked."""
+        """Return the time when the first of several rows came, under its alias; nothing if that is not asked."""
         return [f"min({one}) AS {CAME}" for one in came]
 
     def _first_come(self, came: list[str], drawn: str) -> str:
         return drawn if self.as_of is None else ", ".join([*came, drawn])
 
     def _draw_order(self, parts: list[tuple[str, Column]]) -> str:
-        """An order that no data can choose: md5 of seed and canonical text, ties by the values themselves."""
+        """Return the SQL of an order that no data can choose.
+
+        It is md5 of seed and canonical text, ties by the values themselves.
+        """
         return ", ".join([self._draw(parts), *(sql for sql, _ in parts)])
 
     def _draw(self, parts: list[tuple[str, Column]]) -> str:
@@ -113,10 +121,10 @@ class Bounding:
 
 
 def exceeds_groups(table: Table, keys: KeySpace) -> bool:
-    """Whether a unit could have rows in more than G keys of the whole public domain."""
+    """Return True if a unit could have rows in more than G keys of the whole public domain."""
     return keys.groups_within_reach(table) > table.groups_per_unit
 
 
 def not_null(row: RowSql, column: Column) -> str:
-    """That a row has a value of the column."""
+    """Return the SQL of a test that a row has a value of the column."""
     return f"({row.column(column.name)}) IS NOT NULL"

@@ -14,7 +14,7 @@ _SPANS = {"week": timedelta(weeks=1), "day": timedelta(days=1), "hour": timedelt
 
 
 def restriction(row: RowSql, column: Column, values: tuple[Value, ...]) -> str | None:
-    """A row condition that is true for every row whose key is among `values`, and false where the key is NULL.
+    """Return the SQL of a row condition that is true for every row whose key is among `values`, and false for NULL.
 
     It is exact for gapless ranges and for up to `LONGEST_LIST` values; beyond, an ordered type keeps the range around
     the values, and anything else gives None: no restriction.
@@ -29,7 +29,7 @@ def restriction(row: RowSql, column: Column, values: tuple[Value, ...]) -> str |
 
 
 def list_domain(row: RowSql, expression: str, column: Column, values: tuple[Value, ...]) -> str | None:
-    """The same for an expression that already holds the key; None where it would be long."""
+    """Return the same for an expression that already holds the key; None if it would be long."""
     constant = row.dialect.spelling.constant
     if gapless(column, values) or (column.sql_type in ORDERED and len(values) > LONGEST_LIST):
         least, most = min(values), max(values)
@@ -38,7 +38,7 @@ def list_domain(row: RowSql, expression: str, column: Column, values: tuple[Valu
 
 
 def gapless(column: Column, values: tuple[Value, ...]) -> bool:
-    """Whether `values` are all the values that the column can take from the least to the greatest of them."""
+    """Return True if `values` are all the values that the column can take from the least to the greatest of them."""
     if column.sql_type not in ORDERED or not values:
         return False
     return _gapless(values, column.derivation.part if isinstance(column.derivation, Derivation) else "")
@@ -59,7 +59,7 @@ def _gapless(values: tuple[Value, ...], part: str) -> bool:
 
 
 def next_value(column: Column, value: Value) -> Value | None:
-    """The next value the column can take, None where that is not known or beyond the calendar."""
+    """Return the next value the column can take, None if that is not known or beyond the calendar."""
     return _next_value(column.derivation.part if isinstance(column.derivation, Derivation) else "", value)
 
 

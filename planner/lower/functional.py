@@ -33,7 +33,7 @@ class FunctionalSql:
     def of(
         row: RowSql, functional: Functional, *, where: Condition, among: Condition, known: Table | None = None
     ) -> "FunctionalSql":
-        """The functional over the rows that satisfy `where`; of no others than satisfy `among`, there or further out.
+        """Return the functional over the rows that satisfy `where`. Its rows satisfy `among`, there or further out.
 
         Parameters:
             known: the table as it was before what is looked up was joined to it, which says where that is NULL.
@@ -65,7 +65,7 @@ class FunctionalSql:
         return made
 
     def read_from(self, row: RowSql) -> "FunctionalSql":
-        """The same over a relation that holds measures' values and derived columns as they were computed here."""
+        """Return the same over a relation with the values of measures and derived columns as computed here."""
 
         def read_term(term: Term, value: RowValue) -> RowValue:
             if not term.power or term.column is None:
@@ -100,7 +100,7 @@ class FunctionalSql:
 
     @property
     def has_one_value(self) -> bool:
-        """Whether different values are counted, of which one privacy unit has one at most."""
+        """Return True if different values are counted, of which one privacy unit has at most one."""
         column = self.functional.terms[0].column
         if self.functional.measure is not Measure.VALUES or column is None:
             return False
@@ -108,18 +108,23 @@ class FunctionalSql:
 
     @property
     def most_values(self) -> int:
-        """How many different values of one privacy unit count in a key where units' totals are clipped."""
+        """Return the number of different values of one privacy unit that count in a key if unit totals are clipped."""
         return self._unit_range()[1]
 
     def _unit_range(self) -> tuple[int, int]:
-        """What one unit's total is clipped to; always with zero, the total of a unit without rows that count."""
+        """Return the clipping range of one unit's total.
+
+        It always has zero, the total of a unit without rows that count.
+        """
         if self.functional.unit_range is None:
             raise KeyholeError("KH005", f"{self.functional.name} has no range for one unit's total")
         low, high = self.functional.unit_range
         return min(low, 0), max(high, 0)
 
     def unclipped_rows(self) -> int | None:
-        """How many rows a unit may have in a key so that any choice among them adds what it sums to; None: any number.
+        """Return the number of rows in a key for which any choice of a unit's rows adds the unit's sum.
+
+        None: any number.
 
         Beyond, the unit's total may have to be clipped, or is one however many rows it has.
         """
@@ -135,7 +140,7 @@ class FunctionalSql:
         return min((bound // largest for bound, largest in reached if largest > 0), default=None)
 
     def _narrow_range(self) -> tuple[int, int]:
-        """The least and most that a row adds, as terms that count in the same rows are added up."""
+        """Return the least and most that a row adds, as terms that count in the same rows are added up."""
         if self.functional.measure is not Measure.TOTAL or any(term.power > 1 for term in self.functional.terms):
             return self.least, self.most
         least, most = range_terms(self.row, self.functional.terms)
@@ -143,18 +148,20 @@ class FunctionalSql:
 
     @property
     def _alike(self) -> bool:
-        """Whether all terms are of the same rows, so that one sum and one count make the functional."""
+        """Return True if all terms are of the same rows, so that one sum and one count make the functional."""
         first = self.functional.terms[0]
         return all((term.column, term.condition) == (first.column, first.condition) for term in self.functional.terms)
 
     @property
     def _condition(self) -> Condition:
-        """Which rows count, where that is the same for all terms, or of which units a number is taken off."""
+        """Return the condition of the rows that count, if all terms share it, or of the units with a number taken off."""
         off = self.functional.off_condition
         return conjunction(self.where, self.functional.terms[0].condition if off is None else off)
 
     def added_sql(self) -> str:
-        """What a row adds, NULL or zero where it does not count: `1`, a row value, or the sum of the terms.
+        """Return the SQL of a row's summand: `1`, a row value, or the sum of the terms.
+
+        It is NULL or zero where the row does not count.
 
         Where different values are counted, the value. Where units add up terms, a bit for each that the row is for.
         Where a number is taken off each unit, NULL exactly where the row does not satisfy the condition.
@@ -195,13 +202,16 @@ class FunctionalSql:
         )
 
     def _all_terms(self) -> str:
-        """What a row adds that counts; where all terms have one condition in common, it satisfies that."""
+        """Return the SQL of the summand of a row that counts.
+
+        If all terms have one condition in common, it satisfies that.
+        """
         alike = self.functional.off_condition is None
         terms = [replace(term, condition=ALWAYS) if alike else term for term in self.functional.terms]
         return add_terms(self.row, terms, where=ALWAYS, always=True)
 
     def present(self) -> str:
-        """An expression to count: NULL where the row does not count, `*` where every row does."""
+        """Return the SQL of an expression to count: NULL where the row does not count, `*` if every row does."""
         present = self._present()
         if present is None:
             return "*" if self._condition == ALWAYS else self._when("1")
@@ -221,7 +231,10 @@ class FunctionalSql:
         return expression if condition == ALWAYS else f"CASE WHEN {self.row.holds(condition)} THEN {expression} END"
 
     def sum_rows(self, *, added: str, present: str) -> str:
-        """The functional over a group of rows, NULL or zero for none; those of one unit see one unit's rows alone."""
+        """Return the SQL of the functional over a group of rows, NULL or zero for none.
+
+        For one unit's rows the group has these alone.
+        """
         match self.functional.measure:
             case Measure.ROWS:
                 return f"count({present})"
@@ -252,7 +265,7 @@ class FunctionalSql:
                 )
 
     def _polynomial(self, added: str, rows: str) -> str:
-        """The sums of the values and their squares and the rows' count, times their coefficients.
+        """Return the SQL of the sums of the values and their squares and the rows' count, times their coefficients.
 
         In bigint where that cannot overflow.
         """
@@ -272,13 +285,19 @@ class FunctionalSql:
         return " + ".join(parts) or "0"
 
     def _square(self, added: str, largest: int, steps: int) -> str:
-        """The square of a value in a type that holds it; a numeric value, which stands for `steps` steps, has room."""
+        """Return the SQL of the square of a value in a type that holds it.
+
+        A numeric value, which stands for `steps` steps, has room.
+        """
         if steps == 1:
             added = self.row.dialect.cast_whole(added, largest**2)
         return f"({added}) * ({added})"
 
     def sum_units(self, total: str) -> str:
-        """The functional over a key's privacy units, each unit's total clipped unless its rows are capped."""
+        """Return the SQL of the functional over a key's privacy units.
+
+        Each unit's total is clipped unless its rows are capped.
+        """
         of_units = self.functional.off_each_unit or self.functional.measure is Measure.UNIT_SUM
         by_rows = self.row.table.row_cap is not None and not of_units
         if self.functional.measure is Measure.UNITS or by_rows:
@@ -289,7 +308,9 @@ class FunctionalSql:
         return self._sum(typed, max(-low, high))
 
     def sum_heavy_units(self, total: str, *, heavy: str) -> str:
-        """The functional over a key's heavy units, each unit's total clipped, and the total of all other units' rows.
+        """Return the SQL of the functional over a key's heavy units, each unit's total clipped.
+
+        The total of all other units' rows is added.
 
         Parameters:
             heavy: that a total is one heavy unit's. All units are clipped, as no row is capped.
@@ -299,18 +320,18 @@ class FunctionalSql:
         return self.sum_keys(f"CASE WHEN {heavy} THEN {clipped} ELSE {total} END")
 
     def sum_keys(self, total: str) -> str:
-        """The sum of several such sums over one key."""
+        """Return the SQL of the sum of several such sums over one key."""
         return self._sum(total, INT8)
 
     def final(self, total: str) -> str:
-        """A key's value as bigint, zero for NULL, within +-2^62."""
+        """Return the SQL of a key's value as bigint, zero for NULL, within +-2^62."""
         if total.startswith("count(") and self.functional.measure is not Measure.TOTAL:
             return total
         clipped = f"LEAST(GREATEST(COALESCE({total}, 0), {integer(-_LARGEST)}), {integer(_LARGEST)})"
         return self.row.dialect.spelling.cast(clipped, "bigint")
 
     def _sum(self, expression: str, largest: int) -> str:
-        """The sum of whole numbers, none larger than that."""
+        """Return the sum of whole numbers, none larger than that."""
         return self.row.dialect.total(expression, largest)
 
 
@@ -327,7 +348,7 @@ def _counts(terms: tuple[Term, ...]) -> bool:
 
 
 def conjunction(a: Condition, b: Condition) -> Condition:
-    """Both conditions; `ALWAYS` when both are."""
+    """Return both conditions; `ALWAYS` when both are."""
     if a == ALWAYS:
         return b
     return a if b == ALWAYS else And((a, b))

@@ -22,7 +22,7 @@ from planner.question.model import Question
 
 
 def put_into_windows(table: Table, question: Question, *, dialect: Dialect) -> Table:
-    """The table with the windows of a look as a stored column, where they overlap; any other table as it is.
+    """Return the table with the windows of a look as a stored column, if they overlap; any other table unchanged.
 
     Parameters:
         table: that of `question`, or of the subquery over it, members joined.
@@ -63,20 +63,23 @@ def put_into_windows(table: Table, question: Question, *, dialect: Dialect) -> T
 
 
 def _hops(hopping: Hopping, name: str, dialect: Dialect) -> str:
-    """How far the windows of a row lie before the last one that it is in, as a relation."""
+    """Return the SQL of a relation of how far the windows of a row lie before its last one."""
     rows = ", ".join(f"({dialect.spelling.interval(i * hopping.hop)})" for i in range(hopping.windows_of_a_row))
     return f"(VALUES {rows}) AS {name}s({name})"
 
 
 def _begins(row: RowSql, time: Column, back: str, hopping: Hopping, origin: datetime) -> str:
-    """The beginning of the row's last window, and of those before it."""
+    """Return the beginning of the row's last window, and of those before it."""
     at = row.column(time.name)
     last = row.dialect.floor_moment(row.dialect.spelling.as_moment(at), hopping.hop, origin)
     return f"CASE WHEN {at} BETWEEN {row.dialect.spelling.years(time.sql_type)} THEN {last} - {back} END"
 
 
 def _lasts(row: RowSql, time: Column, begins: str, length: timedelta) -> str:
-    """That a row is in its window still: where windows are no whole number of hops, not in as many everywhere."""
+    """Return the SQL of a test that a row is still in its window.
+
+    It matters if windows are no whole number of hops, so rows are not in equally many.
+    """
     at = row.column(time.name)
     known = f"{at} BETWEEN {row.dialect.spelling.years(time.sql_type)}"
     spelling = row.dialect.spelling

@@ -47,7 +47,9 @@ _HASHED_DOUBLES = 1e9  # up to where: in such steps a number has 50 binary digit
 def join_members(
     table: Table, *, dialect: Dialect, among: MemberConditions | None = None, front: FrontConditions = NOTHING
 ) -> Table:
-    """The table with its members' join as its relation, or with the units that a path leads to; any other as it is.
+    """Return the table with its members' join as its relation, or with the units at the end of a path.
+
+    Any other unchanged.
 
     Parameters:
         among: conditions that are computed before the join: the table has a column for each.
@@ -89,7 +91,7 @@ def join_members(
 def _with_conditions(
     table: Table, place: int, relation: str, conditions: Mapping[Condition, str], dialect: Dialect
 ) -> str:
-    """The rows of a member with whether conditions hold for them: at most as many rows of a unit as are joined."""
+    """Return the SQL of a member's rows with the truth of conditions: at most as many rows of a unit as are joined."""
     own = tuple(column for column in table.columns if place_of(table, column.name) == place)
     stored = {column.name for column in own if column.derivation is None}
     # a unit's column is called alike in all members, and is said to be the first one's
@@ -116,7 +118,7 @@ def _member(
     carried: Collection[str],
     front: FrontConditions | None,
 ) -> tuple[str, tuple[NamedStep, ...]]:
-    """The rows of a table that are joined, with the unit's columns beside them; and the steps that are read for them.
+    """Return the SQL of a table's joined rows, with the unit's columns beside them; and the steps that they read.
 
     Units with more rows than are joined are found first, as a hash of every row of a large table would be dear. One
     unit more is among them, whose rows are drawn as well: all of them, unless there are too many. Long values are
@@ -178,7 +180,7 @@ class _MemberRows:
     def of_columns(
         self, table: Table, *, among: str = "", front: FrontConditions = NOTHING
     ) -> tuple[str, tuple[NamedStep, ...]]:
-        """The rows with the table's columns and the unit's beside them; and the steps that are read for them.
+        """Return the SQL of the rows with the table's columns and the unit's beside them; and the steps that they read.
 
         Parameters:
             among: a step of units, of whose rows alone they are; empty for all.
@@ -191,12 +193,12 @@ class _MemberRows:
         return self._select(row, units, columns, among, source=source, asked=asked), row.table.steps
 
     def of_units(self, table: Table) -> str:
-        """The same rows with nothing but the unit's columns."""
+        """Return the SQL of the same rows with nothing but the unit's columns."""
         row, units = self._reach(keep_columns(table, ()))
         return self._select(row, units, [], "", source=row.table.relation)
 
     def _reach(self, table: Table, front: FrontConditions = NOTHING) -> tuple[RowSql, list[str]]:
-        """A row of the table, and its unit's columns as they are carried."""
+        """Return a row of the table, and its unit's columns as they are carried."""
         longest = {own: self.looked_up[named] for own, named in self.names.items() if named in self.looked_up}
         reached = reach_units(table, dialect=self.dialect, longest=longest, front=front)
         row = RowSql(table=reached, dialect=self.dialect)
@@ -273,13 +275,13 @@ def list_busy_units(table: Table, most: int, *, dialect: Dialect) -> tuple[Named
 
 
 def _count_rows(rows: str, units: Sequence[str]) -> NamedStep:
-    """How many rows each unit has."""
+    """Return the step that counts the rows of each unit."""
     shown = ", ".join(f"{unit} AS keyhole_m{j}" for j, unit in enumerate(units))
     return name_step(f"SELECT {shown}, count(*) AS keyhole_n FROM {rows} AS rows_of GROUP BY {', '.join(units)}")
 
 
 def _list_heavy(counted: NamedStep, units: Sequence[str], most: int) -> NamedStep:
-    """The units with more than so many rows, and one unit more.
+    """Return the step of the units with more than so many rows, and one unit more.
 
     So their rows are looked for whether or not a unit has too many: engines skip a join with nothing. It is the first
     in order, as engines may compute a step again wherever it is read.
@@ -291,7 +293,7 @@ def _list_heavy(counted: NamedStep, units: Sequence[str], most: int) -> NamedSte
 
 
 def _draw_order(table: Table, dialect: Dialect) -> list[tuple[str, str]]:
-    """The order in which a unit's rows are joined, as expressions, each with what follows it in ORDER BY.
+    """Return the order in which a unit's rows are joined, as expressions, each with its suffix in ORDER BY.
 
     First a hash of all columns as far as questions see them, then doubles, of which the hash has a coarse text: what is
     equal by all of these is equal to every question.
@@ -304,7 +306,10 @@ def _draw_order(table: Table, dialect: Dialect) -> list[tuple[str, str]]:
 
 
 def _hashed_text(row: RowSql, column: Column) -> str:
-    """A column as text that is the same on every engine, no longer than conditions see it; NULL where it is NULL."""
+    """Return the SQL of a column as text, the same on every engine, no longer than conditions see it.
+
+    NULL where it is NULL.
+    """
     spelling = row.dialect.spelling
     if column.sql_type is SqlType.TEXT:
         return row.canonical(row.cut_text(column.name), column)
@@ -321,7 +326,9 @@ def _hashed_text(row: RowSql, column: Column) -> str:
 def join_lookups(
     table: Table, *, dialect: Dialect, asked: PublicConditions | None = None, front: Condition | None = None
 ) -> Table:
-    """The table with its looked-up columns stored: its relation is the private one with the pinned values beside it.
+    """Return the table with its looked-up columns stored.
+
+    Its relation is the private one with the pinned values beside it.
 
     Many pinned values are read whatever is asked of private rows.
 
@@ -368,7 +375,7 @@ def list_public_keys(table: Table, *, dialect: Dialect, asked: PublicConditions)
 
 
 def list_pinned(table: Table, *, dialect: Dialect) -> tuple[PinnedRelation, ...]:
-    """The pinned values that a statement over the table reads as relations."""
+    """Return the pinned values that a statement over the table reads as relations."""
     return tuple(one.pinned for one in _look_up_together(table, dialect) if not one.is_spelled)
 
 
@@ -384,11 +391,11 @@ class _LookedUp:
 
     @property
     def is_spelled(self) -> bool:
-        """Whether the values stand in the statement: as a relation they are read faster, but cost a name."""
+        """Return True if the values stand in the statement. As a relation they are read faster, but cost a name."""
         return len(self.pairs) <= MOST_SPELLED
 
     def value(self, column: Column) -> str:
-        """The joined relation's column with the values of a looked-up one."""
+        """Return the joined relation's column with the values of a looked-up one."""
         if column not in self._other:
             return f"keyhole_k{self.number}"
         return f"keyhole_v{self.number}_{self._other.index(column)}"
@@ -400,7 +407,7 @@ class _LookedUp:
         return tuple(column for column in self.columns if not known or _pairs(column).found is not known)
 
     def join(self, row: RowSql, asked: PublicConditions | None, *, key: str) -> str:
-        """The join beside the private relation, by a value of its rows."""
+        """Return the join beside the private relation, by a value of its rows."""
         searched = None if asked is None else self.search(row, asked)
         pinned = f"({self._ask(row, asked)})" if searched is None else searched.name
         joined = "LEFT JOIN" if asked is None or self.place not in asked.demanded else "JOIN"
@@ -415,12 +422,12 @@ class _LookedUp:
         return f"SELECT {self._key} FROM ({self._ask(row, asked)}) AS wanted"
 
     def search(self, row: RowSql, asked: PublicConditions) -> NamedStep | None:
-        """The rows as a step of their own, if what is asked of them is dear."""
+        """Return the rows as a step of their own, if their tests are expensive."""
         is_dear = is_dear_there(row, self.place, asked)
         return name_step(self._ask(row, asked), asked=True) if is_dear else None
 
     def _ask(self, row: RowSql, asked: PublicConditions | None) -> str:
-        """The rows, with what is asked of them."""
+        """Return the SQL of the rows, with their tests."""
         if asked is None or self.place not in {*asked.carried, *asked.demanded}:
             return self._select()
         values = list(dict.fromkeys([self._key, *map(self.value, self.columns)]))
@@ -475,7 +482,7 @@ class _LookedUp:
         return self.dialect.spelling.cast(expression, self._type(column))
 
     def _type(self, column: Column) -> str:
-        """A type that holds every pinned value, whatever the private column's width."""
+        """Return a type that holds every pinned value, whatever the private column's width."""
         return "bigint" if column.sql_type is SqlType.INTEGER else self.dialect.spelling.type_name(column)
 
 
@@ -497,7 +504,7 @@ def _pairs(column: Column) -> LookupValues:
 
 
 def _digest(pairs: LookupValues, side: str) -> str:
-    """A sha256 of one side of looked-up values, or of where they stand in pinned data, computed once."""
+    """Return a sha256 of one side of looked-up values, or of their place in pinned data, computed once."""
     values, origin = (pairs.known, pairs.known_from) if side == "known" else (pairs.found, pairs.found_from)
 
     def digest() -> str:
@@ -508,6 +515,6 @@ def _digest(pairs: LookupValues, side: str) -> str:
 
 
 def _spell(value: Value | None) -> str:
-    """A value so that no two sequences of values are one text."""
+    """Return a value so spelled that no two sequences of values are one text."""
     text = "" if value is None else value if isinstance(value, str) else encode_value(value)
     return f"{'-' if value is None else len(text)}:{text}"

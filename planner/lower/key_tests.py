@@ -9,12 +9,12 @@ from planner.question.model import Question
 
 
 def pair_keys(question: Question) -> list[tuple[Column, tuple[Value, ...]]]:
-    """Each grouping column with the public values that the question asks about."""
+    """Return each grouping column with the public values that the question asks about."""
     return list(zip(question.keys.columns, question.keys.values, strict=True))
 
 
 def row_tests(row: RowSql, column: Column, values: tuple[Value, ...]) -> list[str]:
-    """What the scan asks of a grouping column; nothing where the groups are tested."""
+    """Return the SQL of the scan's tests on a grouping column; nothing if the groups are tested."""
     if _is_tested_later(column, values):
         return []
     return [restriction(row, column, values) or not_null(row, column)]
@@ -27,7 +27,7 @@ def fixed_tests(row: RowSql) -> list[str]:
 
 
 def group_tests(row: RowSql, question: Question) -> list[str]:
-    """What is asked of grouping columns once rows are grouped; no NULL passes."""
+    """Return the SQL of the tests on grouping columns once rows are grouped; no NULL passes."""
     return [
         condition
         for i, (column, values) in enumerate(pair_keys(question))
@@ -36,12 +36,12 @@ def group_tests(row: RowSql, question: Question) -> list[str]:
 
 
 def where_tests(row: RowSql, where: Condition) -> list[str]:
-    """What WHERE asks of a row; nothing where every row counts."""
+    """Return the SQL of WHERE's tests on a row; nothing if every row counts."""
     return [] if where == ALWAYS else [row.holds(where)]
 
 
 def _is_tested_later(column: Column, values: tuple[Value, ...]) -> bool:
-    """Whether the values are tested once a group: the whole domain costs more per row than it saves.
+    """Return True if the values are tested once a group: the whole domain costs more per row than it saves.
 
     A range is tested per row all the same where that may spare reading rows.
     """

@@ -7,12 +7,12 @@ _WORD = re.compile(r"\w+|`[^`]*`")
 
 
 def select(columns: list[str]) -> list[str]:
-    """A select list, one column a line."""
+    """Return the SQL of a select list, one column a line."""
     return ["SELECT", ",\n".join(f"  {column}" for column in columns)]
 
 
 def where(conditions: list[str], *, comment: str | None = None) -> list[str]:
-    """The conjunction of the conditions, told in a comment; nothing where there are none.
+    """Return the SQL of the conjunction of the conditions, with a comment; nothing if there are none.
 
     A word that is the only condition has no parentheses: to Spark, which knows no reserved words, `FROM visits WHERE
     (FALSE)` is a relation of the name WHERE with a column FALSE, and all its rows.
@@ -26,10 +26,13 @@ def where(conditions: list[str], *, comment: str | None = None) -> list[str]:
 
 
 def group_by(columns: int) -> list[str]:
-    """Groups by the first columns of the select list; by none, what is summed is one group without a clause."""
+    """Return the SQL of groups by the first columns of the select list.
+
+    Without columns, the sum is one group without a clause.
+    """
     return ["GROUP BY " + ", ".join(str(i + 1) for i in range(columns))] if columns else []
 
 
 def indent_blocks(*blocks: Iterable[str]) -> list[str]:
-    """The lines of the blocks, moved to the right."""
+    """Return the lines of the blocks, moved to the right."""
     return ["  " + line for block in blocks for text in block for line in text.split("\n")]

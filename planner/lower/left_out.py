@@ -38,15 +38,18 @@ class LeftOut:
         return [column for column in self.table.columns if column.bounds is not None]
 
     def count_rows(self) -> str:
-        """All rows, and those with a privacy unit."""
+        """Return SQL that counts all rows, and those with a privacy unit."""
         with_unit = f"count(*) FILTER (WHERE {self._has_unit()})"
         if self.table.path is not None:
             with_unit = f"(SELECT count(*) FROM {self._read.relation})"
         return self._define(f"SELECT count(*), {with_unit} FROM {self.table.relation}")
 
     def count_unread(self) -> tuple[tuple[Column, ...], str]:
-        """Columns whose values may be none of their type, and how many are: those of a number with more digits than
-        are read, or of a month beyond the years that are computed with. They are NULL to questions."""
+        """Return the columns with values that are none of their type, and SQL that counts these.
+
+        They are numbers with more digits than are read, or months beyond the years that are computed with. Questions
+        see them as NULL.
+        """
         found = []
         for column in self.table.columns:
             match column.derivation:
@@ -65,7 +68,7 @@ class LeftOut:
         return tuple(column for column, _ in found), counted
 
     def values_outside(self, key: Column) -> str:
-        """Values of a key that are not in its public domain, NULL among them, with their rows; the most first."""
+        """Return SQL for the key values outside the public domain, NULL among them, with their rows; the most first."""
         value, inside = self._row.column(key.name), restriction(self._row, key, key.domain or ())
         outside = "TRUE" if inside is None else f"NOT COALESCE({inside}, FALSE)"
         return self._define(
@@ -74,7 +77,10 @@ class LeftOut:
         )
 
     def clip_values(self, measure: Column) -> str:
-        """A measure's values: how many there are, below and above the bounds, their total, and the clipped total."""
+        """Return SQL for a measure's values: their number, those below and above the bounds, and both totals.
+
+        The second total is of clipped values.
+        """
         assert measure.bounds is not None
         value = self._double(self._row.column(measure.name))
         low, high = measure.bounds
@@ -85,8 +91,10 @@ class LeftOut:
         )
 
     def bound_units(self, keys: tuple[Column, ...]) -> str:
-        """By groups of these keys, for a table with the bounds for them: the group; its units and those that count in
-        it in the mean; its rows and those that count; of each measure the total of clipped values, and what counts.
+        """Return SQL for the groups by these keys, of a table with the bounds for them.
+
+        It gives the group, its units and the mean of those that count in it, its rows and those that count, and of each
+        measure the total of clipped values and of those that count.
 
         Without keys all rows are one group, if there are any.
         """
@@ -103,7 +111,7 @@ class LeftOut:
         )
 
     def count_units(self, keys: tuple[Column, ...]) -> str:
-        """The units in groups of these keys, those in more groups than count, the mean and most groups of one.
+        """Return SQL for the units in groups of these keys: all, those in too many groups, mean and most groups of one.
 
         The last column counts the units that some bound on groups, rows or totals cuts.
         """
@@ -114,7 +122,7 @@ class LeftOut:
         )
 
     def count_joined(self, rows: int) -> str:
-        """The units, those with more rows than a join reads of one, all their rows and those that it reads."""
+        """Return SQL for the units, those with more rows than a join reads of one, all their rows and those read."""
         names = self._unit_names()
         units = ", ".join(f"{self._row.column(name)} AS u{i}" for i, name in enumerate(self.table.unit))
         sums = f"COALESCE(sum(n), 0), COALESCE(sum(LEAST(n, {rows})), 0)"
@@ -125,7 +133,7 @@ class LeftOut:
         )
 
     def _define(self, sql: str) -> str:
-        """The statement with the steps that the table's relation reads."""
+        """Return the statement with the steps that the table's relation reads."""
         return define_steps(self._read.steps, sql, dialect=self.dialect)
 
     def _per_unit(self, keys: tuple[Column, ...]) -> str:
@@ -150,7 +158,10 @@ class LeftOut:
         )
 
     def _beyond(self) -> str:
-        """1 if a unit has more rows in a group than count, or a total outside of its range; else 0."""
+        """Return SQL that is 1 if a unit has more rows in a group than count, or a total outside of its range.
+
+        Else 0.
+        """
         rows = self.table.rows_per_unit if self.table.row_cap is None else self.table.row_cap.rows
         tests = [] if rows is None else [f"n > {rows}"]
         for i, measure in enumerate(self._measures):
@@ -177,7 +188,7 @@ class LeftOut:
         )
 
     def _stored_units(self) -> list[str]:
-        """The stored columns that a unit is made of: a derived one is NULL where its base is."""
+        """Return the stored columns that a unit is made of: a derived one is NULL if its base is."""
         columns = [self.table.column(name) for name in self.table.unit]
         return [
             column.derivation.column if isinstance(column.derivation, Derivation | Lookup) else column.name

@@ -26,7 +26,7 @@ from planner.question.model import Measure, Question
 
 
 def over_horizon(question: Question) -> Question:
-    """The question whose public windows are those of its horizon, where it is a look; any other as it is."""
+    """Return the question whose public windows are those of its horizon, if it is a look; any other unchanged."""
     as_of = question.as_of
     if as_of is None:
         return question
@@ -41,16 +41,21 @@ def over_horizon(question: Question) -> Question:
 
 
 def chooses(question: Question) -> bool:
-    """Whether some of a unit's groups or rows could be left out, so that it matters in which order rows came: then
-    their time must say it. A date says it only at looks at midnight, as a day counts once it is over."""
+    """Return True if some of a unit's groups or rows could be left out, so the order matters in which rows came.
+
+    Then their time must say it. A date says it only at looks at midnight, as a day counts once it is over.
+    """
     question = over_horizon(question)
     table = question.table if question.per_unit is None else question.per_unit.table
     return _leaves_out(table, question.keys)
 
 
 def chooses_groups(question: Question) -> bool:
-    """Whether some of a unit's groups could be left out: then rows must stay as well. Where those of a group that
-    counted are taken away or changed another one takes its place, and the unit was in more groups than count."""
+    """Return True if some of a unit's groups could be left out: then rows must stay as well.
+
+    If the rows of a group that counted are deleted or changed, another group takes its place, and the unit was in more
+    groups than count.
+    """
     question = over_horizon(question)
     table = question.table if question.per_unit is None else question.per_unit.table
     return not table.row_unit and exceeds_groups(table, question.keys)
@@ -61,7 +66,7 @@ def _leaves_out(table: Table, keys: KeySpace) -> bool:
 
 
 def grows(question: Question, *, dialect: Dialect) -> tuple[bool, ...]:
-    """By functional, whether its values and what one unit adds to them can only grow as rows come.
+    """Return, by functional, if its values and a unit's part of them can only grow as rows come.
 
     No row may add a negative amount: a total of a range that begins at 0 falls all the same where rows may. Nor may a
     unit, for its own sake or for some of its rows. Different values are a unit's own until another one has them too. A
@@ -81,7 +86,9 @@ def grows(question: Question, *, dialect: Dialect) -> tuple[bool, ...]:
 
 
 def arrival_tests(row: RowSql, as_of: AsOf, keys: KeySpace) -> list[str]:
-    """What a look asks of a row: that it is in a window that is read, had come, and before that window closed.
+    """Return SQL for the tests of a look on a row.
+
+    It is in a window that is read, had come, and before that window closed.
 
     Raises KH900 where rows have no such time, or no window.
     """
@@ -98,15 +105,18 @@ def arrival_tests(row: RowSql, as_of: AsOf, keys: KeySpace) -> list[str]:
 
 
 def _had_come(row: RowSql, came: Column, look: datetime, *, whole_days: bool) -> str:
-    """That a row had come by the look. With `whole_days` a date counts once its day is over: until then rows may come
-    that have it, and take the place of others."""
+    """Return SQL for the test that a row had come by the look.
+
+    With `whole_days` a date counts once its day is over. Until then rows may come that have it, and take the place of
+    others.
+    """
     if came.sql_type is SqlType.DATE and whole_days:
         look = datetime.combine(look.date(), time())
     return before(row, came, look)
 
 
 def in_time_test(row: RowSql, in_time: InTime) -> str:
-    """That a row had come when the time in it was first looked at. What is on no calendar never had.
+    """Return SQL for the test that a row had come when its time was first looked at. A time on no calendar never had.
 
     Raises KH900 where rows do not say when they came.
     """
@@ -121,7 +131,10 @@ def in_time_test(row: RowSql, in_time: InTime) -> str:
 
 
 def windows_to_read(table: Table, as_of: AsOf, keys: KeySpace) -> tuple[Value, ...]:
-    """Those that are asked for; where a unit's groups are chosen among those of several windows, all of the horizon."""
+    """Return the windows that are asked for.
+
+    If a unit's groups are chosen among those of several windows, return all of the horizon.
+    """
     place = keys.names.index(as_of.window)
     if table.row_unit or table.determines(keys.columns[place]) or not exceeds_groups(table, keys):
         return keys.values[place]
@@ -129,20 +142,20 @@ def windows_to_read(table: Table, as_of: AsOf, keys: KeySpace) -> tuple[Value, .
 
 
 def _is_time_of(came: Column, window: Column, as_of: AsOf) -> bool:
-    """Whether windows are made of the column by which rows come: none comes after its own window."""
+    """Return True if windows are made of the column by which rows come: none comes after its own window."""
     if as_of.hopping is not None:
         return as_of.hopping.column == came.name
     return isinstance(window.derivation, Derivation) and window.derivation.column == came.name
 
 
 def _closed_by(windows: Sequence[Value], as_of: AsOf) -> bool:
-    """Whether a row could have come by the look after one of the windows had closed."""
+    """Return True if a row could have come by the look after one of the windows had closed."""
     # no sum of the two: the calendar ends with the year 9999
     return bool(windows) and as_of.before - moment(min(windows)) > as_of.window_open_for
 
 
 def moment(window: Value) -> datetime:
-    """The beginning of a window that is a date or a timestamp. Raises KH900 for any other value."""
+    """Return the beginning of a window that is a date or a timestamp. Raise KH900 for any other value."""
     match window:
         case datetime():
             return window
@@ -153,7 +166,7 @@ def moment(window: Value) -> datetime:
 
 
 def before(row: RowSql, column: Column, end: datetime) -> str:
-    """That a date or timestamp lies before a moment; in the column's own type, so that nothing is converted."""
+    """Return SQL for the test that a date or timestamp lies before a moment, in the column's type, unconverted."""
     expression, constant = row.column(column.name), row.dialect.spelling.constant
     if column.sql_type is SqlType.TIMESTAMP:
         return f"{expression} < {constant(end, column=column)}"
@@ -161,7 +174,7 @@ def before(row: RowSql, column: Column, end: datetime) -> str:
 
 
 def not_before(row: RowSql, column: Column, begin: datetime) -> str:
-    """That a date or timestamp does not lie before a moment; in the column's own type as well."""
+    """Return SQL for the test that a date or timestamp does not lie before a moment, in the column's type as well."""
     expression, constant = row.column(column.name), row.dialect.spelling.constant
     if column.sql_type is SqlType.TIMESTAMP:
         return f"{expression} >= {constant(begin, column=column)}"
@@ -173,7 +186,10 @@ def _is_midnight(moment: datetime) -> bool:
 
 
 def _while_open(row: RowSql, came: Column, window: Column, open_for: timedelta) -> str:
-    """That a row came before its window closed. What is on no calendar is in no window, or came before all of them."""
+    """Return SQL for the test that a row came before its window closed.
+
+    A row on no calendar is in no window, or came before all of them.
+    """
     arrived, begins, spelling = row.column(came.name), row.column(window.name), row.dialect.spelling
     known = f"{arrived} BETWEEN {spelling.years(came.sql_type)} AND {begins} BETWEEN {spelling.years(window.sql_type)}"
     closes = f"{spelling.as_moment(begins)} + {spelling.interval(open_for)}"

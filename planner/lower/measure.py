@@ -37,12 +37,12 @@ class RowValue:
     kind: str | None = None  # the type that it has; None where that is not known
 
     def cast(self, dialect: Dialect, kind: str) -> str:
-        """The value, where it is a whole number, in that type."""
+        """Return SQL for the value in that type, if it is a whole number."""
         return self.sql if self.kind == kind else dialect.spelling.cast(self.sql, kind)
 
 
 def row_value(row: RowSql, column: Column, *, nan_is_zero: bool = False) -> RowValue:
-    """The clipped and rounded value of a measure. Raises KH203 where bounds or grid are missing or too long.
+    """Return the clipped and rounded value of a measure. Raise KH203 if bounds or grid are missing or too long.
 
     Parameters:
         nan_is_zero: whether the value of a NaN is zero rather than NULL; of a stored value, that of a NULL as well.
@@ -57,7 +57,7 @@ def row_value(row: RowSql, column: Column, *, nan_is_zero: bool = False) -> RowV
 
 
 def _product(row: RowSql, product: Product) -> RowValue:
-    """The product of the factors' values, NULL where one of them has none, in a type that no step overflows."""
+    """Return the product of the factors' values, NULL where one of them has none, in a type that no step overflows."""
     values = [row_value(row, row.table.column(factor)) for factor in product.columns]
     low, high = product_range([(value.low, value.high) for value in values], product.columns)
     kind = row.dialect.whole_type(prod(max(abs(value.low), abs(value.high), 1) for value in values))
@@ -71,7 +71,7 @@ def _product(row: RowSql, product: Product) -> RowValue:
 
 @lru_cache(maxsize=256)
 def _compute_measure(dialect: Dialect, expression: str, column: Column, otherwise: str) -> RowValue:
-    """A function of the policy alone: every question on a table asks for the same few.
+    """Return the value of a measure, a function of the policy alone: every question on a table asks for the same few.
 
     Parameters:
         otherwise: what ends the CASE that a NaN falls through; empty for NULL.
@@ -92,7 +92,7 @@ def _compute_measure(dialect: Dialect, expression: str, column: Column, otherwis
 
 
 def null_test_sql(row: RowSql, column: Column) -> str:
-    """An expression that is NULL exactly where the column is NULL or NaN."""
+    """Return SQL for an expression that is NULL exactly where the column is NULL or NaN."""
     if column.name in row.measures:
         return row.measures[column.name]
     if isinstance(column.derivation, Product):
@@ -117,7 +117,7 @@ def _clip_sql(
     unit: Fraction = Fraction(1),
     otherwise: str = "",
 ) -> str:
-    """`inside` where the exact column lies within its bounds, else the bound, in multiples of `unit`.
+    """Return SQL for `inside` where the exact column lies within its bounds, else the bound, in multiples of `unit`.
 
     DuckDB leaves out a branch that no value of the column can take by the least and greatest that it has.
     """

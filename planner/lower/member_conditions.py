@@ -60,7 +60,7 @@ class MemberConditions:
 
 
 def split_conditions(table: Table, conditions: Iterable[Condition], *, dialect: Dialect) -> MemberConditions:
-    """Part the conditions of a question by the joined table that they read; nothing, where they cost next to nothing.
+    """Return the conditions of a question, parted by the joined table that they read; none if they are cheap.
 
     Raises KH214 where a single row could cost more than any may.
     """
@@ -114,7 +114,7 @@ class Splitting(Generic[_Place]):
         return places.pop() if len(places) == 1 else None
 
     def _unite(self, kind: type[And | Or], parts: Iterable[Condition]) -> list[Condition]:
-        """The parts with those of one table together."""
+        """Return the parts with those of one table together."""
         of_one: dict[_Place, list[Condition]] = {}
         others: list[Condition] = []
         for part in parts:
@@ -137,8 +137,11 @@ class Splitting(Generic[_Place]):
 
 
 def place_of(table: Table, name: str) -> int | None:
-    """The place of the joined table of which a column is stored; None for products, whose factors may be of several,
-    and for what is computed of several, or of a unit's own rows."""
+    """Return the place of the joined table of which a column is stored.
+
+    Return None for products, whose factors may be of several, and for columns computed of several, or of a unit's own
+    rows.
+    """
     column = table.column(name)
     while isinstance(column.derivation, Derivation | Lookup | Parts):
         column = table.column(column.derivation.column)
@@ -152,7 +155,7 @@ def place_of(table: Table, name: str) -> int | None:
 
 
 def compute_of_member(row: RowSql, conditions: Mapping[Condition, str], *, kept: list[str]) -> str:
-    """The rows of a member that are joined, with a column for each condition.
+    """Return SQL for the rows of a member that are joined, with a column for each condition.
 
     Parameters:
         row: a row of the member, its columns called as in the join, and what is looked up stored.

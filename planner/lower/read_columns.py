@@ -72,7 +72,7 @@ def _has_window(rule: ValuesOfRows) -> bool:
 
 
 def _find_base(table: Table, column: Column) -> str | None:
-    """The stored column by which one is looked up in the end; None for one that is not looked up."""
+    """Return the stored column by which one is looked up in the end; None for one that is not looked up."""
     base = None
     while isinstance(column.derivation, Lookup):
         base = column.derivation.column

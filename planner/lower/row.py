@@ -44,7 +44,7 @@ class RowSql:
     numbers: Mapping[str, str] = field(default_factory=dict)
 
     def column(self, name: str) -> str:
-        """The value of an exposed column, as its declared type; text compares byte by byte."""
+        """Return SQL for the value of an exposed column, as its declared type; text compares byte by byte."""
         column = self.table.column(name)
         match column.derivation:
             case None:
@@ -64,14 +64,16 @@ class RowSql:
                 return number_combination(self, merged)
 
     def ordered_column(self, name: str) -> str:
-        """The column, which is no text, where rows are ordered by it."""
+        """Return SQL for the column, which is no text, if rows are ordered by it."""
         column = self.table.column(name)
         if column.derivation is None:
             return self.dialect.ordered_column(self.dialect.spelling.identifier(name), column)
         return self.column(name)
 
     def grouped_column(self, name: str) -> str:
-        """The column where rows are grouped by it alone: stored text as it is, where its groups are those of the bytes.
+        """Return SQL for the column if rows are grouped by it alone.
+
+        Stored text stays as it is if its groups are those of the bytes.
 
         Then the scan need not compute a column.
         """
@@ -87,7 +89,7 @@ class RowSql:
         return self.dialect.stored_column(self.dialect.spelling.identifier(column.name), column)
 
     def derive(self, column: Column) -> str:
-        """The value of a column that is derived of a stored date or timestamp, whether or not the table has it."""
+        """Return SQL for a column that is derived of a stored date or timestamp, whether or not the table has it."""
         derivation = column.derivation
         assert isinstance(derivation, Derivation)
         source = self.table.column(derivation.column)
@@ -108,7 +110,7 @@ class RowSql:
         return f"CASE WHEN {base} BETWEEN {spelling.years(source.sql_type)} THEN {typed} END"
 
     def holds(self, condition: Condition) -> str:
-        """A row condition, true where it is in SQL; where it is not, false or unknown."""
+        """Return SQL for a row condition, true where it holds; elsewhere it is false or unknown."""
         if self.conditions:
             stored = self.conditions.get(condition)
             if stored is not None:
@@ -125,11 +127,14 @@ class RowSql:
         return condition.fold(self._test, negation=lambda inner: f"NOT ({inner})", every=every, some=some)
 
     def truth(self, condition: Condition) -> str:
-        """Whether the condition of a key holds, NULL where that is unknown."""
+        """Return SQL for the truth of a key's condition, NULL where it is unknown."""
         return self.truths.get(condition) or self.holds(condition)
 
     def compute_truth(self, condition: Condition) -> str:
-        """Whether a condition on one value holds, NULL where the value is NULL, with every test in it computed."""
+        """Return SQL for the truth of a condition on one value, NULL where the value is NULL.
+
+        Every test in it is computed.
+        """
 
         def literal(test: Leaf | Not) -> str:
             return f"NOT ({self.holds(test.condition)})" if isinstance(test, Not) else self._test(test)
@@ -143,7 +148,9 @@ class RowSql:
         return condition.fold_literals(literal, every=every, some=some, wanted=True)
 
     def compute(self, condition: Condition) -> str:
-        """Whether the condition holds, TRUE or FALSE, with every test in it computed whatever the others give.
+        """Return SQL for the truth of a condition, TRUE or FALSE.
+
+        Every test in it is computed whatever the others give.
 
         AND and OR stop at what decides them, CASE at its first true WHEN; LEAST and GREATEST read all they are given.
         """
@@ -181,7 +188,10 @@ class RowSql:
         return self.table.column(name).sql_type is SqlType.TEXT
 
     def _matches(self, name: str, pattern: str) -> str:
-        """LIKE of a pattern without `_` behind a `%`; one that is not looked for reads as much of a text as it has."""
+        """Return SQL for LIKE of a pattern without `_` behind a `%`.
+
+        A pattern that is not searched for reads as much of a text as it has.
+        """
         head, *behind = split_at_percent(pattern)
         lengths = only_lengths(pattern)
         if lengths is not None:
@@ -190,8 +200,10 @@ class RowSql:
         return self.dialect.like(self.cut_text(name, most=most), pattern)
 
     def cut_text(self, name: str, *, most: int | None = None) -> str:
-        """A text column as far as conditions see it, or up to `most` characters, where that is less and all that
-        counts."""
+        """Return SQL for a text column as far as conditions see it.
+
+        With `most` it has at most so many characters, if these are all that counts.
+        """
         column, expression = self.table.column(name), self.column(name)
         longest = column.longest_text
         typed = text_limit(column.declared) if self.dialect.enforces_lengths else None
@@ -204,7 +216,7 @@ class RowSql:
         return f"left({expression}, {longest})"
 
     def _text_within(self, name: str, values: tuple[Value, ...]) -> str:
-        """Text IN a list: a long list is hashed, and so would be the whole text, however long."""
+        """Return SQL for text IN a list: a long list is hashed, and so would be the whole text, however long."""
         column, texts = self.table.column(name), [str(value) for value in values]
         expression = self.column(name)
         if any(len(one) >= column.longest_text for one in texts):
@@ -216,7 +228,7 @@ class RowSql:
         return f"{self.dialect.byte_length}({expression}) <= {longest} AND {found}"
 
     def compare(self, expression: str, column: Column, operator: str, value: Value) -> str:
-        """`expression operator value`, both of the column's type, NULL where the expression is."""
+        """Return SQL for `expression operator value`, both of the column's type, NULL where the expression is."""
         if operator not in _OPERATORS:
             raise KeyholeError("KH205", "a comparison that is not on the allow-list")
         if column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC) and not isinstance(value, str | bool):
@@ -224,7 +236,7 @@ class RowSql:
         return f"{expression} {operator} {self.dialect.spelling.constant(value, column=column)}"
 
     def within(self, expression: str, column: Column, values: tuple[Value, ...]) -> str:
-        """`expression IN (values)`, NULL where the expression is."""
+        """Return SQL for `expression IN (values)`, NULL where the expression is."""
         if column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC):
             taken = _exact_values(self.dialect, column)
             exact = [_number(value) for value in values]
@@ -234,7 +246,10 @@ class RowSql:
         return f"{expression} IN ({', '.join(spelled)})" if spelled else f"{expression} <> {expression}"
 
     def canonical(self, expression: str, column: Column) -> str:
-        """A non-NULL value as text that is the same on every engine and never ambiguous when joined with '|'."""
+        """Return SQL for a non-NULL value as text, the same on every engine.
+
+        It is never ambiguous when joined with '|'.
+        """
         spelling = self.dialect.spelling
         match column.sql_type:
             case SqlType.TEXT:
@@ -249,7 +264,9 @@ class RowSql:
 
 @lru_cache(maxsize=1024)
 def compare_exactly(dialect: Dialect, expression: str, column: Column, operator: str, value: Fraction) -> str:
-    """The comparison of an integer or numeric column with any rational, moved to a value the column can take.
+    """Return SQL for the comparison of an integer or numeric column with any rational.
+
+    The rational is moved to a value the column can take.
 
     So no engine has to widen the column, which would be slow, and on DuckDB could fail on a long decimal. Remembered: a
     statement asks a filter's comparison once for each way that it adds up the rows.
@@ -289,7 +306,7 @@ def _places(value: Fraction) -> int:
 
 
 def _number(value: Value) -> Fraction:
-    """A constant of a number's column, which has the column's type by now."""
+    """Return a constant of a number's column, which already has the column's type."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise KeyholeError("KH212", "a number is expected")
     return Fraction(value)

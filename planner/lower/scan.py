@@ -47,7 +47,7 @@ from planner.question.plan import ReadRelation, Rewritten
 
 
 def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
-    """The question's aggregates in one dialect: key columns k0, k1, ..., then f0, f1, ... as bigint.
+    """Return the SQL for the question's aggregates in one dialect: key columns k0, k1, ..., then f0, f1, ... as bigint.
 
     Groups without rows are absent, groups outside the question's keys may be present: the reader aligns them.
 
@@ -71,7 +71,7 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
 
 
 def list_relations(table: Table) -> tuple[ReadRelation, ...]:
-    """The relations of the source that hold a table's rows, each with the stored columns that the policy exposes."""
+    """Return the relations of the source that hold a table's rows, each with its stored columns in the policy."""
     return tuple(
         ReadRelation(
             one.relation,
@@ -83,7 +83,7 @@ def list_relations(table: Table) -> tuple[ReadRelation, ...]:
 
 
 def _rewrite_rows(question: Question, dialect: Dialect) -> tuple[Rewritten, tuple[NamedStep, ...]]:
-    """The statement, and the steps that it has yet to define."""
+    """Return the statement, and the steps that it has yet to define."""
     known = question.table
     asked = tuple(drop_implied_tests(functional, known) for functional in question.functionals)
     reading = _Reading.of(question, asked, dialect)
@@ -110,7 +110,7 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> tuple[Rewritten, tupl
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """How a question's table is read: what its conditions are asked of, whichever relation has the rows."""
+    """The reading of a question's table: the source of its conditions, whichever relation has the rows."""
 
     question: Question
     asked: tuple[Functional, ...]
@@ -123,7 +123,7 @@ class _Reading:
 
     @staticmethod
     def of(question: Question, asked: tuple[Functional, ...], dialect: Dialect) -> "_Reading":
-        """The reading of a question over one row at a time, with functionals `asked`."""
+        """Return the reading of a question over one row at a time, with functionals `asked`."""
         known, is_first = question.table, _asks_where_first(question, dialect)
         among = split_conditions(known, list_conditions(question.where, asked), dialect=dialect)
         public = ask_public_rows(
@@ -170,7 +170,9 @@ class _Reading:
 
 
 def _scan_apart(reading: _Reading, scan: BoundedScan) -> Rewritten | None:
-    """The same question with the rows of heavy units apart from all others; None where no list can say which they are.
+    """Return the same question with the rows of heavy units apart from all others.
+
+    Return None if no list can say which they are.
 
     It is worth reading where the list is kept, and the list is never made for one question: it is a pass over all rows.
     """
@@ -212,7 +214,7 @@ def _asks_where_first(question: Question, dialect: Dialect) -> bool:
 
 
 def _list_crowded(scan: BoundedScan, known: Table) -> BoundedScan:
-    """The scan with its groups chosen by a list of crowded units, if one can say which count.
+    """Return the scan with its groups chosen by a list of crowded units, if one can say which count.
 
     The list is made of the rows that all questions by these keys read. So it has other units than are on the question's
     lists, unless these say of each row of a unit another thing.
@@ -242,8 +244,10 @@ def _compute_at_look(
     *,
     left: Mapping[Condition, Condition] = MappingProxyType({}),
 ) -> RowSql:
-    """The rows with what is dear computed: at a look of those alone that it reads, which the owner's windows decide and
-    no analyst."""
+    """Return the rows with expensive parts computed.
+
+    A look computes those alone that it reads, which the owner's windows decide and no analyst.
+    """
     keys = question.keys.columns
     row = compute_conditions(stored, where, functionals, keys=keys, left=left)
     if row is stored or question.as_of is None:
@@ -256,7 +260,7 @@ def _compute_at_look(
 
 
 def _scan_rows(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> list[str]:
-    """The statement where each row is a privacy unit by itself: no total has to be bounded."""
+    """Return SQL for the statement if each row is a privacy unit by itself: no total has to be bounded."""
     sums = [f.sum_rows(added=f.added_sql(), present=f.present()) for f in functionals]
     columns = [f"{row.grouped_column(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
     columns += [f"{f.final(total)} AS f{i}" for i, (f, total) in enumerate(zip(functionals, sums, strict=True))]
@@ -284,7 +288,10 @@ def _scan_rows(question: Question, row: RowSql, functionals: Sequence[Functional
 
 
 def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> tuple[Rewritten, tuple[NamedStep, ...]]:
-    """The totals of each unit in each key, bounded as for any question, then the question over these; and its steps."""
+    """Return the SQL for the totals of each unit in each key, bounded as for any question, and the question over these.
+
+    And its steps.
+    """
     needed = list_needed(rows)
     narrow = keep_columns(rows.table, list_read(question, rows.table, rows.where, needed))
     stored = RowSql(

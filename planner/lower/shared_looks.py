@@ -30,7 +30,7 @@ scans already."""
 
 @dataclass(frozen=True, slots=True)
 class SharedLook:
-    """What several looks read together.
+    """The joint reading of several looks.
 
     `places` are, for each of the given questions that it answers, its number among them and where its functionals stand
     among those of `question`, in their order.
@@ -41,7 +41,7 @@ class SharedLook:
 
 
 def share_scans(questions: Sequence[Question], *, dialect: Dialect) -> tuple[SharedLook, ...]:
-    """The looks as few statements: every question is in one of them.
+    """Return the looks as few statements: every question is in one of them.
 
     Questions over a subquery per unit are put together with those of the same subquery and the same WHERE. A statement
     has `MOST_SHARED` functionals at most, unless one question has more, and no more work on a row than any may have.
@@ -75,7 +75,7 @@ class _Group:
         return _Group(question.table, ((number, question),), (_move_where(question, dialect),))
 
     def join(self, other: "_Group") -> "_Group | None":
-        """Both in one statement; None where they cannot be."""
+        """Return both in one statement; None if they cannot be."""
         first, second = self.members[0][1], other.members[0][1]
         if (first.keys, first.per_unit) != (second.keys, second.per_unit):
             return None
@@ -89,16 +89,16 @@ class _Group:
 
     @property
     def has_one_where(self) -> bool:
-        """Whether all ask the same WHERE, which then stays where it is."""
+        """Return True if all ask the same WHERE, which then stays where it is."""
         return all(question.where == self.members[0][1].where for _, question in self.members)
 
     def functionals(self) -> Iterator[tuple[int, tuple[Functional, ...]]]:
-        """Each question's, as they are in the statement."""
+        """Yield each question's functionals, as they are in the statement."""
         for (number, question), moved in zip(self.members, self.moved, strict=True):
             yield number, question.functionals if self.has_one_where or moved is None else moved
 
     def fits(self) -> bool:
-        """Whether it may be one statement."""
+        """Return True if it may be one statement."""
         if not self.has_one_where and None in self.moved:
             return False
         look = self.look()
@@ -112,7 +112,7 @@ class _Group:
         return True
 
     def look(self) -> SharedLook:
-        """The questions as one, in which what is summed alike is summed once."""
+        """Return the questions as one, in which equal sums are summed once."""
         places: dict[str, int] = {}
         found: list[Functional] = []
         standing = []
@@ -138,8 +138,10 @@ class _Group:
 
 
 def _move_where(question: Question, dialect: Dialect) -> tuple[Functional, ...] | None:
-    """The functionals with WHERE among the conditions of their terms; None where the ranges of what is summed, which
-    follow from conditions, would not be known to be as narrow."""
+    """Return the functionals with WHERE among the conditions of their terms.
+
+    Return None if the ranges of the summands, which follow from conditions, would not be known to be as narrow.
+    """
     if question.where == ALWAYS:
         return question.functionals
     if question.per_unit is not None:
@@ -158,7 +160,7 @@ def _move_where(question: Question, dialect: Dialect) -> tuple[Functional, ...] 
 
 
 def _unite_columns(one: Table, other: Table) -> Table | None:
-    """The table with the columns of both, where they differ in nothing else; None where they do."""
+    """Return the table with the columns of both, if they differ in nothing else; None if they do."""
     if one == other:
         return one
     if replace(one, columns=()) != replace(other, columns=()):

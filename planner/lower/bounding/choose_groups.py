@@ -94,7 +94,7 @@ def fence_groups(row: RowSql, tests: Sequence[str]) -> list[str]:
 
 
 def _join_busy_units(bounding: Bounding, busy: NamedStep) -> str:
-    """The join with the units that have more rows than groups that count: no other unit is in more groups.
+    """Return the join with the units that have more rows than groups that count: no other unit is in more groups.
 
     Their least and greatest say nothing to the engine, which could read less of a table by them.
     """

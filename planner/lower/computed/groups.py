@@ -34,19 +34,19 @@ class GroupedRow(Protocol):
         """The engine that reads it."""
 
     def column(self, name: str) -> str:
-        """The value of a column."""
+        """Return the SQL of a column's value."""
 
     def holds(self, condition: Condition) -> str:
-        """A row condition."""
+        """Return the SQL of a row condition."""
 
     def truth(self, condition: Condition) -> str:
-        """Whether the condition of a key holds."""
+        """Return the SQL of a key's condition, true if it holds."""
 
     def compare(self, expression: str, column: Column, operator: str, value: Value) -> str:
-        """A comparison with a constant."""
+        """Return the SQL of a comparison with a constant."""
 
     def within(self, expression: str, column: Column, values: tuple[Value, ...]) -> str:
-        """A test for a list of constants."""
+        """Return the SQL of a test for a list of constants."""
 
 
 def number_part(row: GroupedRow, parts: Parts) -> str:
@@ -78,7 +78,7 @@ def number_part(row: GroupedRow, parts: Parts) -> str:
 
 
 def _look_up_part(row: GroupedRow, parts: Parts, derived: Derivation) -> str:
-    """The group of a part of a time, which is computed once for each row, whatever it is there.
+    """Return the SQL of the group of a part of a time, which is computed once for each row, whatever it is there.
 
     A time that is no NULL, of a year for which nothing is derived, is in no group.
     """
@@ -95,8 +95,10 @@ def _look_up_part(row: GroupedRow, parts: Parts, derived: Derivation) -> str:
 
 
 def _number_truth(row: GroupedRow, parts: Parts) -> str:
-    """The group of a condition that is true in the second group and false in the first: it is computed once for each
-    row, whatever it is there."""
+    """Return the SQL of the group of a condition.
+
+    It is true in the second group and false in the first, and computed once for each row, whatever it is there.
+    """
     test = parts.tests[1]
     assert isinstance(test, Leaf | Not | And | Or)
     (first, second), nulls, held = parts.groups, parts.nulls, f"({row.truth(test)})"
@@ -114,7 +116,7 @@ def _number(group: int | None) -> str:
 
 
 def _equal_steps(parts: Parts) -> Steps | None:
-    """The cuts of whole numbers that lie equally far apart, each part between two of them a group; else None."""
+    """Return the cuts of whole numbers that lie equally far apart, each part between two of them a group; else None."""
     first, *others = parts.cuts or (None,)
     if len(others) < _FEW_STEPS or type(first) is not int or type(others[0]) is not int:
         return None
@@ -125,7 +127,7 @@ def _equal_steps(parts: Parts) -> Steps | None:
 
 
 def _count_steps(row: GroupedRow, base: Column, steps: Steps, groups: Sequence[int | None]) -> str:
-    """The arms that give the number of the step of a value that is not NULL."""
+    """Return the SQL of the arms that give the number of the step of a value that is not NULL."""
     value, dialect = row.column(base.name), row.dialect
     first, last = steps[0], steps[-1]
     before = _number(groups[0])
@@ -171,7 +173,7 @@ def number_combination(row: GroupedRow, merged: Merged) -> str:
 
 
 def _number_values(row: GroupedRow, name: str, values: tuple[Value, ...], alike: tuple[tuple[int, ...], ...]) -> str:
-    """The number of a key's value among those that are not alike, NULL where it is not known.
+    """Return the SQL of the number of a key's value among the different ones, NULL where it is not known.
 
     Parameters:
         alike: the places of the values that have each number.

@@ -39,13 +39,13 @@ class StoredRow(Protocol):
         """The engine that reads it."""
 
     def column(self, name: str) -> str:
-        """The value of a column."""
+        """Return the SQL of a column's value."""
 
     def cut_text(self, name: str) -> str:
-        """A text as far as conditions see it."""
+        """Return a text as far as conditions see it."""
 
     def derive(self, column: Column) -> str:
-        """The value of a derived column."""
+        """Return the SQL of a derived column's value."""
 
 
 def compute_term(row: StoredRow, term: RowTerm) -> str:
@@ -100,7 +100,7 @@ def _column(row: StoredRow, term: RowTerm) -> str:
 
 
 def _within_range(row: StoredRow, x: str, exponent: int) -> str:
-    """A double, NULL where it or its inverse is larger than 10^exponent."""
+    """Return the SQL of a double, NULL where it or its inverse is larger than 10^exponent."""
     spelled = row.dialect.spelling.double
     low, high = spelled(float(f"1e-{exponent}")), spelled(float(f"1e{exponent}"))
     return f"CASE WHEN abs({x}) BETWEEN {low} AND {high} OR {x} = {spelled(0.0)} THEN {x} END"
@@ -117,7 +117,10 @@ def _constant(row: StoredRow, term: RowTerm) -> str:
 
 
 def _number(row: StoredRow, term: RowTerm) -> str:
-    """The number that a text says, NULL where it says none: what is cast says one, whatever a CASE spares."""
+    """Return the SQL of the number that a text says, NULL if it says none.
+
+    Casts are made only of texts that say one.
+    """
     spelling, dialect = row.dialect.spelling, row.dialect
     said = f"trim(BOTH {spelling.text(_BLANKS)} FROM {_sql(row, term.arguments[0])})"
     digits = len(str(term.limit)) - term.scale
@@ -138,7 +141,7 @@ def _number(row: StoredRow, term: RowTerm) -> str:
 
 
 def _age(row: StoredRow, term: RowTerm) -> str:
-    """The time between two moments in months and what is left, or these months alone.
+    """Return the SQL of the time between two moments in months and a rest, or these months alone.
 
     PostgreSQL counts from the earlier moment: where less of the later one's month has passed, a month is taken back,
     and the days of the earlier one's month are added.
@@ -174,7 +177,7 @@ def _measure_month(row: StoredRow, time: RowTerm) -> _MonthOf:
 
 
 def _calendar(row: StoredRow, term: RowTerm) -> str:
-    """A part of a time, or the day on which its month, quarter or year begins."""
+    """Return the SQL of a part of a time, or of the day on which its month, quarter or year begins."""
     unit = str(term.arguments[0].value)
     if not term.reads_stored:
         at, spelling = _moment(row, term.arguments[1]), row.dialect.spelling
@@ -190,7 +193,7 @@ def _calendar(row: StoredRow, term: RowTerm) -> str:
 
 
 def _move(row: StoredRow, term: RowTerm) -> str:
-    """A date or timestamp some months later, on the last day of a month that is too short for its day."""
+    """Return the SQL of a time some months later, on the last day of a month that is too short for its day."""
     name, months = str(term.value), term.arguments[0].value
     assert isinstance(months, int)
     if not term.reads_stored:
@@ -201,14 +204,14 @@ def _move(row: StoredRow, term: RowTerm) -> str:
 
 
 def _moment(row: StoredRow, term: RowTerm) -> str:
-    """A computed moment as a timestamp: NULL outside of the years 1 to 9999."""
+    """Return the SQL of a computed moment as a timestamp: NULL outside of the years 1 to 9999."""
     sql, spelling = f"({_sql(row, term)})", row.dialect.spelling
     within = f"CASE WHEN {sql} BETWEEN {integer(_FIRST)} AND {integer(_LAST)} THEN {sql} END"
     return row.dialect.moment_at(f"({spelling.cast(within, 'bigint')})")
 
 
 def _operands(row: StoredRow, terms: tuple[RowTerm, ...], *, limit: int = 0) -> list[str]:
-    """Exact terms in one type that holds them, and what is made of them; others as they are."""
+    """Return the SQL of exact terms in one type that holds them and their result; others as they are."""
     if terms[0].kind in (TermKind.TEXT, TermKind.TRUTH) or terms[0].function == "stored":
         return [f"({_sql(row, one)})" for one in terms]
     if terms[0].kind is TermKind.FLOATING:
@@ -231,7 +234,7 @@ def _comparison(row: StoredRow, term: RowTerm) -> str:
 
 
 def _unsign_zero(row: StoredRow, term: RowTerm) -> str:
-    """A double of which 0 has no sign, since not all engines take both for one number."""
+    """Return the SQL of a double whose 0 has no sign, since not all engines take both for one number."""
     sql, spelled = _sql(row, term), row.dialect.spelling.double
     if term.function in ("column", "constant", "double"):
         return sql
@@ -270,7 +273,7 @@ def _whole(row: StoredRow, term: RowTerm) -> str:
 
 
 def _divide_by(row: StoredRow, term: RowTerm) -> str:
-    """A quotient of two columns, rounded; NULL where the divisor is 0."""
+    """Return the SQL of a quotient of two columns, rounded; NULL where the divisor is 0."""
     a, b = _operands(row, term.arguments, limit=2 * sum(one.limit for one in term.arguments))
     over, under = f"abs({a})", f"NULLIF(abs({b}), 0)"
     down = row.dialect.whole_quotient(over, under)
@@ -283,7 +286,7 @@ def _divide_by(row: StoredRow, term: RowTerm) -> str:
 
 
 def _divide_steps(row: StoredRow, term: RowTerm) -> str:
-    """A whole number in coarser steps; what is divided is never negative."""
+    """Return the SQL of a whole number in coarser steps; the dividend is never negative."""
     value, by = term.arguments
     step = by.value
     assert isinstance(step, int)
@@ -299,7 +302,10 @@ def _divide_steps(row: StoredRow, term: RowTerm) -> str:
 
 
 def _round_double(row: StoredRow, term: RowTerm) -> str:
-    """A double in steps of 10^-scale: rounded up where its first fifteen digits reach a half, or a whole step."""
+    """Return the SQL of a double in steps of 10^-scale.
+
+    It is rounded up if its first fifteen digits reach a half, or a whole step.
+    """
     spelled, cast = row.dialect.spelling.double, row.dialect.spelling.cast
     x = f"({_sql(row, term.arguments[0])})"
     steps = f"(abs({x}) * {spelled(float(10**term.scale))})"
@@ -312,7 +318,7 @@ def _round_double(row: StoredRow, term: RowTerm) -> str:
 
 
 def _nearest(row: StoredRow, term: RowTerm) -> str:
-    """The integer nearest to a double, of two the even one."""
+    """Return the SQL of the integer nearest to a double, of two the even one."""
     spelled, x = row.dialect.spelling.double, f"({_sql(row, term.arguments[0])})"
     small = f"(CASE WHEN abs({x}) < {spelled(4e15)} THEN {x} END)"  # beyond 2^52 every double is whole
     below = f"floor({small})"

@@ -10,17 +10,17 @@ from planner.values.sql_literals import duckdb_numeric
 
 @lru_cache(maxsize=256)
 def exact_values(declared: str) -> ExactValues:
-    """The values of a declared type."""
+    """Return the values of a declared type."""
     precision, scale = duckdb_numeric(declared)
     limit = Fraction(10**precision - 1, 10**scale)
     return ExactValues(scale=scale, low=-limit, high=limit)
 
 
 def narrow(grid: Grid, scale: int) -> int:
-    """How many digits hold every value within the grid's bounds, which leaves room for a multiplication."""
+    """Return the number of digits that hold every value within the grid's bounds, with room for a multiplication."""
     return min(len(str(max(grid.largest_whole, 1))) + 1 + scale, 38)
 
 
 def keep_numeric(expression: str, _: str) -> str:
-    """The numeric as it is: these engines' numbers have 38 digits at most."""
+    """Return the numeric as it is: these engines' numbers have 38 digits at most."""
     return expression

@@ -45,7 +45,9 @@ class Grid:
         return max(abs(floor(self.lower)), abs(ceil(self.upper)))
 
     def round_doubled(self, doubled: str, floor_quotient: Callable[[str, int], str]) -> str:
-        """`floor((doubled + p) / 2p)` where that is at least `low`: shifted so that the dividend is never negative.
+        """Return the SQL of `floor((doubled + p) / 2p)`, if that is at least `low`.
+
+        It is shifted, so the dividend is never negative.
 
         Parameters:
             doubled: 2q times the value, rounded down to a whole number.
@@ -59,7 +61,7 @@ class Grid:
         return self.p == 1 and self.high - floor(self.lower / self.step) < INT8
 
     def round_away(self, multiplied: str, *, cast: str) -> str:
-        """The value of a column within the bounds, half up, where casts round halves away from zero.
+        """Return the SQL of a column's value within the bounds, half up, if casts round halves away from zero.
 
         Of a value that is not negative both are one; others are shifted to such.
 
@@ -80,7 +82,7 @@ class Grid:
 
 
 def integer_type(low: int, high: int) -> str:
-    """The narrowest type of all integers from `low` to `high`."""
+    """Return the narrowest type of all integers from `low` to `high`."""
     return "integer" if max(abs(low), abs(high)) < INT4 else "bigint"
 
 

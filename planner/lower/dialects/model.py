@@ -19,7 +19,7 @@ class ExactValues:
     high: Fraction | None
 
     def holds(self, value: Fraction) -> bool:
-        """Whether the column can have the value."""
+        """Return True if the column can have the value."""
         if self.scale is not None and (value * 10**self.scale).denominator != 1:
             return False
         return (self.low is None or self.low <= value) and (self.high is None or value <= self.high)
@@ -166,9 +166,9 @@ class Dialect:
     """Before and behind the elements of an array."""
 
     def cast_whole(self, expression: str, largest: int) -> str:
-        """A whole number in a type for numbers of that size."""
+        """Return a whole number in a type for numbers of that size."""
         return self.spelling.cast(expression, self.whole_type(largest))
 
     def whole_type(self, largest: int) -> str:
-        """The narrowest type of whole numbers of that size."""
+        """Return the narrowest type of whole numbers of that size."""
         return "integer" if largest < INT4 else "bigint" if largest < INT8 else self.huge_integer

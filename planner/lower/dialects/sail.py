@@ -1,7 +1,9 @@
-"""Sail, which reads Spark SQL: it compares doubles by their bits, calls a NaN with a sign less than all numbers, and
-counts a zero with a sign as another value than zero. Its `min` and `max` over groups take a NaN for the extreme or not,
-by the order in which rows come, and the greatest finite double for an infinity. From a NULL on, `substring` gives what
-it gives from the beginning on.
+"""Sail, which reads Spark SQL.
+
+It compares doubles by their bits, calls a NaN with a sign less than all numbers, and counts a zero with a sign as
+another value than zero. Its `min` and `max` over groups take a NaN for the extreme or not, by the order in which rows
+come, and the greatest finite double for an infinity. From a NULL on, `substring` gives what it gives from the beginning
+on.
 
 It cannot plan a window whose rows are ordered by a cast that PARTITION BY has, too, as part of what it is partitioned
 by: such rows are ordered by the column as it is stored, which is of that type already, if it is no double. Nor can it

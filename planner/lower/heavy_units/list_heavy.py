@@ -73,7 +73,7 @@ def list_heavy_units(bounding: Bounding, functionals: Sequence[Functional], *, c
 
 
 def _exceed(row: RowSql, functional: Functional) -> Iterator[str]:
-    """Tests of a unit's rows in a key, one of which holds if a choice among them adds up to more than the range.
+    """Yield tests of a unit's rows in a key, one of which holds if a choice among them adds up to more than the range.
 
     Any of several conditions may hold for a row, so that what is gained under each counts, and what is lost.
     """

@@ -99,8 +99,9 @@ class HeavyRows:
         return [f"keyhole_{letter}{i}" for i in range(len(self.table.unit))]
 
     def _list_keys(self) -> NamedStep:
-        """Return the keys that lead to a heavy unit, `keyhole_x0` and so on, each with the unit, `keyhole_y0` and so
-        on; and those of rows that lead to none, with `_NOBODY`.
+        """Return the keys that lead to a heavy unit, `keyhole_x0` and so on, each with the unit, `keyhole_y0` and on.
+
+        Keys of rows that lead to none have `_NOBODY`.
 
         One key that may or may not be there is among them, so that an engine has the same to do whether or not a unit
         is heavy. Its rows add up to the same apart from those of other units.

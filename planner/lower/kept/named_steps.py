@@ -86,7 +86,7 @@ def refer_to_steps(steps: Sequence[NamedStep], sql: str, *, dialect: Dialect) ->
 def _keep_rows(
     rewritten: Rewritten, steps: Sequence[NamedStep], step: NamedStep, *, table: str, dialect: Dialect
 ) -> Rollup:
-    """The rows of a step as a source keeps them, by itself."""
+    """Return the rows of a step as a source keeps them, by itself."""
     build = define_steps(steps, step.build, dialect=dialect)
     return Rollup(
         table=table,
@@ -111,7 +111,7 @@ def behind_definitions(sql: str) -> str:
 
 
 def list_read(steps: Sequence[NamedStep], sql: str) -> list[NamedStep]:
-    """Return the steps that a statement reads, and those that these read, in their order. Raises KH900 for others.
+    """Return the steps that a statement reads, and those that these read, in their order. Raise KH900 for others.
 
     A text that holds a step's name passes for it, and defines what is not read: engines spell texts too differently to
     tell.

@@ -42,7 +42,7 @@ _TABLES = 32  # whose rollups are remembered as SQL, a few thousand characters e
 
 
 def rollup(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> Rollup | None:
-    """How the question is answered from the rows that count; None where every row counts, or nothing may be kept.
+    """Return how the question is answered from the rows that count; None if every row counts, or nothing may be kept.
 
     Parameters:
         functionals: the question's over `row`, of all rows.
@@ -55,7 +55,7 @@ def rollup(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]
 def rollup_per_unit(
     question: Question, rows: UnitRows, *, totals: Question, row: RowSql, functionals: Sequence[FunctionalSql]
 ) -> Rollup | None:
-    """How a question over one row per unit and key is answered from the same rows that count.
+    """Return how a question over one row per unit and key is answered from the same rows that count.
 
     Parameters:
         totals: what is added up per unit, the number of rows last, as a question of `rows.table`.
@@ -67,8 +67,10 @@ def rollup_per_unit(
 
 
 def may_keep(question: Question, table: Table) -> bool:
-    """Return True if what the question finds of a table may serve later ones; a look reads more than one version of the
-    data has."""
+    """Return True if what the question finds of a table may serve later ones.
+
+    A look reads more than one version of the data has.
+    """
     looks = question.as_of is not None or question.in_time is not None
     return not looks and all(parse_refresh(one.refresh).kind != "live" for one in table.stored_tables)
 
@@ -103,7 +105,7 @@ def _whole_space(keys: tuple[Column, ...]) -> KeySpace:
 
 @lru_cache(maxsize=_TABLES)
 def _rows_that_count(table: Table, keys: tuple[Column, ...], within: tuple[Column, ...], dialect: Dialect) -> Rollup:
-    """The rollup of all keys of these columns within each value of others, for no question yet."""
+    """Return the rollup of all keys of these columns within each value of others, for no question yet."""
     whole = _whole_space(keys)
     lines = build_rollup(Bounding(RowSql(table=table, dialect=dialect), whole), within=within)
     counted = "\n".join(lines)
@@ -121,7 +123,7 @@ def _rows_that_count(table: Table, keys: tuple[Column, ...], within: tuple[Colum
 
 
 def _spread(question: Question) -> bool:
-    """Whether different values are counted where some units' totals are made apart from others'."""
+    """Return True if different values are counted where some units' totals are made apart from others'."""
     measures = {functional.measure for functional in question.functionals}
     return Measure.VALUES in measures and (question.table.row_cap is None or Measure.UNITS in measures)
 
@@ -136,7 +138,7 @@ class _Rolled:
 
     @staticmethod
     def of(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> "_Rolled":
-        """The question's functionals, filter and own restriction of keys."""
+        """Return the question's functionals, filter and own restriction of keys."""
         stored = _rolled_row(question.table, row.dialect)
         bounded = compute_conditions(stored, question.where, question.functionals, beside=[COUNT])
         table = bounded.table
@@ -157,7 +159,7 @@ class _Rolled:
         return any(alias.startswith("u") for alias, _ in self.bounding.units)
 
     def totals(self, conditions: Sequence[str], *, closing: str, limit: int | None = None) -> list[str]:
-        """The step that adds up what each unit has in each key.
+        """Return the SQL of the step that adds up each unit's rows in each key.
 
         Parameters:
             limit: units with at most so many rows in a key are taken together; None: each is by itself.
@@ -177,7 +179,7 @@ class _Rolled:
 
 
 def _answer_per_unit(question: Question, rows: UnitRows, rolled: _Rolled) -> list[str]:
-    """The question over each unit's totals, from behind the WITH clause that names `rolled`."""
+    """Return the SQL of the question over each unit's totals, from behind the WITH clause that names `rolled`."""
     bounding = rolled.bounding
     found = where([f"t{len(rolled.functionals) - 1} IS NOT NULL"], comment="with rows that count")
     return [
@@ -191,7 +193,7 @@ def _answer_per_unit(question: Question, rows: UnitRows, rolled: _Rolled) -> lis
 
 
 def _answer(question: Question, rolled: _Rolled) -> list[str]:
-    """The question over `rolled`, from behind the WITH clause that names it."""
+    """Return the SQL of the question over `rolled`, from behind the WITH clause that names it."""
     bounded, whole, asked = rolled.bounding.row, rolled.functionals, rolled.asked
     known = [functional.functional for functional in whole]
     single = replace(bounded, table=replace(bounded.table, unit=(), row_cap=None))
@@ -240,7 +242,7 @@ def _answer(question: Question, rolled: _Rolled) -> list[str]:
 
 
 def _answer_at_once(whole: Sequence[FunctionalSql], rolled: _Rolled, keys: list[str], limit: int) -> list[str]:
-    """The same by one scan, where two would read all rows: only units with more rows than that have groups."""
+    """Return the same SQL by one scan, if two would read all rows. Only units with more rows than that have groups."""
     unit = next(alias for alias, _ in rolled.bounding.units if alias.startswith("u"))
     is_heavy = f"{unit} IS NOT NULL"
     sums = [f"{f.final(f.sum_heavy_units(f't{i}', heavy=is_heavy))} AS f{i}" for i, f in enumerate(whole)]
@@ -263,7 +265,7 @@ def _step(
 
 @lru_cache(maxsize=_TABLES)
 def _rolled_row(table: Table, dialect: Dialect) -> RowSql:
-    """The rows that count as a table: what was derived is stored, and so are measures, clipped and rounded."""
+    """Return the rows that count as a table. Derived columns are stored, and so are measures, clipped and rounded."""
     measures = {column: name for column, (name, _) in stored_measures(RowSql(table=table, dialect=dialect)).items()}
     columns = tuple(
         column

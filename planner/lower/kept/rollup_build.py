@@ -82,7 +82,7 @@ def build_rollup(bounding: Bounding, *, within: Sequence[Column] = ()) -> list[s
 
 
 def stored_measures(row: RowSql) -> dict[str, tuple[str, str]]:
-    """Of each measure, the column that holds its clipped and rounded value, and that value as an integer."""
+    """Return, for each measure, the column that holds its clipped and rounded value, and that value as an integer."""
     found = {}
     for i, column in enumerate(row.table.columns):
         multiplied = isinstance(column.derivation, Product)  # computed of its factors, which are stored
@@ -97,7 +97,7 @@ def stored_measures(row: RowSql) -> dict[str, tuple[str, str]]:
 
 
 def _choose_keys(bounding: Bounding, apart: Sequence[str]) -> list[str]:
-    """The steps that keep at most G keys of each unit, within each value of fixed keys."""
+    """Return the steps that keep at most G keys of each unit, within each value of fixed keys."""
     groups = bounding.row.table.groups_per_unit
     units = ", ".join([*(alias for alias, _ in bounding.units), *apart])
     ranked = f"row_number() OVER (PARTITION BY {units} ORDER BY {bounding.order_of_keys()}) AS {_PLACE}"
@@ -111,6 +111,6 @@ def _choose_keys(bounding: Bounding, apart: Sequence[str]) -> list[str]:
 
 
 def _stored_columns(table: Table) -> list[Column]:
-    """What a rollup holds of a row; columns of a fixed width come first, where a row store finds them fastest."""
+    """Return the columns of a rollup's row; those of a fixed width come first, where a row store finds them fastest."""
     usable = [column for column in table.columns if column.sql_type != SqlType.OTHER]
     return sorted(usable, key=lambda column: column.sql_type in (SqlType.TEXT, SqlType.NUMERIC))

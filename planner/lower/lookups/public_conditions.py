@@ -62,7 +62,7 @@ def ask_public_rows(
     dialect: Dialect,
     is_first: bool,
 ) -> PublicConditions:
-    """Part the conditions of a question by the public tables that they read.
+    """Return the conditions of a question, parted by the public tables that they read.
 
     Parameters:
         is_first: rows that WHERE does not keep decide about nothing, so that it may be asked as rows are joined.
@@ -82,7 +82,7 @@ def ask_public_rows(
 
 
 def _split(table: Table, asked: PublicConditions, demanded: Mapping[Place, Condition]) -> PublicConditions:
-    """The conditions with what is carried; what is demanded is asked no more."""
+    """Return the conditions with the carried ones; demanded ones are not asked again."""
     splitting = Splitting(table, partial(find_place, table), "keyhole_found", may_lack=True)
     met = frozenset(part for one in demanded.values() for part in one.conjuncts())
     where = splitting.split(all_of(part for part in asked.where.conjuncts() if part not in met), wanted=True)

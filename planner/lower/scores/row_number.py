@@ -9,7 +9,7 @@ from planner.values.sql_literals import integer
 
 
 def cell_sql(row: RowSql, axis: ScoreAxis) -> str:
-    """The cell that a row is in along an axis, a bigint; NULL without a number. No row makes it fail."""
+    """Return SQL for the cell that a row is in along an axis, a bigint; NULL without a number. No row makes it fail."""
     reach = axis.width * axis.cells
     largest = _largest(row, axis.number) + abs(axis.start) + reach
     added = [_add_term(row, term, largest) for term in axis.number.terms]
@@ -20,7 +20,7 @@ def cell_sql(row: RowSql, axis: ScoreAxis) -> str:
 
 
 def _has_number(row: RowSql, number: RowNumber) -> str:
-    """Whether a row has the number."""
+    """Return SQL for the test that a row has the number."""
     tests = [] if number.present == ALWAYS else [f"({row.holds(number.present)})"]
     for name in number.columns:
         column, found = row.column(name), null_test_sql(row, row.table.column(name))
@@ -30,7 +30,7 @@ def _has_number(row: RowSql, number: RowNumber) -> str:
 
 
 def _largest(row: RowSql, number: RowNumber) -> int:
-    """No sum of some of its terms is further from zero, and no factor of one larger."""
+    """Return a bound from zero on the sums of some of its terms, and on their factors."""
     reached = 1
     for term in number.terms:
         if term.column is None or not term.power:
@@ -42,7 +42,7 @@ def _largest(row: RowSql, number: RowNumber) -> int:
 
 
 def _add_term(row: RowSql, term: Term, largest: int) -> str:
-    """What a row adds by one term, zero where it does not count."""
+    """Return SQL for a row's summand by one term, zero where it does not count."""
     tests = [] if term.condition == ALWAYS else [f"({row.holds(term.condition)})"]
     amount = row.dialect.cast_whole(integer(term.coefficient), largest)
     if term.column is not None and term.power:

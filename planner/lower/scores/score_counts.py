@@ -40,8 +40,11 @@ _COPY = Column(name="copy", sql_type=SqlType.INTEGER, declared="bigint")
 
 @dataclass(frozen=True, slots=True)
 class ScoreCounts:
-    """The statement over one state of the data. Its rows are (place, [place, how many rows]), a place being
-    `group * cells + cell`, both counted from 0 in row-major order; places without rows are absent."""
+    """The statement over one state of the data.
+
+    Its rows are (place, [place, how many rows]), a place being `group * cells + cell`, both counted from 0 in row-major
+    order; places without rows are absent.
+    """
 
     scored: ScoredRows
     dialect: Dialect
@@ -53,12 +56,12 @@ class ScoreCounts:
 
     @property
     def relations(self) -> tuple[ReadRelation, ...]:
-        """What it reads, as the policy knows it."""
+        """Return the relations that it reads, as the policy knows them."""
         return list_relations(self.table)
 
     @property
     def pinned(self) -> tuple[PinnedRelation, ...]:
-        """What it reads of public values that do not stand in it."""
+        """Return the pinned relations of public values that it reads and that do not stand in it."""
         return list_pinned(self.table, dialect=self.dialect)
 
     @property
@@ -87,7 +90,7 @@ class ScoreCounts:
         return [f"k{i}" for i in range(len(self.scored.question.keys.columns))]
 
     def _read(self) -> RowSql:
-        """The rows that are scored, with what is dear of their conditions computed."""
+        """Return the rows that are scored, with the expensive conditions computed."""
         question = self.scored.question
         names = [*list_read(question, self.table, question.where, question.functionals), *self._list_axes()]
         narrow = keep_columns(replace(self.table, row_cap=None), names)
@@ -116,7 +119,7 @@ class ScoreCounts:
             yield from (name for term in number.terms for name in columns(term.condition))
 
     def _cell(self, row: RowSql) -> str:
-        """A row's cell, all axes together; NULL where one of its numbers is missing."""
+        """Return SQL for a row's cell, all axes together; NULL where one of its numbers is missing."""
         found = ""
         for axis in self.scored.axes:
             cell = cell_sql(row, axis)
@@ -178,7 +181,7 @@ class ScoreCounts:
         yield "),"
 
     def _group_place(self) -> str:
-        """A group's place in the order of the question's keys; NULL for any other."""
+        """Return SQL for a group's place in the order of the question's keys; NULL for any other."""
         question = self.scored.question
         row = RowSql(table=self.table, dialect=self.dialect)
         places: list[str] = []

@@ -51,7 +51,7 @@ def _drop(term: Term, table: Table) -> Term:
     implied = {Not(IsNull(name)) for name in list_factors(table, term.column)}
 
     def spell_out(leaf: Leaf) -> Condition:
-        """A product is NULL where a factor is."""
+        """Spell out that a product is NULL if a factor is."""
         return any_of(IsNull(name) for name in list_factors(table, leaf.column)) if isinstance(leaf, IsNull) else leaf
 
     spelled = term.condition.mapped(spell_out)

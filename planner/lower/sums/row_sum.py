@@ -41,8 +41,10 @@ def add_terms(row: RowSql, terms: Sequence[Term], *, where: Condition, always: b
 
 
 def list_parts(row: RowSql, terms: Sequence[Term]) -> tuple[list[str], int]:
-    """Return what a row adds if every condition holds: a whole number for the terms of each condition, zero where a
-    value is missing; and a number that none of their sums is further from zero than.
+    """Return a row's sum if every condition holds, with a bound.
+
+    The parts are a whole number for the terms of each condition, zero where a value is missing. None of their sums is
+    further from zero than the bound.
 
     Parameters:
         terms: of power 0 or 1.
@@ -119,14 +121,14 @@ class _Alike:
         return _multiply_ranges(whole, rest)
 
     def sql(self, kind: str) -> str:
-        """The sum in a type that holds `largest`, NULL where the terms do not count."""
+        """Return the SQL for the sum in a type that holds `largest`, NULL where the terms do not count."""
         tests = [f"({self.row.holds(condition)})" for condition in self.needs.conditions]
         tests += [f"({test}) IS NOT NULL" for test in self._null_tests()]
         amount = self._write(factor(self.polynomial), kind)
         return f"CASE WHEN {' AND '.join(tests)} THEN {amount} END" if tests else amount
 
     def _null_tests(self) -> Iterator[str]:
-        """Expressions that are NULL where a column is that the sum does not read, or reads as zero."""
+        """Yield SQL expressions that are NULL if a column is that the sum does not read, or reads as zero."""
         read = {name for names in self.polynomial for name in names}
         for name in sorted(self.needs.there):
             if name in self.optional:
@@ -136,11 +138,11 @@ class _Alike:
                 yield null_test_sql(self.row, self.row.table.column(name))
 
     def _value(self, name: str) -> RowValue:
-        """The value of a column, zero for a NaN that some terms do without."""
+        """Return the value of a column, zero for a NaN that some terms do without."""
         return row_value(self.row, self.row.table.column(name), nan_is_zero=name in self.optional)
 
     def _range(self, name: str) -> tuple[int, int]:
-        """The range of a column's value, with the zero that stands for a NaN which some terms do without."""
+        """Return the range of a column's value, with zero for a NaN that some terms do without."""
         value = self._value(name)
         return (min(value.low, 0), max(value.high, 0)) if name in self.optional else (value.low, value.high)
 
@@ -149,7 +151,7 @@ class _Alike:
         return max(abs(value.low), abs(value.high), 1)
 
     def _write(self, product: Factored, kind: str) -> str:
-        """The product: what has a wide type first, so that nothing is multiplied in a narrower one than `kind`."""
+        """Write the product. A wide type comes first, so nothing is multiplied in a narrower one than `kind`."""
         content, wide = product.content, list[str]()
         whole = [one for one in product.linear if self._value(one.name).steps == 1]
         for one in product.linear:
@@ -164,7 +166,7 @@ class _Alike:
         return " * ".join(parts if content == 1 else [*parts, integer(content)])
 
     def _write_whole(self, factor: LinearFactor, kind: str) -> str:
-        """A linear factor of a value in whole steps, in that type or the narrowest that holds it."""
+        """Write a linear factor of a value in whole steps, in that type or the narrowest that holds it."""
         value = self._value(factor.name)
         largest = max(abs(factor.slope) * max(abs(value.low), abs(value.high)) + abs(factor.constant), 1)
         typed = value.cast(self.row.dialect, kind or self.row.dialect.whole_type(largest))
@@ -186,7 +188,10 @@ def _multiply_ranges(one: tuple[int, int], other: tuple[int, int]) -> tuple[int,
 
 
 def _write_decimal(factor: LinearFactor, value: RowValue) -> tuple[int, str]:
-    """A linear factor of a value in the user's unit, and a number by which it has yet to be multiplied."""
+    """Write a linear factor of a value in the user's unit.
+
+    Return it with a number by which it has yet to be multiplied.
+    """
     slope = factor.slope * value.steps
     if factor.constant % slope:
         return 1, _write_linear(value.sql, slope, factor.constant)

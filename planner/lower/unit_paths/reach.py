@@ -36,8 +36,9 @@ it expects that hardly a row finds one, and compares all rows with all of the ne
 def reach_units(
     table: Table, *, dialect: Dialect, longest: Mapping[str, int] = NO_LENGTHS, front: FrontConditions = NOTHING
 ) -> Table:
-    """Return the table with its units' columns stored beside its own, and those of tables that it is joined with along
-    its path; or the table itself if it has no path.
+    """Return the table with its units' columns stored beside its own, and those of tables along its path.
+
+    Return the table itself if it has no path.
 
     Parameters:
         longest: how long texts of other tables stay at least, by column.
@@ -108,7 +109,7 @@ def _is_stored(column: Column) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _FindUnits:
-    """How keys of a table lead to units.
+    """The ways from keys of a table to units.
 
     `through` are the columns of a key, `brought` those whose values may be carried to what reaches it, and `longest` is
     how long texts stay at least.
@@ -121,8 +122,10 @@ class _FindUnits:
     longest: Mapping[str, int]
 
     def relation(self, read: Sequence[bool], *, front: FrontConditions = NOTHING) -> tuple[str, tuple[NamedStep, ...]]:
-        """The relation with one row for each key that leads to a unit, this unit, and the values of those columns that
-        are read; and the steps of which it is made, which hold the values of all.
+        """Return SQL for the relation with one row for each key that leads to a unit.
+
+        It has this unit, and the values of those columns that are read. The steps of which it is made, which hold the
+        values of all, follow.
 
         Parameters:
             front: what is asked of most rows; some are there that do not satisfy it.
@@ -162,7 +165,7 @@ class _FindUnits:
     def _rows(
         self, table: Table, read: Sequence[bool], *, among: str = "", front: FrontConditions = NOTHING
     ) -> tuple[str, RowSql]:
-        """The rows with a key and a unit, and what a row of them is.
+        """Return SQL for the rows with a key and a unit, and a row of them.
 
         Parameters:
             among: a step of keys, of whose rows alone they are; empty for all.
@@ -204,7 +207,7 @@ def _has_least_unit(table: Table) -> bool:
 
 
 def _list_repeated(table: Table, through: Sequence[str], dialect: Dialect) -> NamedStep:
-    """The keys that several rows of a table have.
+    """Return the step of the keys that several rows of a table have.
 
     The order of all columns is dear, and only their rows need it. One key more is among them, so that these rows are
     looked for whether or not a key repeats: engines skip a join with nothing. It is the first in order, as engines may
@@ -223,15 +226,17 @@ def _list_repeated(table: Table, through: Sequence[str], dialect: Dialect) -> Na
 
 
 def _carry(row: RowSql, column: Column, longest: Mapping[str, int]) -> str:
-    """A value as the rows that reach it carry it; of a type that no question reads nothing."""
+    """Return SQL for a value as the rows that reach it carry it; NULL for a type that no question reads."""
     if column.sql_type is SqlType.OTHER:
         return "NULL"
     return shorten(row, column, longest=longest.get(column.name, 0))
 
 
 def _order_values(table: Table, values: Sequence[Column], dialect: Dialect) -> list[str]:
-    """The order of a unit's rows with one key, by all that questions see of the table's own columns: those that another
-    table has are equal where these are. It is the same for every question."""
+    """Return the order of a unit's rows with one key, by all that questions see of the table's own columns.
+
+    Columns of another table are equal where these are. It is the same for every question.
+    """
     further = {here for _, here in table.path.brought} if table.path is not None else set()
     seen = sorted((one.name, f"keyhole_c{i}", one) for i, one in enumerate(values) if one.name not in further)
     order, behind = [], []
