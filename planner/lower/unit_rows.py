@@ -27,12 +27,12 @@ RELATION = "units"
 
 
 def list_needed(rows: UnitRows) -> tuple[Functional, ...]:
-    """What has to be added up per unit: each total, followed by the count of its values where it may be NULL."""
+    """Return the functionals to add up per unit: each total, followed by the count of its values if it may be NULL."""
     return tuple(made for total in rows.totals for made in (total.functional, total.present) if made is not None)
 
 
 def unit_columns(rows: UnitRows, aliases: Iterable[str], dialect: Dialect) -> list[str]:
-    """The columns of one row per unit and key: unit, keys and totals, each total NULL or in its range."""
+    """Return SQL for the columns of one row per unit and key: unit, keys and totals, each NULL or in its range."""
     columns = list(aliases)
     place = 0
     for i, total in enumerate(rows.totals):
@@ -50,7 +50,7 @@ def unit_columns(rows: UnitRows, aliases: Iterable[str], dialect: Dialect) -> li
 
 
 def _mean(above: str, count: str, total: UnitTotal, dialect: Dialect) -> str:
-    """The mean in halves of its parts: twice the whole parts, and one more where anything is left.
+    """Return SQL for the mean in halves of its parts: twice the whole parts, and one more if there is a rest.
 
     So it compares with any number of whole parts as the mean itself does, strictly or not. The sum `above` is of how
     far values are above the least that they may be, so that nothing is negative and all engines round down alike.
@@ -61,7 +61,7 @@ def _mean(above: str, count: str, total: UnitTotal, dialect: Dialect) -> str:
 
 
 def answer(question: Question, rows: UnitRows, row: RowSql, bounding: Bounding) -> list[str]:
-    """The question over the relation of those rows."""
+    """Return SQL for the question over the relation of those rows."""
     stored = StoredTotals.of(question.table, rows, {column.name: alias for alias, column in bounding.groups})
     among = stored.read_condition(question.where)
     asked = [stored.read_functional(made) for made in question.functionals]
@@ -80,7 +80,7 @@ def answer(question: Question, rows: UnitRows, row: RowSql, bounding: Bounding) 
 
 
 def relation(columns: list[str], source: list[str]) -> list[str]:
-    """The step that gives the relation."""
+    """Return SQL for the step that gives the relation."""
     return [
         "-- one row per privacy unit and key: its totals, clipped",
         f"{RELATION} AS (",
@@ -103,7 +103,7 @@ class StoredTotals:
 
     @staticmethod
     def of(shown: Table, rows: UnitRows, groups: Mapping[str, str]) -> "StoredTotals":
-        """The relation of these totals.
+        """Return the relation of these totals.
 
         Parameters:
             shown: the table that has the totals as columns.
@@ -114,7 +114,10 @@ class StoredTotals:
         return StoredTotals(rows, names, steps)
 
     def row(self, shown: Table, relation: str, dialect: Dialect) -> RowSql:
-        """The relation as a table of which each row is a unit; what was derived is stored, totals are integers."""
+        """Return the relation as a table of which each row is a unit.
+
+        Derived columns are stored, totals are integers.
+        """
         ranges = {total.name: (total.low, total.high) for total in self.rows.totals}
         columns = (_stored_column(one, self.names, ranges) for one in shown.columns if one.name in self.names)
         table = replace(shown, relation=relation, unit=(), row_cap=None, columns=tuple(columns))
@@ -122,11 +125,11 @@ class StoredTotals:
         return RowSql(table=table, dialect=dialect, measures=measures)
 
     def read_condition(self, condition: Condition) -> Condition:
-        """The condition over the relation's columns."""
+        """Return the condition over the relation's columns."""
         return rename_columns(in_steps(condition, self.steps), self.names)
 
     def read_functional(self, made: Functional) -> Functional:
-        """The functional over the relation's columns."""
+        """Return the functional over the relation's columns."""
         terms = tuple(
             replace(
                 term,

@@ -30,7 +30,7 @@ from planner.question.plan import ReadRelation
 
 
 class BoundOf(StrEnum):
-    """What of a unit is bounded: its groups, its rows in one, its total in one, or its values; from above or below."""
+    """The bounded quantity of a unit: its groups, its rows or total in one, or its values; from above or below."""
 
     GROUPS = "groups"
     ROWS = "rows"
@@ -47,7 +47,7 @@ LOW_SIDES = frozenset({BoundOf.LOWEST_TOTAL, BoundOf.LOWEST_VALUE})
 
 @dataclass(frozen=True, slots=True)
 class UnitStatistic:
-    """What is counted for one bound.
+    """The counted quantity for one bound.
 
     Parameters:
         keys: the grouping columns; () for the values of a column.
@@ -87,7 +87,7 @@ class UnitCounts:
 
     @property
     def relations(self) -> tuple[ReadRelation, ...]:
-        """What it reads, as the policy knows it."""
+        """Return the relations that it reads, as the policy knows them."""
         return list_relations(self.table)
 
     @property
@@ -139,7 +139,7 @@ class UnitCounts:
         return self.table.column(statistic.column)
 
     def _statistic(self, statistic: UnitStatistic) -> list[str]:
-        """The statistic of each unit, as column s."""
+        """Return SQL for the statistic of each unit, as column s."""
         row, relation = self._row, [f"FROM {self._row.table.relation}"]
         units = [f"u{i}" for i in range(len(self.table.unit))]
         if statistic.of in _VALUES:

@@ -21,7 +21,7 @@ _MOST_SPREAD = 4096  # times as seldom as now, at most, a monitor is tried to be
 
 
 def exceeded_cap(plan: MonitorPlan, budget: Budget) -> tuple[str, float] | None:
-    """The first cap of the budget that a monitor alone is above, by its key in the policy; None where it fits.
+    """Return the first cap of the budget that a monitor alone exceeds, by its key in the policy; None if it fits.
 
     What it costs is held against an empty ledger; where a unit's balance counts curves (`delta`), a sum above its cap
     may fit all the same and is not told.
@@ -44,8 +44,10 @@ def exceeded_cap(plan: MonitorPlan, budget: Budget) -> tuple[str, float] | None:
 def find_fitting(
     catalog: Catalog, monitor: Monitor, *, dialect: Dialect, fits: Callable[[MonitorPlan], bool]
 ) -> tuple[str, ...]:
-    """Keys of a monitor's section, each alone enough: the least tolerance, the most looks, the most that a stream may
-    lose of an event, a decision at the close, or alerts that stay until it.
+    """Return keys of a monitor's section, each alone enough.
+
+    They are the least tolerance, the most looks, the most that a stream may lose of an event, a decision at the close,
+    or alerts that stay until it.
 
     Guarantee: planned with any of them, the monitor `fits`; a function of public inputs. None are told that do not.
 
@@ -84,7 +86,7 @@ def find_fitting(
 
 
 def _stretch(catalog: Catalog, monitor: Monitor, dialect: Dialect) -> timedelta:
-    """For how long a window is looked at; nothing where it cannot be."""
+    """Return the time for which a window is looked at; nothing if it cannot be."""
     try:
         windows = plan_monitor(catalog, monitor, dialect=dialect).windows
     except KeyholeError:
@@ -93,7 +95,7 @@ def _stretch(catalog: Catalog, monitor: Monitor, dialect: Dialect) -> timedelta:
 
 
 def _list_spread(monitor: Monitor, whole: timedelta) -> tuple[timedelta, ...]:
-    """Times between looks that a window may have, longer than now."""
+    """Return times between looks that a window may have, longer than now."""
     spread = set()
     factor = 1
     while factor <= _MOST_SPREAD and monitor.every * factor <= whole:
@@ -103,7 +105,7 @@ def _list_spread(monitor: Monitor, whole: timedelta) -> tuple[timedelta, ...]:
 
 
 def _find_first(choices: Sequence[_Tried], fits: Callable[[_Tried], bool]) -> _Tried | None:
-    """The first choice that fits, where all later ones do as well."""
+    """Return the first choice that fits, where all later ones do as well."""
     low, high = 0, len(choices)
     while low < high:
         middle = (low + high) // 2

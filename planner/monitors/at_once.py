@@ -68,7 +68,7 @@ def check_in_time(question: Question, monitor: Monitor) -> None:
 
 
 def watch_at_once(question: Question, windows: WindowPlan, monitor: Monitor) -> SlidingNoise:
-    """The noise of least loss that keeps the contract at each look of a question over the keys alone.
+    """Calibrate the noise of least loss that keeps the contract at each look of a question over the keys alone.
 
     Raises KH303, KH601.
     """
@@ -95,8 +95,10 @@ def watch_at_once(question: Question, windows: WindowPlan, monitor: Monitor) -> 
 def price_at_once(
     question: Question, standing: SlidingNoise, watched: WatchedWindow, regimes: tuple[Regime, ...]
 ) -> tuple[tuple[PricedWay, ...], int]:
-    """The ways of watching such windows, the cheapest first, and the place of the one that is taken: of those that let
-    an alert go at once with noise that is drawn once, the cheapest."""
+    """Return the ways of watching such windows, the cheapest first, and the place of the one that is taken.
+
+    It is the cheapest of those that let an alert go at once with noise that is drawn once.
+    """
     growing = set(regimes) == {Regime.GROWING} and alarms_decide(question.formula, (Regime.SLIDING,) * len(regimes))
     ways = price_ways(
         watched,

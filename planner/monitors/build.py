@@ -52,7 +52,7 @@ WINDOW = "window_start"
 
 
 def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> MonitorPlan:
-    """Everything that will be computed, decided and charged for a monitor, before any data are touched.
+    """Plan everything that will be computed, decided and charged for a monitor, before any data are touched.
 
     Guarantee: depends on the catalog, the monitor and the dialect alone.
 
@@ -105,7 +105,7 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
 def _over_horizon(
     question: Question, horizon: Horizon, monitor: Monitor, *, declared: Table
 ) -> tuple[Question, Column, KeySpace]:
-    """The question with the horizon's windows as values of a key, that key, and the others."""
+    """Return the question with the horizon's windows as values of a key, that key, and the others."""
     keys = question.keys
     if horizon.is_key:
         place = keys.names.index(horizon.column)
@@ -124,9 +124,11 @@ def _over_horizon(
 
 
 def _bound_windows(question: Question, declared: Table) -> Table:
-    """The question's table with the groups of a unit over windows that are no key of it: what bounds other keys says
-    nothing of these times windows. Each of them is in as many groups by computed keys as these have values, or rows
-    that count."""
+    """Return the question's table with a unit's groups bounded over windows that are no key of it.
+
+    Bounds for other keys say nothing of their product with these windows. Each window is in as many groups by computed
+    keys as these have values, or rows that count.
+    """
     table = question.table
     most = table.rows_per_unit if table.row_cap is None else table.row_cap.rows
     several = multiply_computed(list_computed(table, question.keys.columns), most)
@@ -138,7 +140,7 @@ def _without(items: tuple[_Item, ...], place: int) -> tuple[_Item, ...]:
 
 
 def _in_windows(functional: Functional, keys: KeySpace, place: int, horizon: Horizon) -> Functional:
-    """A functional with the thresholds of the windows that are watched, where each has its own."""
+    """Return a functional with the thresholds of the watched windows, if each has its own."""
     offsets = functional.offsets
     if offsets is None or offsets.key != horizon.column:
         return functional
@@ -147,7 +149,10 @@ def _in_windows(functional: Functional, keys: KeySpace, place: int, horizon: Hor
 
 
 def _window_column(question: Question, horizon: Horizon, monitor: Monitor) -> Column:
-    """The key that windows of a length are: no column of the source's, and called in the ledger by how it is made."""
+    """Return the key of windows of a length.
+
+    It is no column of the source's, and the ledger calls it by how it is made.
+    """
     taken = {column.name for column in question.table.columns} | set(question.keys.names)
     name = WINDOW
     while name in taken:
@@ -181,14 +186,14 @@ def _check_size(keys: KeySpace, horizon: Horizon, monitor: Monitor) -> None:
 
 
 def _time_of(column: Column, monitor: Monitor) -> str:
-    """The stored time that windows are made of."""
+    """Return the stored time that windows are made of."""
     if monitor.windows.length is not None:
         return monitor.windows.column
     return column.derivation.column if isinstance(column.derivation, Derivation) else column.name
 
 
 def _seen_by(question: Question, window_column: Column, monitor: Monitor) -> str:
-    """The column by which a row counts at a look, or from it on. Raises KH603."""
+    """Return the column by which a row counts at a look, or from it on. Raise KH603."""
     table = question.table
     if table.row_unit:
         _check_rows_stay(question, monitor)
@@ -249,14 +254,14 @@ def _check_rows_stay(question: Question, monitor: Monitor) -> None:
 
 
 def _list_declared(column: Column, table: Table) -> tuple[str, ...]:
-    """The columns of the policy that a key is, or is computed of."""
+    """Return the columns of the policy that a key is, or is computed of."""
     if not is_made_by_question(column):
         return (column.name,)
     return tuple(name for base in column.bases for name in _list_declared(table.column(base), table))
 
 
 def _is_early(question: Question, regimes: tuple[Regime, ...], monitor: Monitor) -> bool:
-    """Whether keys alert before their windows close. Raises KH602 where that was asked for and means too much."""
+    """Return True if keys alert before their windows close. Raise KH602 if that was asked for and means too much."""
     if monitor.streamed:
         check_streamable(question, monitor)
         return True

@@ -24,8 +24,9 @@ _DISTANCES = (-8, -4, -2, -1, 0, 1, 4)  # in tolerances beyond the threshold, at
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """A group whose value grows evenly through its window, up to `value` in the analyst's unit, `beyond` the threshold
-    by so many tolerances.
+    """A group whose value grows evenly through its window, up to `value` in the analyst's unit.
+
+    It is `beyond` the threshold by so many tolerances.
 
     `crosses` is the first look at which it is above the threshold, None if at none. `at_crossing` and `by_close` are
     the chances to have alerted by then, `late` how many looks later than it crosses it alerts on average (at the close
@@ -43,8 +44,11 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class Courses:
-    """What happens at one threshold by itself: `text` is it, `epsilon` what its alarm costs, and `ladder_epsilon` what
-    is reserved for a ladder in its place. Where one alarm watches the whole condition, `together`, they are of that."""
+    """The courses at one threshold by itself.
+
+    `text` is the threshold, `epsilon` the cost of its alarm, and `ladder_epsilon` the reservation for a ladder in its
+    place. Where one alarm watches the whole condition, `together`, they are of that.
+    """
 
     text: str
     epsilon: float
@@ -54,7 +58,9 @@ class Courses:
 
 
 def list_courses(plan: MonitorPlan) -> tuple[Courses, ...]:
-    """For each threshold what groups far below it, within its tolerance and beyond it come to; none at a close.
+    """Return, for each threshold, the courses of groups far below it, within its tolerance and beyond it.
+
+    None at a close.
 
     Where one alarm watches the whole condition, the others of an AND are far above their thresholds, and those of an OR
     far below: how far inside it a group is then is said by this one. None where a threshold is one that values stay
@@ -85,7 +91,7 @@ def _watch_together(plan: MonitorPlan, standing: StandingDistance) -> Iterator[C
 
 
 def _courses(plan: MonitorPlan, literal: Cut, task: AlarmTask, *, see: Callable[[int], int], together: bool) -> Courses:
-    """What comes of values at one literal, of which an alarm sees what `see` says."""
+    """Return the courses of values at one literal, of which an alarm sees what `see` says."""
     index = literal.functional
     least = list_leasts(plan.question, plan.regimes)[index]
     alarm = calibrate_alarm(task)

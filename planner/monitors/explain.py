@@ -59,7 +59,7 @@ def explain_monitor_briefly(plan: MonitorPlan) -> tuple[str, ...]:
 
 
 def describe_monitor(plan: MonitorPlan) -> str:
-    """A monitor in one line, for `keyhole check`: windows, looks and what it costs."""
+    """Return a monitor in one line, for `keyhole check`: windows, looks and its cost."""
     if plan.clears_at_once:
         return (
             f"{plan.keys.size:,} groups, the last {write_duration(plan.windows.length)} at each of "
@@ -76,7 +76,7 @@ def describe_monitor(plan: MonitorPlan) -> str:
 
 
 def monitor_json(plan: MonitorPlan) -> dict[str, Any]:
-    """A monitor's plan for a program: everything that its text says, and all of a look's SQL."""
+    """Return a monitor's plan for a program: everything that its text says, and all of a look's SQL."""
     windows, question = plan.windows, plan.question
     first = look_of(plan, window=0, look=1)
     return {
@@ -266,7 +266,7 @@ def _way_cells(plan: MonitorPlan, place: int, way: PricedWay) -> tuple[str, str,
 
 
 def _noise_text(plan: MonitorPlan, standing: SlidingNoise) -> str:
-    """What has noise of its own, once for all looks."""
+    """Return the values with noise of their own, once for all looks."""
     if standing.shape.block == 1:
         return "whose count has noise that is drawn once; a look sees sums of them"
     block = write_duration(standing.shape.block * plan.windows.every)

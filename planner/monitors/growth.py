@@ -11,7 +11,7 @@ from planner.question.model import Question
 
 
 def list_regimes(question: Question, *, dialect: Dialect) -> tuple[Regime, ...]:
-    """By functional, how one privacy unit changes it from look to look of one window.
+    """Return the changes by one privacy unit from look to look of one window, by functional.
 
     Guarantee: where no row takes anything off, a unit raises the functional by between nothing and the sensitivity; if
     rows are added alone (`append_only`), and bounding keeps what came first, never by less than at a look before.
@@ -21,7 +21,7 @@ def list_regimes(question: Question, *, dialect: Dialect) -> tuple[Regime, ...]:
 
 
 def list_leasts(question: Question, regimes: tuple[Regime, ...]) -> tuple[int | None, ...]:
-    """By functional, what it is never below; None where rows take something off."""
+    """Return the least value by functional; None if rows take something off."""
     return tuple(
         None if regime is Regime.SIGNED else 0 if one.offsets is None else -one.offsets.largest
         for one, regime in zip(question.functionals, regimes, strict=True)
@@ -29,7 +29,7 @@ def list_leasts(question: Question, regimes: tuple[Regime, ...]) -> tuple[int | 
 
 
 def stays_true(question: Question, regimes: tuple[Regime, ...]) -> bool:
-    """Whether a formula that is true at one look is true at all later ones, or may be taken to be so.
+    """Return True if a formula that is true at one look is true at all later ones, or may be taken to be so.
 
     It may where every literal asks for more than its cut of what no row makes less. Of rows that may go away again that
     is so for a single literal, and for alternatives, where an alert tells what was true at one look. Two literals at

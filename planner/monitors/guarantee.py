@@ -11,7 +11,7 @@ from planner.question.unit_groups import groups_of_one_unit
 
 
 def promise(plan: MonitorPlan) -> str:
-    """What a monitor promises, in one sentence."""
+    """Return the promise of a monitor, in one sentence."""
     standing, accuracy = plan.standing, plan.question.accuracy
     loss = f"at most {plain(Decimal(at_most(plan.epsilon_per_cell)))} epsilon a group and window"
     if plan.monitor.streamed:
@@ -59,7 +59,7 @@ def promise(plan: MonitorPlan) -> str:
 
 
 def _of_units(plan: MonitorPlan) -> str:
-    """What is said beside it where a privacy unit has several rows."""
+    """Return the further sentence for privacy units with several rows."""
     table = plan.question.table
     if table.row_unit:
         return ""
@@ -71,13 +71,13 @@ def _of_units(plan: MonitorPlan) -> str:
 
 
 def count_groups(plan: MonitorPlan) -> str:
-    """In how many groups and windows of the horizon one privacy unit counts, in words."""
+    """Return the number of groups and windows of the horizon in which one privacy unit counts, in words."""
     most = groups_of_one_unit(plan.question)
     return f"{most:,} of {plan.question.keys.size:,} groups and windows"
 
 
 def count_of(number: int, what: str) -> str:
-    """A number of things.
+    """Return a number of things.
 
     >>> count_of(1, "group"), count_of(1200, "group")
     ('1 group', '1,200 groups')
@@ -86,7 +86,7 @@ def count_of(number: int, what: str) -> str:
 
 
 def promise_json(plan: MonitorPlan) -> dict[str, Any]:
-    """The promise for a program: sentence, rates (None: no bound), what a group's window and a unit lose at most."""
+    """Return the promise for a program: sentence, rates (None: no bound), and the most loss of a window and a unit."""
     standing, accuracy = plan.standing, plan.question.accuracy
     fpr = None if standing.fpr is None else accuracy.fpr
     return {

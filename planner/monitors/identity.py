@@ -21,7 +21,7 @@ def identify(
     regimes: tuple[Regime, ...],
     whole: bool = False,
 ) -> str:
-    """The sha256 of a monitor's meaning, in hex.
+    """Return the sha256 of a monitor's meaning, in hex.
 
     Guarantee: equal fingerprints mean the same question over the same keys and windows with the same contract (as
     `planner.plan.identity.fingerprint` has it), looked at at the same moments, of rows that come in the same way. Left

@@ -17,7 +17,7 @@ from planner.question.model import Functional, Question
 
 
 def look_of(plan: MonitorPlan, *, window: int, look: int) -> MonitorLook:
-    """What the `look`th look of a window reads, from 1 on; windows are counted from 0 on.
+    """Return the `look`th look of a window, from 1 on; windows are counted from 0 on.
 
     Rows count by the time in them up to the look's moment. Where the table says when they arrived, they count if they
     had come by the time at which the look is made; so rows that are late by no more than `lateness` are in it.
@@ -29,7 +29,7 @@ def look_of(plan: MonitorPlan, *, window: int, look: int) -> MonitorLook:
 
 
 def _ask_window(plan: MonitorPlan, window: int, moment: datetime) -> Question:
-    """The question of one window, whose groups are among those that a unit may count in over the horizon."""
+    """Return the question of one window. Its groups are among those in which a unit may count over the horizon."""
     keys, declared, name = plan.question.keys, plan.monitor.windows, plan.window_column.name
     horizon = keys.values[keys.names.index(name)]
     hopping = None
@@ -49,7 +49,7 @@ def _ask_window(plan: MonitorPlan, window: int, moment: datetime) -> Question:
 
 
 def _in_window(functional: Functional, key: str, window: int) -> Functional:
-    """A functional with the thresholds of one window, where each has its own."""
+    """Return a functional with the thresholds of one window, if each has its own."""
     offsets = functional.offsets
     if offsets is None or offsets.key != key:
         return functional
@@ -57,13 +57,16 @@ def _in_window(functional: Functional, key: str, window: int) -> Functional:
 
 
 def _seen_until(plan: MonitorPlan, moment: datetime) -> datetime:
-    """Before when a row was seen that counts at a look."""
+    """Return the moment before which a row that counts at a look was seen."""
     return moment + plan.windows.lateness if plan.arrived else moment
 
 
 def _ask_stretch(plan: MonitorPlan, moment: datetime) -> Question:
-    """The question of the rows of the last stretch of time, each row a unit by itself. Where an alert goes at once
-    those count that had come when the time in them was first looked at, at this look as at all others."""
+    """Return the question of the rows of the last stretch of time, each row a unit by itself.
+
+    If an alert goes at once, those rows count that had come when their time was first looked at, at this look as at all
+    others.
+    """
     table, windows = plan.question.table, plan.windows
     begins = moment - windows.length
     of_windows, seen = table.column(plan.monitor.windows.column), table.column(plan.seen_by)
@@ -83,17 +86,17 @@ def _ask_stretch(plan: MonitorPlan, moment: datetime) -> Question:
 
 
 def _before(column: Column, end: datetime) -> Condition:
-    """That a time lies before a moment."""
+    """Return the condition that a time lies before a moment."""
     return Compare(column.name, "<" if _fits(column, end) else "<=", _value(column, end))
 
 
 def _from(column: Column, begin: datetime) -> Condition:
-    """That a time does not lie before a moment."""
+    """Return the condition that a time does not lie before a moment."""
     return Compare(column.name, ">=" if _fits(column, begin) else ">", _value(column, begin))
 
 
 def _fits(column: Column, moment: datetime) -> bool:
-    """Whether a column can have the moment itself: days begin at midnight."""
+    """Return True if a column can have the moment itself: days begin at midnight."""
     return column.sql_type is SqlType.TIMESTAMP or moment.time() == time()
 
 

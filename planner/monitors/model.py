@@ -34,17 +34,17 @@ class WindowPlan:
 
     @property
     def delay(self) -> timedelta:
-        """How long after its moment a look is made."""
+        """Return the delay of a look after its moment."""
         return self.lateness + self.settling
 
     def closes(self, window: int) -> datetime:
-        """The moment of a window's last look."""
+        """Return the moment of a window's last look."""
         return self.first_looks[window] + (self.looks - 1) * self.every
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorLook:
-    """What one look reads: the statement, and the keys of one window, in the order of the monitor's own keys.
+    """The reading of one look: the statement, and the keys of one window, in the order of the monitor's own keys.
 
     `values[f, i]` are aligned with `keys`: the window's key column has the single value of the window, and a sliding
     window has no such column. `question` is what is asked of this window: `planner.functionals.per_key_offsets` takes
@@ -63,7 +63,7 @@ class MonitorLook:
 
     @property
     def functionals(self) -> int:
-        """How many there are."""
+        """Return the number of functionals."""
         return len(self.question.functionals)
 
 
@@ -106,14 +106,14 @@ class MonitorPlan:
 
     @property
     def clears_at_once(self) -> bool:
-        """Whether a key is in the answer at those looks alone at which it holds: there is one window, the horizon."""
+        """Return True if a key is in the answer only at looks at which it holds: there is one window, the horizon."""
         return self.monitor.clears_at_once
 
     @property
     def way(self) -> PricedWay:
-        """What is done."""
+        """Return the way that is taken."""
         return self.ways[self.taken]
 
     def epsilon_of(self, way: PricedWay) -> float:
-        """What a way would cost a group and window, of others than what is done about: by its price."""
+        """Return the cost of a way for a group and window, by its price."""
         return self.epsilon_per_cell if way == self.way else self.epsilon_per_price * way.price

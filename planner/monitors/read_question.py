@@ -24,7 +24,7 @@ _LONGEST_NAME = 63  # bytes of a name that PostgreSQL keeps
 
 
 def read_question(catalog: Catalog, monitor: Monitor) -> Question:
-    """The question in canonical form: minimal formula, functionals in canonical order.
+    """Read the question in canonical form: minimal formula, functionals in canonical order.
 
     Raises:
         KeyholeError: as any question does, KH602 for what no monitor can watch, KH603 for tables that none can.
@@ -50,7 +50,7 @@ def read_question(catalog: Catalog, monitor: Monitor) -> Question:
 
 
 def _check_names(catalog: Catalog, monitor: Monitor) -> None:
-    """The relation of the monitor has the keys beside its own columns of times."""
+    """Raise KH602 if a key has the name of one of the relation's own columns of times, or too long a name."""
     relation = declare_monitor(monitor, catalog)
     for names in (relation.names, tuple(name for name, _ in relation.columns)):
         twice = next((name for name, count in Counter(names).items() if count > 1), None)
@@ -68,7 +68,7 @@ def _check_names(catalog: Catalog, monitor: Monitor) -> None:
 
 
 def _accuracy(catalog: Catalog, monitor: Monitor) -> Accuracy:
-    """The contract: what the monitor leaves open is the policy's."""
+    """Return the contract: the policy's values fill what the monitor leaves open."""
     defaults = catalog.defaults
     tolerance = monitor.tolerance or defaults.tolerance
     usual = tolerances(defaults.tolerance).default

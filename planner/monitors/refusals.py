@@ -22,22 +22,22 @@ def _place(monitor: Monitor) -> str:
 
 
 def windows_do_not_fit(monitor: Monitor, problem: str, *, hint: str, detail: str | None = None) -> KeyholeError:
-    """KH601: windows, looks and horizon that do not fit together."""
+    """Return KH601 for windows, looks and horizon that do not fit together."""
     return KeyholeError("KH601", f"{_place(monitor)}: {problem}", detail=detail, hint=hint)
 
 
 def cannot_be_watched(monitor: Monitor, problem: str, *, hint: str, detail: str | None = None) -> KeyholeError:
-    """KH602: a question that no monitor can watch."""
+    """Return KH602 for a question that no monitor can watch."""
     return KeyholeError("KH602", f"{_place(monitor)}: {problem}", detail=detail, hint=hint)
 
 
 def table_cannot_be_watched(monitor: Monitor, problem: str, *, hint: str, detail: str | None = None) -> KeyholeError:
-    """KH603: a table that no monitor can watch."""
+    """Return KH603 for a table that no monitor can watch."""
     return KeyholeError("KH603", f"{_place(monitor)}: {problem}", detail=detail, hint=hint)
 
 
 def refused_question(monitor: Monitor, error: KeyholeError) -> KeyholeError:
-    """A refusal of the monitor's question, with the monitor named and settings as its section has them."""
+    """Return a refusal of the monitor's question, with the monitor named and settings as its section has them."""
     return KeyholeError(
         error.code,
         f"{_place(monitor)}: {error.message}",
@@ -47,7 +47,7 @@ def refused_question(monitor: Monitor, error: KeyholeError) -> KeyholeError:
 
 
 def in_policy(hint: str) -> str:
-    """A hint with settings of a session written as keys of a monitor.
+    """Return a hint with settings of a session written as keys of a monitor.
 
     >>> in_policy("SET keyhole.tolerance = '20%';  or  SET keyhole.fnr = 0.1;")
     'tolerance = "20%"  or  fnr = 0.1'
@@ -61,7 +61,7 @@ def in_policy(hint: str) -> str:
 
 
 def no_bare_question(monitor: Monitor) -> KeyholeError:
-    """KH602: something around the question."""
+    """Return KH602 for something around the question."""
     return cannot_be_watched(
         monitor,
         "sql is not one question about a private table and nothing around it",
@@ -79,7 +79,10 @@ def unreachable(
     refusal: Unachievable,
     calibrate: Callable[[Formula], object],
 ) -> KeyholeError:
-    """KH303: why nothing keeps the contract, with a tolerance with which `calibrate` finds something, by trying."""
+    """Return KH303 with the reason why nothing keeps the contract.
+
+    It has a tolerance for which `calibrate` finds something, by trying.
+    """
     rates = question.accuracy
     return KeyholeError(
         "KH303",

@@ -16,7 +16,7 @@ MOST_STREAMED = 1_000_000
 
 
 def check_streamable(question: Question, monitor: Monitor) -> None:
-    """Refuse what no stream estimates. Raises KH602."""
+    """Refuse what no stream estimates. Raise KH602."""
     if monitor.alert is Alert.CLOSE or monitor.windows.sliding:
         hint = 'Write mechanism = "alarm", or tumbling windows without alert.'
         raise cannot_be_watched(
@@ -33,7 +33,10 @@ def check_streamable(question: Question, monitor: Monitor) -> None:
 
 
 def watch_streamed(question: Question, task: StandingTask, monitor: Monitor) -> StandingStream:
-    """What watches it. Raises KH601 for more than a stream can keep, KH602 for noise that cannot be drawn."""
+    """Return the stream that watches it.
+
+    Raise KH601 for more than a stream can keep, KH602 for noise that cannot be drawn.
+    """
     if question.keys.size * task.looks > MOST_STREAMED:
         raise windows_do_not_fit(
             monitor,
@@ -52,5 +55,5 @@ def watch_streamed(question: Question, task: StandingTask, monitor: Monitor) -> 
 
 
 def price_stream(watched: WatchedWindow, *, epsilon: float, per_price: float) -> PricedWay:
-    """A stream that costs so much beside what keeps a contract, whose prices are worth `per_price` each."""
+    """Return a stream and its cost beside one that keeps a contract, whose prices are worth `per_price` each."""
     return PricedWay(Way.STREAM, epsilon / per_price, clearing=watched.hop, regime=None, per_look=False)

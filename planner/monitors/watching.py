@@ -33,8 +33,10 @@ from planner.question.unit_groups import groups_of_one_unit
 
 @dataclass(frozen=True, slots=True)
 class Watching:
-    """What watches a monitor, what a group and window of it cost, and the ways there are, of which one is `taken`.
-    `whole`: one alarm watches the whole condition."""
+    """The watching of a monitor, the cost of a group and window, and the ways there are, of which one is `taken`.
+
+    `whole`: one alarm watches the whole condition.
+    """
 
     standing: Standing
     ways: tuple[PricedWay, ...]
@@ -54,7 +56,7 @@ def watch(
     monitor: Monitor,
     early: bool,
 ) -> Watching:
-    """What watches a standing question.
+    """Return the watching of a standing question.
 
     Parameters:
         question: over the whole horizon; `keys` are those of one window.
@@ -94,7 +96,7 @@ def _watch_at_once(
     windows: WindowPlan,
     monitor: Monitor,
 ) -> Watching:
-    """All looks of the horizon together: an event costs the same however many of them see it."""
+    """Return the watching of all looks of the horizon together: an event costs the same however many of them see it."""
     standing = watch_at_once(question, windows, monitor)
     ways, taken = price_at_once(question, standing, horizon.count_in_looks(monitor), regimes)
     loss = standing.worst_case_epsilon
@@ -102,7 +104,7 @@ def _watch_at_once(
 
 
 def _choose(question: Question, task: StandingTask, monitor: Monitor, *, early: bool) -> Standing:
-    """What decides a window."""
+    """Return the mechanism that decides a window."""
     if monitor.streamed:
         return watch_streamed(question, task, monitor)
     return _calibrate(question, task, monitor) if early else _calibrate_close(question, monitor)
@@ -111,8 +113,10 @@ def _choose(question: Question, task: StandingTask, monitor: Monitor, *, early: 
 def _list_plain(
     question: Question, task: StandingTask, standing: Standing, monitor: Monitor, *, early: bool
 ) -> tuple[Standing, ...]:
-    """What prices are those of: single alarms, first the kind that is taken, or that would be beside a stream; none
-    where a stream watches what no alarm does."""
+    """Return the mechanisms of the prices: single alarms, first the kind that is taken, or would be beside a stream.
+
+    Return none if a stream watches a question that no alarm does.
+    """
     if not early:
         return (standing,)
     alone = replace(task, progressive=False)
@@ -135,7 +139,7 @@ def _calibrate(question: Question, task: StandingTask, monitor: Monitor) -> Stan
 
 
 def _calibrate_close(question: Question, monitor: Monitor) -> Standing:
-    """What decides a window when it closes: the cheapest way of answering the question once."""
+    """Calibrate the decision of a window when it closes: the cheapest way of answering the question once."""
     try:
         calibration = calibrate_without_common_sums(question)
         return decide_at_close(MECHANISMS[calibration.mechanism], calibration.task)
@@ -146,7 +150,7 @@ def _calibrate_close(question: Question, monitor: Monitor) -> Standing:
 def standing_task(
     question: Question, regimes: tuple[Regime, ...], *, looks: int, monitor: Monitor, monotone: bool = True
 ) -> StandingTask:
-    """A monitor's question as numbers."""
+    """Return a monitor's question as numbers."""
     return StandingTask(
         formula=question.formula,
         sensitivities=tuple(functional.sensitivity for functional in question.functionals),
@@ -162,14 +166,14 @@ def standing_task(
 
 
 def _alarm_regimes(standing: Standing, regimes: tuple[Regime, ...]) -> tuple[Regime, ...]:
-    """How what alarms watch changes: the values, or the distance of the whole condition."""
+    """Return how the watched values change: the values themselves, or the distance of the whole condition."""
     return (standing.regime,) if isinstance(standing, StandingDistance) else regimes
 
 
 def _price(
     question: Question, watched: WatchedWindow, regimes: tuple[Regime, ...], *, early: bool
 ) -> tuple[tuple[PricedWay, ...], int]:
-    """The ways that would keep the contract, the cheapest first, and the place of the one that is taken."""
+    """Return the ways that would keep the contract, the cheapest first, and the place of the one that is taken."""
     rates = {"fnr": question.accuracy.fnr, "fpr": question.accuracy.fpr}
     if not early:
         once = PricedWay(way=Way.CLOSE, price=close_price(**rates), clearing=0, regime=None, per_look=False)
@@ -194,7 +198,7 @@ def _price_both(
     per_price: float,
     regimes: tuple[Regime, ...],
 ) -> tuple[tuple[PricedWay, ...], int]:
-    """The ways with both kinds of alarms in the place of one, the cheapest first, and the place of the first kind."""
+    """Return the ways with both kinds of alarms in the place of one, the cheapest first, and the first kind's place."""
     alarm = ways[taken]
     both = []
     for one, loss in losses:
@@ -207,7 +211,7 @@ def _price_both(
 
 
 def _per_cell(question: Question, horizon: Horizon, standing: Standing, monitor: Monitor) -> float:
-    """What a group and window cost: where windows hop, all those together that a row is in."""
+    """Return the cost of a group and window. If windows hop, it is that of all those together that a row is in."""
     if monitor.windows.sliding:
         return standing.worst_case_epsilon  # of both epochs that a row is in
     overlapping = ceil(horizon.length / horizon.between)

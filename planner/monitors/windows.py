@@ -44,7 +44,7 @@ class Horizon:
     stretch: timedelta
 
     def looked_at(self, monitor: Monitor, *, early: bool) -> WindowPlan:
-        """The windows with their looks: one, the close, where none is early."""
+        """Return the windows with their looks: one, the close, if none is early."""
         every = monitor.every if early else self.stretch
         before = max(timedelta(0), self.length - self.stretch)
         return WindowPlan(
@@ -57,13 +57,13 @@ class Horizon:
         )
 
     def count_in_looks(self, monitor: Monitor) -> WatchedWindow:
-        """The windows measured in looks, as prices have them."""
+        """Return the windows measured in looks, as prices have them."""
         looks = self.length // monitor.every
         return WatchedWindow(length=looks, hop=1 if monitor.windows.sliding else self.between // monitor.every)
 
 
 def list_windows(question: Question, monitor: Monitor) -> Horizon:
-    """The windows that begin in the horizon.
+    """Return the windows that begin in the horizon.
 
     Raises:
         KeyholeError: KH601.
@@ -121,7 +121,7 @@ def _windows_of_length(question: Question, monitor: Monitor) -> Horizon:
 
 
 def _whole_horizon(column: Column, length: timedelta, monitor: Monitor) -> Horizon:
-    """The one window of what clears at once: all looks of the horizon, each at the last stretch of so long."""
+    """Return the one window of a monitor that clears at once: all looks of the horizon, each at the last stretch."""
     if column.sql_type is SqlType.DATE and monitor.begins.time() != time():
         hint = f'Write from = "{monitor.begins.date()}", or name a timestamp column.'
         raise windows_do_not_fit(
@@ -140,7 +140,7 @@ def _whole_horizon(column: Column, length: timedelta, monitor: Monitor) -> Horiz
 
 
 def _time_column(question: Question, monitor: Monitor) -> Column:
-    """The stored date or timestamp by which rows are in windows of a length."""
+    """Return the stored date or timestamp by which rows are in windows of a length."""
     name = monitor.windows.column
     column = _column(question.table, monitor)
     if column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP) or column.derivation is not None:
@@ -239,7 +239,7 @@ def _windows_of_key(question: Question, monitor: Monitor) -> Horizon:
 
 
 def _step(column: Column, domain: list[datetime], monitor: Monitor) -> timedelta:
-    """How long each window is: the step of the key's values, which its rows fill."""
+    """Return the length of each window: the step of the key's values, which its rows fill."""
     steps = {later - earlier for earlier, later in pairwise(domain)}
     if column.derivation is not None:
         own = _TRUNCATED.get(calendar_step(column) or "")
@@ -272,7 +272,7 @@ def _check_count(count: int, monitor: Monitor) -> None:
 
 
 def moment_of(value: Value) -> datetime:
-    """The beginning of a window that is a date or a timestamp."""
+    """Return the beginning of a window that is a date or a timestamp."""
     if isinstance(value, datetime):
         return value
     assert isinstance(value, date)

@@ -28,11 +28,11 @@ class Clauses:
     items: tuple[tuple[int, int], ...]
 
     def mark(self, word: str) -> int | None:
-        """The index of WHERE, GROUP or HAVING, if it stands there."""
+        """Return the index of WHERE, GROUP or HAVING, if it stands there."""
         return dict(self.marks).get(word)
 
     def part(self, word: str, text: str, tokens: tuple[Token, ...]) -> str:
-        """The text of one clause, its keyword included; empty if it is missing."""
+        """Return the text of one clause, its keyword included; empty if it is missing."""
         first = self.mark(word)
         if first is None:
             return ""
@@ -42,12 +42,15 @@ class Clauses:
 
 
 def at_offset(tokens: tuple[Token, ...], offset: int) -> int:
-    """The index of the token that covers a 0-based offset."""
+    """Return the index of the token that covers a 0-based offset."""
     return bisect_right(tokens, offset, key=lambda token: token.start) - 1
 
 
 def clauses(table: exp.Table, tokens: tuple[Token, ...]) -> Clauses:
-    """The clauses of the SELECT that reads `table` in its FROM. Raises KH106 for a FROM that is written otherwise."""
+    """Return the clauses of the SELECT that reads `table` in its FROM.
+
+    Raise KH106 for a FROM that is written otherwise.
+    """
     start = offset(table.args.get("catalog") or table.args.get("db") or table.this)
     source = at_offset(tokens, start) - 1
     if source < 0 or not tokens[source].is_word("from"):
@@ -68,7 +71,7 @@ def clauses(table: exp.Table, tokens: tuple[Token, ...]) -> Clauses:
 
 
 def clauses_at(source: int, tokens: tuple[Token, ...]) -> Clauses:
-    """The clauses of the SELECT whose FROM is the token at `source`. Raises KH106."""
+    """Return the clauses of the SELECT whose FROM is the token at `source`. Raise KH106."""
     end, marks = _forward(tokens, source)
     select, commas = _backward(tokens, source)
     first = _list_start(tokens, select)
@@ -96,8 +99,10 @@ def _forward(tokens: tuple[Token, ...], source: int) -> tuple[int, tuple[tuple[s
 
 
 def end_of(tokens: tuple[Token, ...], first: int, *, before: tuple[str, ...], commas: bool) -> int:
-    """Where what starts at a token ends: before one of the words or, with `commas`, a comma, or where the parenthesis
-    around it closes."""
+    """Return the end of an item that starts at a token.
+
+    It is before one of the words or, with `commas`, a comma, or where the parenthesis around it closes.
+    """
     depth = 0
     for index in range(first, len(tokens)):
         token = tokens[index]
@@ -113,12 +118,12 @@ def end_of(tokens: tuple[Token, ...], first: int, *, before: tuple[str, ...], co
 
 
 def _starts_group_by(tokens: tuple[Token, ...], index: int) -> bool:
-    """Whether GROUP BY starts at a token, rather than WITHIN GROUP (ORDER BY ...)."""
+    """Return True if GROUP BY starts at a token, rather than WITHIN GROUP (ORDER BY ...)."""
     return tokens[index].is_word("group") and index + 1 < len(tokens) and tokens[index + 1].is_word("by")
 
 
 def fits(place: Clauses, select: exp.Select, tokens: tuple[Token, ...]) -> bool:
-    """Whether the clauses found among the tokens are those that the parser found, each with its own names."""
+    """Return True if the clauses found among the tokens are those that the parser found, each with its own names."""
     parts = {word: select.args.get(word) for word in ("where", "group", "having")}
     if [word for word, _ in place.marks] != [word for word, part in parts.items() if part is not None]:
         return False
@@ -143,7 +148,7 @@ def check_fits(place: Clauses, select: exp.Select, tokens: tuple[Token, ...]) ->
 
 
 def within(node: exp.Expr, first: int, past: int, tokens: tuple[Token, ...]) -> bool:
-    """Whether all of a node whose place is known stands among some tokens."""
+    """Return True if all of a node whose place is known stands among some tokens."""
     if first >= past:
         return False
     start, end = tokens[first].start, tokens[past - 1].end
@@ -167,7 +172,7 @@ def _backward(tokens: tuple[Token, ...], source: int) -> tuple[int, list[int]]:
 
 
 def _list_start(tokens: tuple[Token, ...], select: int) -> int:
-    """The index of the select list's first token, after ALL, DISTINCT and DISTINCT ON (...)."""
+    """Return the index of the select list's first token, after ALL, DISTINCT and DISTINCT ON (...)."""
     index = select + 1
     if tokens[index].is_word("all", "distinct"):
         index += 1
@@ -177,7 +182,7 @@ def _list_start(tokens: tuple[Token, ...], select: int) -> int:
 
 
 def closing_index(tokens: tuple[Token, ...], opening: int) -> int:
-    """The index of the parenthesis that closes the one at `opening`."""
+    """Return the index of the parenthesis that closes the one at `opening`."""
     depth = 0
     for index in range(opening, len(tokens)):
         depth += tokens[index].is_symbol("(") - tokens[index].is_symbol(")")
@@ -187,7 +192,7 @@ def closing_index(tokens: tuple[Token, ...], opening: int) -> int:
 
 
 def opening_index(tokens: tuple[Token, ...], inner: int) -> int | None:
-    """The index of the parenthesis that opens around the token at `inner`, if there is one."""
+    """Return the index of the parenthesis that opens around the token at `inner`, if there is one."""
     depth = 0
     for index in range(inner - 1, -1, -1):
         if tokens[index].is_symbol(")"):

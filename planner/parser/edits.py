@@ -27,12 +27,12 @@ class Edit(NamedTuple):
 
     @staticmethod
     def of(start: int, end: int, text: str, origin: int | None = None) -> "Edit":
-        """A span that a text replaces."""
+        """Return a span that a text replaces."""
         return Edit(start, end, (text,), origin)
 
     @property
     def text(self) -> str:
-        """What replaces the span, without relations."""
+        """Return the text that replaces the span, without relations."""
         return "".join(part for part in self.replacement if isinstance(part, str))
 
 
@@ -45,7 +45,7 @@ class _Piece(NamedTuple):
 
 
 def apart(edits: Iterable[Edit]) -> bool:
-    """Whether each of the edits is of a span of its own."""
+    """Return True if each of the edits is of a span of its own."""
     at = 0
     for edit in sorted(edits, key=lambda edit: edit[:2]):
         if not at <= edit.start <= edit.end:
@@ -55,20 +55,20 @@ def apart(edits: Iterable[Edit]) -> bool:
 
 
 class Room:
-    """How many characters edits to a text may still be made of: the text's own, and `MOST_ADDED` more."""
+    """The room for edits: the text's own number of characters, and `MOST_ADDED` more."""
 
     def __init__(self, text: str) -> None:
         self._left = len(text) + MOST_ADDED
 
     def take(self, characters: int) -> None:
-        """Raises KH106 where there is no room for these."""
+        """Raise KH106 if there is no room for these."""
         self._left -= characters
         if self._left < 0:
             raise KeyholeError("KH106", "this statement says the same too often", hint="Write it more simply.")
 
 
 def growth(edits: Iterable[Edit]) -> int:
-    """By how many characters the edits make a text longer."""
+    """Return the number of characters by which the edits make a text longer."""
     return sum(len(edit.text) - (edit.end - edit.start) for edit in edits)
 
 
@@ -81,7 +81,7 @@ class Origin:
     rules: tuple[str, ...] = ()
 
     def edit(self, edits: Iterable[Edit], *, rule: str) -> "Origin":
-        """The text after the edits that a rule makes. Raises KH106 where these overlap."""
+        """Return the text after the edits that a rule makes. Raise KH106 if these overlap."""
         if not apart(edits := tuple(edits)):
             raise KeyholeError("KH106", "this statement cannot be told apart", hint="Write it more simply.")
         parts: list[str] = []
@@ -109,13 +109,13 @@ class Origin:
         return tuple((piece.start, end, piece.origin) for piece, end in zip(pieces, ends, strict=True) if piece.kept)
 
     def offset(self, at: int) -> int:
-        """Where a 0-based offset in the text lies in the one that was written."""
+        """Return the offset in the text as it was written for a 0-based offset in this one."""
         for pieces in reversed(self.edits):
             piece = pieces[bisect_right(pieces, at, key=lambda piece: piece.start) - 1]
             at = piece.origin + (at - piece.start if piece.kept else 0)
         return at
 
     def place_error(self, error: KeyholeError) -> KeyholeError:
-        """The refusal of this text, pointing into the one that was written."""
+        """Return the refusal of this text, pointing into the one that was written."""
         position = None if error.position is None else self.offset(error.position - 1) + 1
         return KeyholeError(error.code, error.message, detail=error.detail, hint=error.hint, position=position)

@@ -26,7 +26,9 @@ _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def without_escapes(text: str, tokens: tuple[Token, ...]) -> str:
-    """The text with plain strings in place of E'...' and U&'...' ones; what another string continues is left alone.
+    """Return the text with plain strings in place of E'...' and U&'...' ones.
+
+    Strings that others continue are left alone.
 
     Raises KH100 for an escape that is no character, for U& in PostgreSQL's words.
     """
@@ -54,7 +56,7 @@ def without_escapes(text: str, tokens: tuple[Token, ...]) -> str:
 
 
 def _escape_character(text: str, behind: Sequence[Token], end: int) -> tuple[str, int]:
-    """The character that begins the escapes of a U&'...' string, and where its UESCAPE ends. Raises KH100."""
+    """Return the character that begins the escapes of a U&'...' string, and the end of its UESCAPE. Raise KH100."""
     if not behind or not behind[0].is_word("uescape"):
         return "\\", end
     if len(behind) < 2 or behind[1].kind != "string" or text[behind[1].start] not in "'eE$":
@@ -66,7 +68,7 @@ def _escape_character(text: str, behind: Sequence[Token], end: int) -> tuple[str
 
 
 def _near(problem: str, text: str, tokens: Sequence[Token]) -> KeyholeError:
-    """KH100 in PostgreSQL's words, at the first of the tokens; without any it is the end."""
+    """Return KH100 in PostgreSQL's words, at the first of the tokens; without any it is the end."""
     if not tokens:
         return KeyholeError("KH100", f"{problem} at end of input", position=len(text) + 1)
     first = tokens[0]
@@ -76,7 +78,7 @@ def _near(problem: str, text: str, tokens: Sequence[Token]) -> KeyholeError:
 
 
 def _plain_unicode(token: Token, escape: str) -> str:
-    """The value of a plain string. Raises KH100."""
+    """Return the value of a plain string. Raise KH100."""
     found = re.compile(_UNICODE.format(re.escape(escape)), re.DOTALL)
     made: list[str] = []
     first = ""  # half of a character, of which the other must follow
@@ -102,7 +104,7 @@ def _plain_unicode(token: Token, escape: str) -> str:
 
 
 def _plain(escaped: str) -> str:
-    """What stands between the quotes of a plain string. Raises ValueError."""
+    """Return what stands between the quotes of a plain string. Raise ValueError."""
     content = bytearray()
     at = 0
     while at < len(escaped):

@@ -31,16 +31,16 @@ class Token(NamedTuple):
     end: int
 
     def is_word(self, *words: str) -> bool:
-        """Whether this is one of these keywords, unquoted."""
+        """Return True if this is one of these keywords, unquoted."""
         return self.kind == "word" and self.value in words
 
     def is_symbol(self, symbol: str) -> bool:
-        """Whether this is that symbol."""
+        """Return True if this is that symbol."""
         return self.kind == "symbol" and self.value == symbol
 
     @property
     def names(self) -> bool:
-        """Whether this may be an identifier."""
+        """Return True if this may be an identifier."""
         return self.kind in ("word", "label", "quoted")
 
 
@@ -82,7 +82,7 @@ def _end_of_comment(text: str, start: int) -> int:
 
 
 def _fold_case(raw: str) -> str:
-    """An unquoted word as PostgreSQL folds it."""
+    """Return an unquoted word as PostgreSQL folds it."""
     return raw.lower() if raw.isascii() else re.sub("[A-Z]+", lambda found: found.group().lower(), raw)
 
 
@@ -103,19 +103,19 @@ def _read_dollar_quoted(text: str, quote: str, at: int, end: int) -> Token:
 
 
 def _names_next(token: Token, word: str) -> bool:
-    """Whether an unquoted word after a token names something, even if it is a keyword elsewhere."""
+    """Return True if an unquoted word after a token names something, even if it is a keyword elsewhere."""
     if token.kind == "symbol":
         return token.value == "."
     return token.kind == "word" and token.value == "as" and word not in _AFTER_AS
 
 
 def _unicode_escapes(at: int) -> KeyholeError:
-    """KH100 for a name behind Unicode escapes, which would be another one to PostgreSQL than it seems to be."""
+    """Return KH100 for a name behind Unicode escapes, which would be another one to PostgreSQL than it seems to be."""
     return KeyholeError("KH100", "a name with Unicode escapes is not supported", position=at + 1)
 
 
 def tokens(text: str) -> tuple[Token, ...]:
-    """The tokens of a text, comments left out.
+    """Return the tokens of a text, comments left out.
 
     Raises KH100 where a string, name or comment never ends, for comments in one another deeper than `DEEPEST_COMMENT`,
     and for more than `MOST_TOKENS`: a token takes some hundred bytes and two microseconds.
@@ -129,7 +129,7 @@ def tokens(text: str) -> tuple[Token, ...]:
 
 
 def tokens_after_edits(text: str, kept: Sequence[tuple[int, int, int]], before: tuple[Token, ...]) -> tuple[Token, ...]:
-    """The tokens of a query after edits of its text: only what is new, and the words beside it, is read.
+    """Return the tokens of a query after edits of its text: only what is new, and the words beside it, is read.
 
     Parameters:
         kept: the spans of the text that were there before, in order: start, end, and start in the text as it was. No
@@ -161,7 +161,7 @@ def _shift_token(token: Token, characters: int) -> Token:
 
 
 def _read_token(text: str, at: int, found: list[Token]) -> int:
-    """The end of what stands at an offset: a token, which is added to those found before it, or a space or comment."""
+    """Return the end of the token, space or comment at an offset. A token is added to those found before it."""
     if len(found) > MOST_TOKENS:
         raise KeyholeError("KH100", f"the text has more than {MOST_TOKENS:,} words and symbols", position=at + 1)
     match = _TOKEN.match(text, at)
@@ -206,10 +206,10 @@ _RESERVED = frozenset(_RESERVED_WORDS.split())
 
 
 def quote_identifier(name: str) -> str:
-    """The name as a quoted identifier."""
+    """Return the name as a quoted identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def readable(name: str) -> str:
-    """The name as an identifier, quoted only where it must be."""
+    """Return the name as an identifier, quoted only where it must be."""
     return name if _PLAIN.match(name) and name not in _RESERVED else quote_identifier(name)

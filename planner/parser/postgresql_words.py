@@ -34,7 +34,7 @@ _CLOCK = re.compile(r"([+-]?)(\d{1,6}):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?")
 
 
 def read_words(text: str, tokens: tuple[Token, ...]) -> list[Word]:
-    """The words of a text that has these tokens, each where it stands there. Raises SqlglotError."""
+    """Return the words of a text that has these tokens, each where it stands there. Raise SqlglotError."""
     words = _read_words(text, tokens)
     for before, word in pairwise(words):
         if before.token_type == TokenType.INTERVAL and word.token_type == TokenType.STRING:
@@ -43,7 +43,7 @@ def read_words(text: str, tokens: tuple[Token, ...]) -> list[Word]:
 
 
 def _with_units(text: str) -> str:
-    """An interval whose time of day is spelled in units: of `3 days 06:00` the parser drops what has no unit."""
+    """Return an interval whose time of day is spelled in units. The parser drops `06:00` of `3 days 06:00`."""
     if len(_UNIT.findall(text)) != 1 or _UNIT.fullmatch(text):
         return text
     return f"{_CLOCK.sub(_spell_clock, text)} 0 seconds"

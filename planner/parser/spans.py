@@ -25,7 +25,7 @@ class Searched:
 
 
 def spans(searched: Sequence[Searched], text: str, tokens: tuple[Token, ...]) -> tuple[tuple[int, int], ...]:
-    """The tokens of each expression, from the first up to the one after the last.
+    """Return the tokens of each expression, from the first up to the one after the last.
 
     Guarantee: what stands there, read by itself, is the expression.
 
@@ -53,7 +53,7 @@ def _span(searched: Searched, text: str, tokens: tuple[Token, ...]) -> tuple[int
 
 
 def _candidates(searched: Searched, tokens: tuple[Token, ...]) -> Iterator[tuple[int, int]]:
-    """Where the expression may stand, the likeliest place first."""
+    """Yield the places where the expression may stand, the likeliest first."""
     known = [at for part in nodes(searched.node) if (at := part.meta_get("start")) is not None]
     if not known:
         return
@@ -69,7 +69,7 @@ def _write(place: tuple[int, int], text: str, tokens: tuple[Token, ...]) -> str:
 
 
 def _around(low: int, high: int, first: int, past: int) -> Iterator[tuple[int, int]]:
-    """The spans around one, the shortest first."""
+    """Yield the spans around one, the shortest first."""
     for more in range(2 * _MOST_AROUND + 1):
         for before in range(more + 1):
             start, end = low - before, high + more - before
@@ -90,7 +90,7 @@ def _is_balanced(tokens: tuple[Token, ...]) -> bool:
 
 
 def _read(written: str) -> list[exp.Expr] | None:
-    """The expressions that a text is, as a select list; None for any other text."""
+    """Return the expressions of a text, as a select list; None for any other text."""
     sql = f"SELECT {written}"
     try:
         read = parse(sql, lex(sql)).tree

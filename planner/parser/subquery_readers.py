@@ -31,11 +31,11 @@ class Reader:
 
     @property
     def alone(self) -> bool:
-        """Whether nothing else stands in its FROM."""
+        """Return True if nothing else stands in its FROM."""
         return not self.joined and not self.select.args.get("joins") and not self.select.args.get("laterals")
 
     def columns(self) -> Iterator[exp.Column]:
-        """The columns in the SELECT around, without those of subqueries in FROM and of WITH queries before it."""
+        """Yield the columns in the SELECT around, without those of subqueries in FROM and of WITH queries before it."""
         hidden = {id(node) for node in self.node.walk()}
         for source in (self.select.args.get("from_"), *(self.select.args.get("joins") or ())):
             if source is not None and isinstance(source.this, exp.Subquery):
@@ -48,7 +48,7 @@ class Reader:
                 yield column
 
     def inner_queries(self) -> bool:
-        """Whether the SELECT around has other subqueries than this one."""
+        """Return True if the SELECT around has other subqueries than this one."""
         hidden = {id(node) for node in self.node.walk()}
         with_ = self.select.args.get("with_")
         if with_ is not None:
@@ -57,7 +57,7 @@ class Reader:
 
 
 def readers(select: exp.Select, start: int, tokens: tuple[Token, ...]) -> tuple[Reader, ...] | None:
-    """What reads a SELECT whose first token is `start`; None where that is not plain to see."""
+    """Return the readers of a SELECT whose first token is `start`; None if they are not plain to see."""
     around = select.parent
     if isinstance(around, exp.Subquery):
         if start < 1 or not tokens[start - 1].is_symbol("("):
@@ -77,7 +77,7 @@ def readers(select: exp.Select, start: int, tokens: tuple[Token, ...]) -> tuple[
 
 
 def references(cte: exp.CTE) -> Iterator[exp.Table]:
-    """Where a WITH query is read: in the query that it belongs to, and in later ones beside it."""
+    """Yield the places where a WITH query is read: in the query that it belongs to, and in later ones beside it."""
     called = name(cte.args["alias"].this)
     with_ = cte.parent
     assert isinstance(with_, exp.With)
@@ -89,7 +89,7 @@ def references(cte: exp.CTE) -> Iterator[exp.Table]:
 
 
 def _unclear(cte: exp.CTE) -> bool:
-    """Whether a WITH query is recursive, names its columns outside its SELECT, or shares its name with another."""
+    """Return True if a WITH query is recursive, names its columns outside its SELECT, or shares its name."""
     alias = cte.args["alias"]
     with_ = cte.parent
     if with_ is None or with_.args.get("recursive") or alias.args.get("columns"):
@@ -141,7 +141,7 @@ def find_from(tokens: tuple[Token, ...], inner: int) -> int | None:
 
 
 def unaliased_end(item: exp.Expr, past: int, tokens: tuple[Token, ...]) -> int:
-    """The end (exclusive) of an item of a select list, whose tokens end at `past`, without AS and its name."""
+    """Return the end (exclusive) of an item of a select list, whose tokens end at `past`, without AS and its name."""
     if not isinstance(item, exp.Alias):
         return past
     at = at_offset(tokens, offset(item.args["alias"]))
@@ -151,7 +151,7 @@ def unaliased_end(item: exp.Expr, past: int, tokens: tuple[Token, ...]) -> int:
 def conjunct_spans(
     select: exp.Select, place: Clauses, tokens: tuple[Token, ...]
 ) -> tuple[tuple[tuple[int, int], exp.Expr], ...] | None:
-    """What AND joins in WHERE, each with its tokens; all of it if OR does, none without WHERE.
+    """Return the conditions that AND joins in WHERE, each with its tokens; all of it if OR does, none without WHERE.
 
     None where they are not what the parser found to be joined.
     """
@@ -168,7 +168,7 @@ def conjunct_spans(
 
 
 def _split(first: int, past: int, tokens: tuple[Token, ...]) -> list[tuple[int, int]]:
-    """Some tokens at each AND that is in no parentheses, CASE or BETWEEN; all of them if there is such an OR."""
+    """Return some tokens at each AND that is in no parentheses, CASE or BETWEEN; all of them if there is such an OR."""
     whole = (first, past)
     depth, between = 0, 0
     spans: list[tuple[int, int]] = []
@@ -192,7 +192,7 @@ def _split(first: int, past: int, tokens: tuple[Token, ...]) -> list[tuple[int, 
 
 
 def _operands(condition: exp.Expr) -> list[exp.Expr]:
-    """What AND joins in a condition, in order, as far as no parentheses are around it."""
+    """Return the operands of AND in a condition, in order, as far as no parentheses are around it."""
     waiting, found = [condition], []
     while waiting:
         node = waiting.pop()

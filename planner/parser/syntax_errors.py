@@ -59,7 +59,10 @@ def check_syntax(text: str, tokens: Sequence[Token], nodes: Sequence[exp.Expr]) 
 
 
 def _syntax_error(text: str, tokens: Sequence[Token], stop: int) -> KeyholeError:
-    """KH100 in PostgreSQL's words, at the token where its parser would stop; behind the last one it is the end."""
+    """Return KH100 in PostgreSQL's words, at the token where its parser would stop.
+
+    Behind the last one it is the end.
+    """
     if stop >= len(tokens):
         return KeyholeError("KH100", "syntax error at end of input", position=tokens[-1].end + 1)
     token = tokens[stop]
@@ -68,7 +71,10 @@ def _syntax_error(text: str, tokens: Sequence[Token], stop: int) -> KeyholeError
 
 
 def _misplaced_clauses(tokens: Sequence[Token]) -> Iterator[int]:
-    """Clauses behind one that they must stand before, and a set operation behind what sorts or cuts its first query."""
+    """Yield clauses behind one that they must stand before.
+
+    A set operation may not stand behind what sorts or cuts its first query.
+    """
     ranks = [0]  # of the last clause, at every depth of parentheses
     for index, token in enumerate(tokens):
         if token.kind == "symbol" and token.value == "(":
@@ -93,7 +99,7 @@ def _is_no_clause(tokens: Sequence[Token], index: int) -> bool:
 
 
 def _lonely_commas(tokens: Sequence[Token]) -> Iterator[int]:
-    """The tokens at which a list stops for want of a member; WHERE and HAVING have no list at all."""
+    """Yield the tokens at which a list stops for lack of a member; WHERE and HAVING have no list at all."""
     one_condition = [False]  # whether the clause is one of these, at every depth of parentheses
     for index, token in enumerate(tokens):
         if token.kind == "word":
@@ -114,19 +120,19 @@ def _lonely_commas(tokens: Sequence[Token]) -> Iterator[int]:
 
 
 def _follows_nothing(before: Token) -> bool:
-    """Whether no member of a list ends with a token."""
+    """Return True if no member of a list ends with a token."""
     opens = before.kind == "symbol" and (before.value in _OPENING or before.value == ",")
     return opens or before.is_word("select", "all", "distinct", "by")
 
 
 def _is_no_member(after: Token) -> bool:
-    """Whether no member of a list starts with a token."""
+    """Return True if no member of a list starts with a token."""
     closes = after.kind == "symbol" and after.value in _CLOSING
     return closes or (after.kind == "word" and after.value in _RESERVED and after.value not in _MEMBER)
 
 
 def _misread_words(tokens: Sequence[Token]) -> Iterator[int]:
-    """Where the parser passes over what has no place between its neighbours."""
+    """Yield the places where the parser skips a word that has no place between its neighbours."""
     for index, token in enumerate(tokens[1:-1], start=1):
         after = tokens[index + 1]
         if token.kind == "symbol":
@@ -143,7 +149,7 @@ def _misread_words(tokens: Sequence[Token]) -> Iterator[int]:
 
 
 def _misleads(word: str, before: Token, after: Token) -> bool:
-    """Whether nothing like `after` may follow a word."""
+    """Return True if nothing like `after` may follow a word."""
     if word == "is":
         return after.kind != "word"
     if word == "as":
@@ -152,29 +158,29 @@ def _misleads(word: str, before: Token, after: Token) -> bool:
 
 
 def _ends_member(after: Token) -> bool:
-    """Whether a member of a list ends before a token."""
+    """Return True if a member of a list ends before a token."""
     return after.kind == "symbol" and (after.value in _CLOSING or after.value == ",")
 
 
 def _names_operator(tokens: Sequence[Token], index: int) -> bool:
-    """Whether an operator is named, as in OPERATOR(pg_catalog.+)."""
+    """Return True if an operator is named, as in OPERATOR(pg_catalog.+)."""
     return tokens[index - 1].is_symbol(".") or _is_first_of(tokens, index, "operator")
 
 
 def _is_first_of(tokens: Sequence[Token], index: int, word: str) -> bool:
-    """Whether a token is the first in the parentheses behind a word."""
+    """Return True if a token is the first in the parentheses behind a word."""
     return index > 1 and tokens[index - 1].is_symbol("(") and tokens[index - 2].is_word(word)
 
 
 def _ends_value(token: Token) -> bool:
-    """Whether a value may end with a token, and no operator does."""
+    """Return True if a value may end with a token, and no operator does."""
     if token.kind == "symbol":
         return token.value in _CLOSING
     return token.kind != "word" or token.value in ("true", "false", "null") or token.value not in _RESERVED
 
 
 def _misread_names(tokens: Sequence[Token], nodes: Sequence[exp.Expr]) -> Iterator[int]:
-    """Texts and reserved words that were read as names, and names of a row's parts."""
+    """Yield texts and reserved words that were read as names, and names of a row's parts."""
     places = {token.end - 1: index for index, token in enumerate(tokens)}  # E'...' has another start to the parser
     for node in nodes:
         if isinstance(node, exp.Identifier) and (at := places.get(node.meta.get("end", -1))) is not None:
@@ -187,7 +193,7 @@ def _misread_names(tokens: Sequence[Token], nodes: Sequence[exp.Expr]) -> Iterat
 
 
 def _left_out(tokens: Sequence[Token], nodes: Sequence[exp.Expr]) -> Iterator[int]:
-    """Where WHERE is missing after FILTER, and a text after INTERVAL.
+    """Yield the places where WHERE is missing after FILTER, and a text after INTERVAL.
 
     Both may be names, too, so that only the nodes that were made of them show that something is missing.
     """

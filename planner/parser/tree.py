@@ -43,13 +43,15 @@ class Parsed:
     words: frozenset[str]
 
     def says(self, *words: str) -> bool:
-        """Whether one of these lower-case words stands in it, as a keyword or in quotes: without, no tree has a node
-        that is written with it."""
+        """Return True if one of these lower-case words stands in it, as a keyword or in quotes.
+
+        Without it, no tree has a node that is written with it.
+        """
         return not self.words.isdisjoint(words)
 
 
 def parse(text: str, tokens: tuple[Token, ...]) -> Parsed:
-    """The query whose tokens these are, the first of which may stand after other text.
+    """Parse the query whose tokens these are, the first of which may stand after other text.
 
     Raises KH100, with the position where the parser gave up.
     """
@@ -109,7 +111,7 @@ def _tree(text: str, tokens: tuple[Token, ...], said: frozenset[str]) -> exp.Exp
 
 
 def _shown_with_percent(tree: exp.Expr, words: Sequence[Word]) -> Iterator[exp.Expr]:
-    """The patterns of to_char that may have been written with a percent sign: `%m` is read like `MM`."""
+    """Yield the patterns of to_char that may have been written with a percent sign: `%m` is read like `MM`."""
     nodes = list(tree.find_all(exp.TimeToStr))
     read = {_read_pattern(word.text) for word in words if "%" in word.text} if nodes else set()
     for node in nodes:
@@ -126,7 +128,7 @@ _PERCENT = re.compile(r"%[A-Za-z-]")
 
 
 def _find_unparsed(text: str) -> str | None:
-    """What to leave away that PostgreSQL reads and the parser does not."""
+    """Return a part to leave away that PostgreSQL reads and the parser does not."""
     if re.search(r"\bfor\s+(read\s+only|fetch\s+only)\b", text, re.IGNORECASE):
         return "Leave FOR READ ONLY away: a question changes nothing anyway."
     if re.search(r"(?<![\w'])\d+_\d", text):
@@ -135,7 +137,10 @@ def _find_unparsed(text: str) -> str | None:
 
 
 def _misread_number(tokens: tuple[Token, ...]) -> int | None:
-    """Where a number has underscores: the parser takes 1_000 for a 1 that is called _000, where a name may stand."""
+    """Return the place of a number with underscores.
+
+    The parser takes 1_000 for a 1 that is called _000, where a name may stand.
+    """
     for token, after in zip(tokens, (*tokens[1:], None), strict=True):
         named = after is not None and after.start == token.end and after.names and after.value.startswith("_")
         if token.kind == "number" and ("_" in token.value or named):
@@ -155,7 +160,7 @@ def _stop_position(error: ParseError, text: str) -> int | None:
 
 
 def nodes(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The node and all below it, in no order that anything may rest on: in a fraction of the time of `walk`."""
+    """Yield the node and all below it, in an arbitrary order. It takes a fraction of the time of `walk`."""
     left = [node]
     while left:
         one = left.pop()
@@ -168,7 +173,7 @@ def nodes(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def contains(node: exp.Expr, *kinds: type[exp.Expr]) -> bool:
-    """Whether the node or one below it is of these kinds."""
+    """Return True if the node or one below it is of these kinds."""
     if isinstance(node, kinds):
         return True
     left = [node]
@@ -186,12 +191,12 @@ def contains(node: exp.Expr, *kinds: type[exp.Expr]) -> bool:
 
 
 def start(node: exp.Expr) -> int | None:
-    """The 0-based offset of the first character that is known to belong to the node."""
+    """Return the 0-based offset of the first character that is known to belong to the node."""
     return min((at for part in nodes(node) if (at := part.meta_get("start")) is not None), default=None)
 
 
 def position(node: exp.Expr) -> int | None:
-    """The 1-based position of the node, or of the nearest enclosing one whose position is known."""
+    """Return the 1-based position of the node, or of the nearest enclosing one whose position is known."""
     found: exp.Expr | None = node
     while found is not None:
         at = start(found)
@@ -202,14 +207,14 @@ def position(node: exp.Expr) -> int | None:
 
 
 def offset(identifier: exp.Expr | None) -> int:
-    """The 0-based offset of a name. Raises KH106 for one that the parser made up."""
+    """Return the 0-based offset of a name. Raise KH106 for one that the parser made up."""
     if identifier is None or "start" not in identifier.meta:
         raise KeyholeError("KH106", "a name in this statement cannot be located", hint="Write it more simply.")
     return int(identifier.meta["start"])
 
 
 def name(identifier: exp.Expr | None) -> str:
-    """An identifier as PostgreSQL folds it; empty where there is none."""
+    """Return an identifier as PostgreSQL folds it; empty if there is none."""
     if not isinstance(identifier, exp.Identifier):
         return ""
     text = str(identifier.this)
@@ -217,7 +222,7 @@ def name(identifier: exp.Expr | None) -> str:
 
 
 def read_limit(query: exp.Expr) -> exp.Expr | None:
-    """How many rows a query is cut to, None for all of them."""
+    """Return the number of rows to which a query is cut, None for all of them."""
     limit = query.args.get("limit")
     if isinstance(limit, exp.Fetch):
         return limit.args.get("count") or exp.Literal.number(1)
@@ -227,7 +232,7 @@ def read_limit(query: exp.Expr) -> exp.Expr | None:
 
 
 def is_number(node: exp.Expr | None, number: int) -> bool:
-    """Whether it is a whole number as it is typed."""
+    """Return True if it is a whole number as it is typed."""
     return isinstance(node, exp.Literal) and not node.is_string and str(node.this) == str(number)
 
 
@@ -237,25 +242,28 @@ def is_star(node: exp.Expr) -> bool:
 
 
 def bare(node: exp.Expr) -> exp.Expr:
-    """The node without the parentheses around it."""
+    """Return the node without the parentheses around it."""
     while isinstance(node, exp.Paren):
         node = node.this
     return node
 
 
 def write_node(node: exp.Expr) -> str:
-    """The node as SQL in a short, lower-case form, for messages and names."""
+    """Write the node as SQL in a short, lower-case form, for messages and names."""
     plain = all(type(one) in _WRITTEN_AS_THEY_STAND for one in nodes(node))
     return _POSTGRES.generate(node, copy=not plain, normalize_functions="lower", comments=False)
 
 
 def write_short(node: exp.Expr) -> str:
-    """The node as `write_node` has it, as long as a message can name."""
+    """Write the node as `write_node` has it, up to the length that a message can name."""
     return cut_at_word(write_node(node))
 
 
 def cut_out(select: exp.Select) -> exp.Select:
-    """The SELECT without the statement around it, whose tree is whole no more, nor what orders or cuts its answer."""
+    """Return the SELECT without the statement around it and its own order and limit.
+
+    That statement's tree is no longer whole.
+    """
     for clause in _AROUND_QUESTION:
         select.set(clause, None)
     select.parent = None

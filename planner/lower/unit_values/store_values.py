@@ -49,7 +49,7 @@ def join_with_values(
 
 
 def _store(table: Table, joined: Table, dialect: Dialect) -> Table:
-    """The joined rows with a column for each value."""
+    """Return the joined rows with a column for each value."""
     identifier = dialect.spelling.identifier
     joined_row = _compute_windows(RowSql(table=joined, dialect=dialect), [_rule(one) for one in table.own])
     row, stored = RowSql(table=joined_row.table, dialect=dialect), _list_stored(joined)
@@ -92,13 +92,13 @@ def _list_stored(table: Table) -> list[Column]:
 
 
 def _compute_windows(row: RowSql, rules: list[ValuesOfRows]) -> RowSql:
-    """The rows with what is dear of the conditions under which windows read them."""
+    """Return the rows with the expensive conditions of windows computed."""
     asked = [rule.where for rule in rules if any(one.kind not in OF_ALL_ROWS for one in rule.values)]
     return compute_conditions(row, ALWAYS, [one_row(Term(1, None, where, 0)) for where in asked])
 
 
 def _over_rows(value: OwnValue, rule: ValuesOfRows, row: RowSql) -> str:
-    """What a window over the unit's rows gives a row; NULL for a row that does not satisfy the rule's condition."""
+    """Return SQL for a row's value of a window over the unit's rows; NULL for a row that fails the rule's condition."""
     units = [row.column(name) for name in row.table.unit]
     kept = None if rule.where == ALWAYS else f"CASE WHEN {row.holds(rule.where)} THEN 1 ELSE 0 END"
     partition = ", ".join([*units, *([] if kept is None else [kept])])
@@ -132,8 +132,10 @@ def _order(by: OwnOrder, row: RowSql) -> str:
 
 
 def _order_alike(row: RowSql, known: set[str]) -> list[str]:
-    """The order of rows that are equal in all that was said of them: by all that questions see, the same for every
-    question. What is left are rows that are equal to every question."""
+    """Return the order of rows that are equal in all that was said of them.
+
+    It is by all that questions see, the same for every question. Rows that are still equal are equal to every question.
+    """
     seen = sorted(
         one.name for one in _list_stored(row.table) if one.name not in known and one.name not in row.table.unit
     )
@@ -143,7 +145,7 @@ def _order_alike(row: RowSql, known: set[str]) -> list[str]:
 
 
 def _in_units(value: str, column: Column, kind: OwnValue, dialect: Dialect) -> str:
-    """A value in the user's units: sums and means are counted in steps."""
+    """Return SQL for a value in the user's units: sums and means are counted in steps."""
     if kind.kind not in ("total", "mean") or column.sql_type is SqlType.INTEGER or column.grid is None:
         return value
     scale = max(0, -int(column.grid.normalize().as_tuple().exponent))
@@ -153,7 +155,9 @@ def _in_units(value: str, column: Column, kind: OwnValue, dialect: Dialect) -> s
 def _compute_values(
     table: Table, rule: ValuesOfRows, number: int, dialect: Dialect, *, known: Table
 ) -> tuple[str, tuple[NamedStep, ...]]:
-    """The relation with one row for each unit that has a row, and what its rows come to; and the steps that it reads.
+    """Return SQL for the relation with one row for each unit that has a row, and its values.
+
+    And the steps that it reads.
 
     Some unit has a row in any case, of NULL unless one of its rows is there.
 
@@ -184,7 +188,7 @@ def _compute_values(
 
 
 def _read(value: OwnValue, row: RowSql) -> str:
-    """What a row adds to a value: NULL if nothing."""
+    """Return SQL for the value that a row adds: NULL if nothing."""
     added = "1" if value.column is None else _read_column(row.table.column(value.column), value, row)
     return added if value.where == ALWAYS else f"CASE WHEN {row.holds(value.where)} THEN {added} END"
 
@@ -215,7 +219,10 @@ def _aggregate(value: OwnValue, added: str, row: RowSql, known: Table) -> str:
 
 
 def _sum(value: OwnValue, added: str, row: RowSql, column: Column) -> str:
-    """A sum or mean in steps of its column, within the column's bounds; NULL where there is nothing to add up."""
+    """Return SQL for a sum or mean in steps of its column, within the column's bounds.
+
+    NULL if there is nothing to add up.
+    """
     dialect = row.dialect
     assert value.column is not None, "a measure"
     assert column.bounds is not None, "a measure"

@@ -44,7 +44,7 @@ def read_whole(step: str) -> str:
 
 
 def any_value(dialect: Dialect, column: Column) -> str:
-    """Return a value of the column's type, which some unit may have. Raises KeyError for a type without one."""
+    """Return a value of the column's type, which some unit may have. Raise KeyError for a type without one."""
     spelling = dialect.spelling
     return spelling.cast(spelling.constant(_ANY_VALUE[column.sql_type], column=column), spelling.type_name(column))
 
