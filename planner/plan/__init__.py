@@ -1,5 +1,4 @@
-"""The plan of a question: minimal formula, calibrated mechanism, rewritten SQL, and the identity that makes two
-questions the same.
+"""The plan of a question: minimal formula, calibrated mechanism, rewritten SQL, and the identity of equal questions.
 
 May refuse: KH303.
 May import: `bind`, `lower`, `explain` and below.

@@ -40,13 +40,13 @@ class Fit:
 
 
 def no_other_way(_question: Question, _calibration: Calibration) -> bool:
-    """A question that costs more than what is left does not fit."""
+    """Return False: a question that costs more than the rest of the budget does not fit."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a question has to cost: at most `epsilon`, or to fit `otherwise`. `cost` is what it costs now."""
+    """The cost that a question has to have: at most `epsilon`, or to fit `otherwise`. `cost` is its cost now."""
 
     epsilon: float
     cost: float
@@ -66,7 +66,7 @@ def smallest_tolerance(
     form: str = "%",
     most: Decimal = MOST_TOLERANCE,
 ) -> Fit | None:
-    """The smallest percentage tolerance with which a question costs so much, as `keyhole.tolerance` text.
+    """Return the smallest percentage tolerance with which a question costs so much, as `keyhole.tolerance` text.
 
     Guarantee: planned with the returned tolerance, the worst case is at most `target.epsilon`, or there is the other
     way; None when `most` is not enough. At most 23 calibrations are made, and usually six.
@@ -91,7 +91,7 @@ def smallest_tolerance(
 
 
 def smallest_fnr(asked: Callable[[float], Question], target: Target, *, now: float = 0.05) -> Fit | None:
-    """The smallest false-negative rate (0.001 to 0.2) with which a question costs so much, as text.
+    """Return the smallest false-negative rate (0.001 to 0.2) with which a question costs so much, as text.
 
     Guarantee and parameters as for `smallest_tolerance`, with at most fourteen calibrations.
     """
@@ -105,7 +105,7 @@ def smallest_fnr(asked: Callable[[float], Question], target: Target, *, now: flo
 def smallest_number(
     asked: Callable[[int], Question], target: Target, *, now: int, most: int = _LARGEST_NUMBER
 ) -> Fit | None:
-    """The smallest round number above `now`, of rows of a group, with which a question costs so much.
+    """Return the smallest round number above `now`, of rows of a group, with which a question costs so much.
 
     Guarantee and parameters as for `smallest_tolerance`, with at most twelve calibrations.
 
@@ -122,7 +122,7 @@ def smallest_number(
 
 
 def round_numbers(*, above: int, below: int) -> Sequence[int]:
-    """The numbers that hints show, in order."""
+    """Return the numbers that hints show, in order."""
     found: list[int] = []
     power = 1
     while power <= below:
@@ -132,20 +132,20 @@ def round_numbers(*, above: int, below: int) -> Sequence[int]:
 
 
 def cost_of(asked: Callable[[], Question], target: Target) -> float | None:
-    """What a question costs where it fits; None where it does not, or is refused."""
+    """Return the cost of a question if it fits; None if it does not, or is refused."""
     tried = _Tried(target)
     return tried.costs[0] if tried.fits(0, asked) else None
 
 
 class _Tried:
-    """What steps cost that were tried."""
+    """The costs of the steps that were tried."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
         self.costs: dict[int, float] = {}
 
     def fits(self, step: int, asked: Callable[[], Question]) -> bool:
-        """Whether the question of that step fits."""
+        """Return True if the question of that step fits."""
         try:
             reduced = reduce_question(asked())[0]
             calibration, _ = choose_calibration(reduced)
@@ -162,8 +162,10 @@ def _index(tenths: float, steps: int) -> int:
 
 
 def _find_first_fit(steps: int, fits: Callable[[int], bool], *, guess: int) -> int | None:
-    """The first step that fits, looked for from a guess in doubled strides and then by halving: what is returned has
-    been tried."""
+    """Return the first step that fits.
+
+    It is searched from a guess in doubled strides and then by halving; the returned step has been tried.
+    """
     low, high, stride = 0, guess, max(1, steps // _STRIDES)
     if not fits(steps - 1):  # most settings that are not enough are found out by one try
         return None

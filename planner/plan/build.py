@@ -29,7 +29,7 @@ SAME_FOR_ALL = "{name} is {truth} for every group whatever the data: nothing is 
 
 
 def plan(question: Question, *, dialect: Dialect) -> Plan:
-    """Everything that will be computed, decided and charged for a question, before any data is touched.
+    """Plan everything that will be computed, decided and charged for a question, before any data is touched.
 
     Guarantee: depends on the question and the dialect alone; equal inputs give equal plans (kept for the last
     `CACHED_PLANS` questions).
@@ -75,7 +75,7 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
 
 
 def _rewrite(question: Question, ranking: RankingCalibration | None, dialect: Dialect) -> Rewritten:
-    """The SQL that is sent to the source; none where the answer does not depend on data."""
+    """Return the SQL that is sent to the source; none if the answer does not depend on data."""
     if not question.functionals and (ranking is None or not ranking.rate):
         return Rewritten(dialect=dialect.name, sql="")
     read = replace(question, functionals=question.computed, ranked=None, common=())
@@ -83,7 +83,7 @@ def _rewrite(question: Question, ranking: RankingCalibration | None, dialect: Di
 
 
 def _warnings_asked(question: Question, reduced: Question) -> Iterator[str]:
-    """What was warned of when the question was read, less what its common sums make untrue."""
+    """Yield the warnings from reading the question, less those that its common sums make untrue."""
     untrue = set(warn_of_both_sides(question.functionals)) if reduced.common else set()
     yield from (warning for warning in question.warnings if warning not in untrue)
 

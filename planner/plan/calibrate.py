@@ -1,5 +1,7 @@
-"""A reduced question's calibration: the sound one with the least worst case, on common sums where means have several
-thresholds, or one that leaves noise to share."""
+"""A reduced question's calibration: the sound one with the least worst case, or one that leaves noise to share.
+
+It is on common sums where means have several thresholds.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,7 +20,7 @@ _MOST_TRIED_ALONE = 3  # functionals with dear blocks: each further one is a cal
 
 
 def calibrate(question: Question) -> tuple[Calibration, Sharing | None]:
-    """The calibration that a question is asked with, and what was given up so that its noise can be shared.
+    """Return the calibration of the question, and what was given up to share its noise.
 
     Raises:
         KeyholeError: KH303 when the mechanism cannot meet the contract, with a setting that would do.
@@ -30,7 +32,10 @@ def calibrate(question: Question) -> tuple[Calibration, Sharing | None]:
 
 
 def choose_calibration(question: Question) -> tuple[Calibration, Sharing | None]:
-    """The cheapest calibration, or one that costs little more and leaves noise to share. Raises `Unachievable`."""
+    """Return the cheapest calibration, or one that costs little more and leaves noise to share.
+
+    Raise `Unachievable`.
+    """
     mechanism, joint = MECHANISMS[question.accuracy.mechanism], joint_sensitivity(question)
     first = decision_task(question, joint)
     common = _calibrate_on_common_sums(mechanism, question, first)
@@ -46,15 +51,17 @@ def choose_calibration(question: Question) -> tuple[Calibration, Sharing | None]
 
 
 def calibrate_without_common_sums(question: Question) -> Calibration:
-    """The cheapest calibration with noise on every functional, which is all that a window's close decides on. Raises
-    `Unachievable`."""
+    """Return the cheapest calibration with noise on every functional, which is all that a window's close decides on.
+
+    Raise `Unachievable`.
+    """
     mechanism, joint = MECHANISMS[question.accuracy.mechanism], joint_sensitivity(question)
     calibration, _ = _calibrate_apart(mechanism, question, joint, decision_task(question, joint))
     return calibration
 
 
 def with_common_sums(question: Question, calibration: Calibration) -> Question:
-    """The question as it is computed for a calibration: with the sums off which its functionals are read, if any."""
+    """Return the question as it is computed for a calibration: with the common sums of its functionals, if any."""
     if calibration.task.common is None:
         return question
     found = find_common_sums(question)
@@ -63,7 +70,7 @@ def with_common_sums(question: Question, calibration: Calibration) -> Question:
 
 
 def _calibrate_on_common_sums(mechanism: Mechanism, question: Question, task: DecisionTask) -> Calibration | None:
-    """The calibration of thresholds that are read off common sums; None where there are none, or it is impossible."""
+    """Return the calibration of thresholds on common sums; None if there are none, or it is impossible."""
     found = find_common_sums(question)
     if found is None:
         return None
@@ -76,7 +83,7 @@ def _calibrate_on_common_sums(mechanism: Mechanism, question: Question, task: De
 def _calibrate_apart(
     mechanism: Mechanism, question: Question, joint: JointSensitivity, first: DecisionTask
 ) -> tuple[Calibration, Sharing | None]:
-    """The calibration with noise on every functional by itself. Raises `Unachievable`."""
+    """Return the calibration with noise on every functional by itself. Raise `Unachievable`."""
     choices = [first, *(replace(first, exposures=joint.exposures(one), blocks=one) for one in _block_choices(first))]
     short = find_short_blocks(mechanism, question)
     tasks = [replace(task, short_blocks=short) for task in choices]
@@ -107,7 +114,7 @@ def _use_tighter_contracts(mechanism: Mechanism, tasks: Sequence[DecisionTask], 
 
 
 def _block_choices(first: DecisionTask) -> list[frozenset[int]]:
-    """The sets of functionals that may have noise on block indices, beside those for which that is free.
+    """Return the sets of functionals that may have noise on block indices, beside those for which that is free.
 
     They follow from the functionals and thresholds alone, never from rates or tolerances: a choice that is tried for
     one contract is tried for every wider one.
@@ -121,7 +128,7 @@ def _block_choices(first: DecisionTask) -> list[frozenset[int]]:
 
 
 def _find_cheapest(mechanism: Mechanism, tasks: Sequence[DecisionTask]) -> Calibration:
-    """The sound calibration with the least worst case. Raises `Unachievable` where every way of asking does."""
+    """Return the sound calibration with the least worst case. Raise `Unachievable` if every way of asking does."""
     sound: list[Calibration] = []
     refused: Unachievable | None = None
     for task in tasks:
@@ -139,7 +146,7 @@ def _find_cheapest(mechanism: Mechanism, tasks: Sequence[DecisionTask]) -> Calib
 
 
 def _has_unsafe_blocks(calibration: Calibration) -> bool:
-    """Whether a mechanism put noise on block indices where only sums may be counted on."""
+    """Return True if a mechanism put noise on block indices where only sums may be counted on."""
     task = calibration.task
     return task.blocks is not None and any(
         test.block > 1 and index not in task.blocks and not all(exposure[index] == 1 for exposure in task.exposures)

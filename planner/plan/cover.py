@@ -20,7 +20,7 @@ class Candidate:
 
 
 def minimal_cover(points: int, candidates: Sequence[Candidate]) -> tuple[int, ...]:
-    """Indices, ascending, of the candidates of a cover with the fewest literals, then the fewest terms.
+    """Return indices, ascending, of the candidates of a cover with the fewest literals, then the fewest terms.
 
     Guarantee: the union is exactly `points` (the candidates together must cover them, and nothing else); no chosen
     candidate is redundant; the cost is minimal unless the search ran into its limit of `NODES`. Deterministic.

@@ -58,7 +58,7 @@ def estimate_work(plan: Plan, sizes: Mapping[str, TableSize]) -> EngineWork | No
 
 
 def find_size(table: Table, sizes: Mapping[str, TableSize]) -> tuple[float, float] | None:
-    """The rows that are read, joined ones among them, and the units."""
+    """Return the rows that are read, joined ones among them, and the units."""
     names = [one.name for one in table.stored_tables]
     if not all(name in sizes for name in names):
         return None
@@ -76,7 +76,10 @@ def find_size(table: Table, sizes: Mapping[str, TableSize]) -> tuple[float, floa
 
 
 def _count_pairs(question: Question, table: Table, *, rows: float, units: float, chooses: bool) -> float:
-    """How many groups all units are in together: of so many rows each, drawn from the groups within its reach."""
+    """Return the number of groups of all units together.
+
+    Each has so many rows, drawn from the groups within its reach.
+    """
     keys = question.keys
     whole = prod(len(keys.whole_domain(place)) for place in range(len(keys.columns)))
     asked = 1.0 if chooses or not whole else keys.size / whole

@@ -20,7 +20,7 @@ PATH_FORMAT = "keyhole path 1"
 
 
 def path_identities(question: Question, *, digest: str) -> tuple[str | None, ...]:
-    """By functional, the sha256 of all that its exact values in the data of one version depend on, in hex.
+    """Return the sha256 of everything that a functional's exact values depend on in one data version, in hex.
 
     Guarantee: functionals of two questions with equal identities have the same value in every key that both have, and
     the same sensitivity. So formula, thresholds (those of each group's own, too), tolerances, rates, the mechanism, the
@@ -43,7 +43,7 @@ def path_identities(question: Question, *, digest: str) -> tuple[str | None, ...
 
 
 def leave_paths(question: Question) -> tuple[bool, ...]:
-    """By functional, whether its noise has an identity that other questions can share: see `path_identities`.
+    """Return, by functional, if its noise has an identity that other questions can share: see `path_identities`.
 
     What is read off common sums has no noise of its own, and leaves none.
     """
@@ -76,7 +76,7 @@ def _values_of(question: Question, digest: str) -> Iterator[str]:
 
 
 def fingerprint(question: Question) -> str:
-    """The sha256 of a question's meaning, in hex.
+    """Return the sha256 of a question's meaning, in hex.
 
     Guarantee: equal fingerprints mean the same distribution of answers on the same data: table, unit, bounding and its
     seed, columns' clipping and grids, keys in their order, filter, functionals, formula with tolerances, rates,
@@ -127,7 +127,7 @@ def _lines(question: Question) -> Iterator[str]:
 
 
 def _describe_ranking(ranked: Ranked, keys: Mapping[str, str]) -> Iterator[str]:
-    """What is ranked by and how far; the second line where it is not only the first few of all keys."""
+    """Yield the ranking's measure and limit; the second line if it is more than the first few of all keys."""
     order = "falling" if ranked.descending else "rising"
     by = " over ".join(functional_identity(one, keys) for one in ranked.computed)
     if ranked.mean is not None:
@@ -139,7 +139,7 @@ def _describe_ranking(ranked: Ranked, keys: Mapping[str, str]) -> Iterator[str]:
 
 
 def _chosen_among(question: Question) -> Iterator[str]:
-    """The whole domains of keys that are restricted, where a unit's rows may be in more keys than count."""
+    """Yield the whole domains of restricted keys, if a unit's rows may be in more keys than count."""
     table = question.table if question.per_unit is None else question.per_unit.table
     if table.row_unit or not exceeds_groups(table, question.keys):
         return
@@ -149,15 +149,17 @@ def _chosen_among(question: Question) -> Iterator[str]:
 
 
 def _charged_cells(question: Question) -> Iterator[str]:
-    """The rule by which cells are charged, if it is not that of a plain question: an answer that was charged by another
-    one is another question's."""
+    """Yield the rule by which cells are charged, if it is not that of a plain question.
+
+    An answer that was charged by another rule is another question's.
+    """
     reach = cell_reach(question)
     if reach != OWN_GROUP:
         yield f"cells everywhere={reach.everywhere} all={reach.in_all_groups} doubled={reach.doubled}"
 
 
 def _look(question: Question) -> Iterator[str]:
-    """Which rows a look reads: a look at a standing question is no question of the whole table."""
+    """Yield the rows that a look reads: a look at a standing question is no question of the whole table."""
     if (as_of := question.as_of) is not None:
         yield f"as of {as_of.column!r} before {as_of.before.isoformat()} open for {as_of.window_open_for}"
         yield f"windows {as_of.window!r} {as_of.hopping!r} {len(as_of.horizon)} {digest_texts(as_of.horizon)}"

@@ -24,7 +24,7 @@ from planner.question.plan import KeyBlock
 
 
 def rewrite_blocks(question: Question, *, dialect: Dialect) -> tuple[KeyBlock, ...]:
-    """The statements that read a question block by block; none where one statement is to read all of it.
+    """Return the statements that read a question block by block; none if one statement reads all of it.
 
     That is so where there are no more keys than the dialect reads at once, where all rows would have to be gone through
     for every block (a unit's keys are chosen among all, or totals of units are asked about), and where SQL has no short
@@ -42,8 +42,10 @@ def rewrite_blocks(question: Question, *, dialect: Dialect) -> tuple[KeyBlock, .
 
 
 def cut_keys(keys: KeySpace, *, most_keys: int) -> Iterator[tuple[int, KeySpace]]:
-    """Blocks of at most so many keys, each with the place of its first: whole stretches of the first key column, and of
-    the next one where a single value of it has too many keys."""
+    """Yield blocks of at most so many keys, each with the place of its first.
+
+    They are whole stretches of the first key column, and of the next one if a single value of it has too many keys.
+    """
     depth = next(place for place in range(len(keys.shape)) if prod(keys.shape[place + 1 :]) <= most_keys)
     behind = prod(keys.shape[depth + 1 :])
     stretches = _cut_values(keys.values[depth], most_keys // behind)
@@ -57,7 +59,7 @@ def cut_keys(keys: KeySpace, *, most_keys: int) -> Iterator[tuple[int, KeySpace]
 
 @remember_of_list
 def _cut_values(values: tuple[Value, ...], most: int) -> tuple[tuple[Value, ...], ...]:
-    """Stretches of values; the very same ones for the same list, of which more is remembered."""
+    """Return stretches of values, the very same ones for the same list, by which more is cached."""
     return tuple(values[start : start + most] for start in range(0, len(values), most))
 
 
@@ -68,14 +70,14 @@ def _needs_all_rows(question: Question) -> bool:
 
 
 def _cut(space: KeySpace, whole: KeySpace) -> Iterator[tuple[Column, tuple[Value, ...]]]:
-    """The columns of which a block has some values alone, with these."""
+    """Yield the columns of which a block has some values alone, with these."""
     for column, values, all_values in zip(space.columns, space.values, whole.values, strict=True):
         if len(values) < len(all_values):
             yield column, values
 
 
 def _is_short(column: Column, values: tuple[Value, ...]) -> bool:
-    """Whether a statement can name the values: a few, or a range in which there are hardly others of the question."""
+    """Return True if a statement can name the values: a few, or a range with hardly any others of the question."""
     return len(values) <= LONGEST_LIST or (column.sql_type in ORDERED and _ascends(values))
 
 

@@ -25,7 +25,7 @@ Part = TypeVar("Part")
 
 
 def minimise(formula: Formula) -> Minimised:
-    """The minimal DNF of a formula in negation normal form, with all its prime implicants and prime clauses.
+    """Return the minimal DNF of a formula in negation normal form, with all its prime implicants and prime clauses.
 
     Guarantee: the result equals `formula` for all integer values of the functionals. It uses only literals (functional,
     cut, sign) that `formula` uses, each with the smallest tolerance it has there; every term holds at most one
@@ -94,7 +94,7 @@ def _rank(literals: Literals) -> tuple[tuple[int, int, bool], ...]:
 
 
 def _choose_parts(tables: Sequence[Mapping[Bounds, Part]], box: Box) -> Iterator[Part]:
-    """What each axis's table holds for the box's interval there."""
+    """Yield the part of each axis's table for the box's interval there."""
     return (table[bounds] for table, bounds in zip(tables, box, strict=True))
 
 
@@ -121,20 +121,20 @@ class _Axis:
         return self._intervals(starts=self.below, ends=self.above)
 
     def _intervals(self, *, starts: Mapping[int, int], ends: Mapping[int, int]) -> list[Bounds]:
-        """The intervals of states that literals of the formula can bound."""
+        """Return the intervals of states that literals of the formula can bound."""
         first = [0, *(state + 1 for state, cut in enumerate(self.cuts) if cut in starts)]
         last = [*(state for state, cut in enumerate(self.cuts) if cut in ends), len(self.cuts)]
         return [(low, high) for low in first for high in last if low <= high]
 
     def term(self, bounds: Bounds) -> Literals:
-        """The literals that hold exactly inside the interval."""
+        """Return the literals that hold exactly inside the interval."""
         low, high = bounds
         start = (self._literal(self.cuts[low - 1], above=True),) if low > 0 else ()
         end = (self._literal(self.cuts[high], above=False),) if high < len(self.cuts) else ()
         return start + end
 
     def clause(self, bounds: Bounds) -> Literals:
-        """The literals of which one holds exactly outside the interval."""
+        """Return the literals of which one holds exactly outside the interval."""
         low, high = bounds
         start = (self._literal(self.cuts[low - 1], above=False),) if low > 0 else ()
         end = (self._literal(self.cuts[high], above=True),) if high < len(self.cuts) else ()
@@ -180,7 +180,7 @@ class _Space:
         return (1 << self.size) - 1
 
     def slab(self, index: int, bounds: Bounds) -> Points:
-        """The points whose state on one axis lies within the bounds."""
+        """Return the points whose state on one axis lies within the bounds."""
         stride = self.strides[index]
         low, high = bounds
         run = ((1 << (high - low + 1) * stride) - 1) << low * stride
@@ -188,7 +188,7 @@ class _Space:
         return run * (self.everything // ((1 << period) - 1))
 
     def truth(self, formula: Formula) -> Points:
-        """Where the formula holds."""
+        """Return the points where the formula holds."""
         literals: dict[tuple[int, int, bool], Points] = {}
         for index, axis in enumerate(self.axes):
             for state, cut in enumerate(axis.cuts):
@@ -205,7 +205,7 @@ class _Space:
         )
 
     def prime_boxes(self, points: Points, intervals: Sequence[Sequence[Bounds]]) -> list[Box]:
-        """The maximal boxes of the given intervals (per axis) inside a set of points."""
+        """Return the maximal boxes of the given intervals (per axis) inside a set of points."""
         bits = np.frombuffer(points.to_bytes(self.size // 8 + 1, "little"), dtype=np.uint8)
         inside = np.unpackbits(bits, count=self.size, bitorder="little").astype(np.bool_)
         for axis, stride, choices in zip(self.axes, self.strides, intervals, strict=True):
@@ -230,7 +230,7 @@ class _Space:
 
 
 def _next_wider(bounds: Bounds, choices: Sequence[Bounds]) -> Iterator[Bounds]:
-    """The intervals one step wider at either end."""
+    """Yield the intervals one step wider at either end."""
     low, high = bounds
     lower = [other for other, end in choices if end == high and other < low]
     higher = [other for start, other in choices if start == low and other > high]

@@ -17,7 +17,7 @@ _MOST_IN_TURN = 1_000  # partitions that are looked at one after the other, at 0
 
 
 def calibrate_ranked(question: Question) -> RankingCalibration | None:
-    """The ranking that a question asks for; None where it ranks nothing.
+    """Return the ranking that a question asks for; None if it ranks nothing.
 
     Early looks save most groups a part of the noise. They are left out where a privacy unit loses less without them: it
     may be in more groups than are returned, and nothing is asked of these but their order.
@@ -36,7 +36,7 @@ def calibrate_ranked(question: Question) -> RankingCalibration | None:
 
 
 def choose_ranking(question: Question) -> RankingCalibration | None:
-    """The same. Raises `Unachievable`."""
+    """Return the same. Raise `Unachievable`."""
     ranked = question.ranked
     if ranked is None:
         return None

@@ -12,8 +12,10 @@ from planner.rankings.ranked import ranking_task
 
 
 def reduce_question(question: Question) -> tuple[Question, Minimised, tuple[Minimised, ...]]:
-    """The question that is computed, and its formula and predicates in canonical form: functionals in canonical order,
-    and none that no formula needs."""
+    """Return the question that is computed, and its formula and predicates in canonical form.
+
+    Functionals are in canonical order, and none is left that no formula needs.
+    """
     keys = question.keys.identities
     identities = [functional_identity(one, keys) for one in question.functionals]
     order = sorted(range(len(identities)), key=identities.__getitem__)
@@ -42,7 +44,7 @@ def reduce_question(question: Question) -> tuple[Question, Minimised, tuple[Mini
 
 
 def _reduce_limit(question: Question, *, returned: bool) -> Ranked | None:
-    """What the question ranks by, with the number of keys that can be returned."""
+    """Return the question's ranking, with the number of keys that can be returned."""
     ranked = question.ranked
     if ranked is None:
         return None
@@ -51,7 +53,7 @@ def _reduce_limit(question: Question, *, returned: bool) -> Ranked | None:
 
 
 def _keep(minimised: Minimised, kept: dict[int, int]) -> Minimised:
-    """The canonical form over the functionals that are left."""
+    """Return the canonical form over the functionals that are left."""
     return Minimised(
         formula=_renumber(minimised.formula, kept),
         implicants=tuple(tuple(_move(cut, kept) for cut in term) for term in minimised.implicants),

@@ -15,7 +15,7 @@ _DOUBLINGS = 12  # of a tolerance, up to 2,048 steps: each try is a calibration,
 
 
 def unreachable(question: Question, refusal: Unachievable) -> KeyholeError:
-    """KH303: why the mechanism cannot meet the contract, with another mechanism or a setting that can."""
+    """Return KH303 with the reason why the mechanism cannot meet the contract, and a mechanism or setting that can."""
     accuracy = question.accuracy
     if refusal.instead is not None:
         return KeyholeError(
@@ -33,7 +33,7 @@ def unreachable(question: Question, refusal: Unachievable) -> KeyholeError:
 
 
 def _other_mechanism(accuracy: Accuracy, wanted: str) -> str:
-    """How to ask with another mechanism: the wanted one if the policy allows it, else any that answers."""
+    """Return how to ask with another mechanism: the wanted one if the policy allows it, else any that answers."""
     if wanted in accuracy.allowed:
         return f"SET keyhole.mechanism = '{wanted}';"
     if accuracy.other_mechanism is None:
@@ -43,7 +43,7 @@ def _other_mechanism(accuracy: Accuracy, wanted: str) -> str:
 
 
 def _find_reachable(question: Question) -> str:
-    """A setting with which the contract can be met, found by trying."""
+    """Return a setting with which the contract can be met, found by trying."""
     accuracy = question.accuracy
     if accuracy.fnr + accuracy.fpr >= 1:
         return "SET keyhole.fnr = 0.05; SET keyhole.fpr = 0.1;"
@@ -65,7 +65,7 @@ def _widen(formula: Formula, tolerance: int) -> Formula:
 
 
 def _in_users_unit(question: Question, steps: int) -> str:
-    """An absolute tolerance that is at least `steps` integer steps on every functional, in the analyst's unit."""
+    """Return an absolute tolerance of at least `steps` integer steps on every functional, in the analyst's unit."""
     widest = max(functional.unit_size * steps / functional.rows for functional in question.functionals)
     rounded = widest.quantize(Decimal("0.001"), rounding="ROUND_UP")
     return format(rounded.normalize(), "f")

@@ -14,7 +14,9 @@ _ROUNDS = 4  # it ends by itself where nothing changes; stopping earlier leaves 
 
 
 def simplify(formula: Formula) -> Formula:
-    """The formula without what its other literals settle: repetitions, ordered thresholds, tautologies, contradictions.
+    """Return the formula without the parts that its other literals settle.
+
+    These are repetitions, ordered thresholds, tautologies, contradictions.
 
     Guarantee: equal to `formula` for all integer values of the functionals. It uses only literals that `formula` uses,
     each with the smallest tolerance it has there, none more often than before; nodes alternate between AND and OR and
@@ -46,7 +48,7 @@ def simplify(formula: Formula) -> Formula:
 
 
 def _simplify(formula: Formula, known: Mapping[int, Interval]) -> Formula:
-    """The formula where every functional lies in its known interval."""
+    """Return the formula where every functional lies in its known interval."""
     if isinstance(formula, Cut):
         return _literal(formula, known)
     conjunction = isinstance(formula, AllOf)
@@ -95,7 +97,10 @@ def _literal(cut: Cut, known: Mapping[int, Interval]) -> Formula:
 
 
 def _inside(literals: Sequence[Cut], known: Mapping[int, Interval], *, conjunction: bool) -> dict[int, Interval]:
-    """Where the node's other parts matter: every literal holds (conjunction) or fails (disjunction)."""
+    """Return the intervals in which the node's other parts matter.
+
+    Every literal holds (conjunction) or fails (disjunction).
+    """
     inside = dict(known)
     for cut in literals:
         low, high = inside.get(cut.functional, _ANY)
@@ -104,7 +109,10 @@ def _inside(literals: Sequence[Cut], known: Mapping[int, Interval], *, conjuncti
 
 
 def _absorb_parts(parts: Sequence[Formula], kind: type[AllOf] | type[AnyOf]) -> list[Formula]:
-    """The parts without those that say no more than another: of the dual kind, with all of the other's children."""
+    """Return the parts without those that say no more than another.
+
+    Such a part is of the dual kind, with all of the other's children.
+    """
     distinct = list(dict.fromkeys(parts))
     dual = AnyOf if kind is AllOf else AllOf
     sets = [frozenset(part.children) if isinstance(part, dual) else frozenset({part}) for part in distinct]

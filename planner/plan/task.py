@@ -10,7 +10,7 @@ from planner.question.public_knowledge import knowledge
 
 
 def decision_task(question: Question, joint: JointSensitivity) -> DecisionTask:
-    """The question as numbers, with noise on block indices where that costs no other functional anything.
+    """Return the question as numbers, with noise on block indices if that costs no other functional anything.
 
     A row that moves a *sum* by a small part moves its *block index* by a whole step all the same, and so does a unit
     that splits its rows, under a cap of several, between disjoint filters. Where those who move at all move in full,
@@ -31,6 +31,6 @@ def decision_task(question: Question, joint: JointSensitivity) -> DecisionTask:
 
 
 def blocks_worth_trying(task: DecisionTask) -> frozenset[int]:
-    """The functionals with one literal whose blocks are more than one step wide."""
+    """Return the functionals with one literal whose blocks are more than one step wide."""
     alone = single_thresholds(replace(task, blocks=None))
     return frozenset(index for index in alone if task.sensitivities[index] > 1)
