@@ -53,7 +53,7 @@ TIME_TYPES = (SqlType.DATE, SqlType.TIMESTAMP)
 def compile_catalog(
     policy: Policy, *, schema: Mapping[str, tuple[SourceColumn, ...]], pins: Pins, directory: Path
 ) -> Catalog:
-    """The catalog that answers questions.
+    """Compile the catalog that answers questions.
 
     `schema` gives every table of the policy its columns in the source, by the policy's name for it. Relative files
     start from `directory`. Raises KH003 (domains), KH004 and KH005 (roles on columns of other types), KH006 (the
@@ -88,7 +88,10 @@ def compile_catalog(
 def key_domains(
     policy: Policy, *, schema: Mapping[str, tuple[SourceColumn, ...]], pins: Pins
 ) -> tuple[tuple[PinnedDomain, tuple[Value, ...]], ...]:
-    """Every key domain that the policy gives now, with the digest under which it is pinned. Raises KH003, KH006."""
+    """Return every key domain that the policy gives now, with the digest under which it is pinned.
+
+    Raise KH003, KH006.
+    """
     found = []
     for name, table in policy.private_tables.items():
         for column_name, column in table.columns.items():
@@ -103,7 +106,7 @@ def key_domains(
 
 
 def identify_engine(source: SourceSection) -> str:
-    """A digest of what a source's pace depends on, as the policy has it: where it is, and its settings."""
+    """Return a digest of what decides a source's pace, as the policy has it: its place, and its settings."""
     settings = [source.threads, source.memory_limit, source.work_mem, source.max_parallel_workers_per_gather]
     return sha256(json.dumps([_identify_source(source), source.engine, settings]).encode()).hexdigest()
 
@@ -206,7 +209,7 @@ def _public_table(policy: Policy, name: str, pins: Pins, schema: Mapping[str, tu
 
 
 def _differ(pinned: PinnedTable, column: str) -> bool:
-    """Whether no value stands twice in a column of the pinned rows; NULL may."""
+    """Return True if no value stands twice in a column of the pinned rows; NULL may."""
     found = [value for value in pinned.values(column) if value is not None]
     return len(set(found)) == len(found)
 
@@ -267,7 +270,7 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
 
 
 def _check_band_columns(policy: Policy, place: tuple[str, ...], table: Table) -> None:
-    """Whether what clients are shown of bands has names of its own, which PostgreSQL does not cut."""
+    """Raise KH004 if a column that clients are shown for bands has another column's name, or too long a name."""
     for shown in table.band_columns:
         where = (*place, "bands") if shown.measure is None else (*place, "columns", shown.measure, "bands")
         if any(column.name == shown.name for column in table.columns):
@@ -279,7 +282,7 @@ def _check_band_columns(policy: Policy, place: tuple[str, ...], table: Table) ->
 
 
 def _root_tables(policy: Policy, tables: Sequence[Table]) -> tuple[Table, ...]:
-    """The tables, those with the units of another one under its name in the ledger."""
+    """Return the tables, those with the units of another one under its name in the ledger."""
     by_name = {table.name: table for table in tables}
 
     def root_table(table: Table) -> Table:
@@ -319,7 +322,7 @@ def _root_tables(policy: Policy, tables: Sequence[Table]) -> tuple[Table, ...]:
 def _named_columns(
     policy: Policy, place: tuple[str, ...], section: TableSection, source: tuple[SourceColumn, ...]
 ) -> None:
-    """Whether every column that the table's own keys name exists, in the source or as a derived one."""
+    """Raise an error if a column that the table's own keys name is neither in the source nor derived."""
     derived = {name for name, column in section.columns.items() if column.expression is not None}
     known = derived | {column.name for column in source}
     named = [("privacy_unit", column) for column in section.unit_columns]
@@ -339,8 +342,11 @@ def _named_columns(
 
 
 def _digest(policy: Policy, tables: tuple[Table, ...], public: tuple[PublicTable, ...]) -> str:
-    """What an answer depends on besides the question: source, its reader (whom row security may show other rows),
-    tables, pinned data. Never a password or token."""
+    """Return the digest of everything except the question that an answer depends on.
+
+    This is the source, its reader (whom row security may show other rows), tables, and pinned data. It is never a
+    password or token.
+    """
     identity = {
         "source": _identify_source(policy.source),
         "tables": [_identity_of(table) for table in tables],
@@ -359,9 +365,12 @@ def _identify_source(source: SourceSection) -> list[object]:
 
 
 def _identity_of(table: Table) -> dict[str, Any]:
-    """A table without its columns' types in the source, which mean to an answer what the declared types say, without
-    bounds of other groupings: a question has its own in its fingerprint; without bands and `cut_rows`, which change no
-    answer, and without what is said of how rows arrive, which monitors alone ask about and have in theirs."""
+    """Return a table's parts of the digest.
+
+    Its columns' types in the source are left out, as an answer depends on declared types. Bounds of other groupings are
+    left out, as a question has its own in its fingerprint. Bands and `cut_rows` change no answer. Monitors alone ask
+    how rows arrive, and have it in their own identity.
+    """
     without_domains = (replace(column, domain=None) for column in table.columns)
     # each value would be copied by itself, and the tables that a path leads through are identified beside this one
     written = asdict(replace(table, columns=tuple(without_domains), path=None))

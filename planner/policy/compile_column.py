@@ -20,7 +20,7 @@ _MEASURE_TYPES = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
 
 
 def compiled_columns(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pins) -> tuple[Column, ...]:
-    """The exposed columns: those listed, and those that the unit, the row cap and derived columns need."""
+    """Return the exposed columns: those listed, and those that the unit, the row cap and derived columns need."""
     section, needed = policy.tables[name], exposed_names(policy, name)
     order = [column.name for column in source if column.name in needed]
     order += [column for column in section.columns if column not in order]
@@ -28,7 +28,7 @@ def compiled_columns(policy: Policy, name: str, source: tuple[SourceColumn, ...]
 
 
 def exposed_names(policy: Policy, name: str) -> frozenset[str]:
-    """The columns of a table that the policy names, and those that derived columns are made of."""
+    """Return the columns of a table that the policy names, and those that derived columns are made of."""
     section = policy.tables[name]
     needed = set(section.columns) | set(section.unit_columns) | set(section.immutable) | set(section.unique)
     needed |= set(find_reached_columns(policy, name))
@@ -76,7 +76,7 @@ def _column(policy: Policy, table: str, name: str, source: tuple[SourceColumn, .
 
 
 def compiled_bands(section: BandsSection | None) -> tuple[Bands, ...]:
-    """What a section proposes, in the order of its keys."""
+    """Return what a section proposes, in the order of its keys."""
     given = {} if section is None else dict(section)
     return tuple(Bands(aggregate, thresholds) for aggregate, thresholds in given.items() if thresholds is not None)
 
@@ -84,7 +84,7 @@ def compiled_bands(section: BandsSection | None) -> tuple[Bands, ...]:
 def _max_length(
     policy: Policy, place: tuple[str, ...], column: ColumnSection, kind: SqlType, declared: str, longest_key: int
 ) -> int | None:
-    """How many characters of a text conditions see: never fewer than its longest public value has."""
+    """Return the number of characters of a text that conditions see: never fewer than its longest public value has."""
     where = (*place, "max_length")
     if kind is not SqlType.TEXT:
         if column.max_length is not None:
@@ -101,7 +101,7 @@ def _max_length(
 def typed_column(
     policy: Policy, place: tuple[str, ...], column: ColumnSection, name: str, source: tuple[SourceColumn, ...]
 ) -> tuple[Derivation | None, SqlType, str]:
-    """A column's derivation, type and declared type, after the policy's `type`."""
+    """Return a column's derivation, type and declared type, after the policy's `type`."""
     declared_types = {known.name: known.declared for known in source}
     derivation = None
     if column.expression is None:
@@ -162,7 +162,7 @@ def _grid(
 def key_domain(
     policy: Policy, place: tuple[str, ...], key: KeySection, kind: SqlType, derivation: Derivation | None, pins: Pins
 ) -> tuple[Value, ...]:
-    """A key's public values, as the policy and the pinned public tables give them now."""
+    """Return a key's public values, as the policy and the pinned public tables give them now."""
     where = (*place, "key")
 
     def values() -> tuple[Value, ...]:
@@ -200,7 +200,7 @@ def _from_public(values_from: str, kind: SqlType, pins: Pins) -> tuple[Value, ..
 
 
 def check_pinned(policy: Policy, place: tuple[str, ...], digest: str, pinned: PinnedDomain | None) -> None:
-    """Raises KH007 unless the domain is the one that was pinned."""
+    """Raise KH007 unless the domain is the one that was pinned."""
     if pinned is None:
         hint = "Run keyhole check: it pins every key domain."
         raise policy.refuse((*place, "key"), Fault("KH007", "is not pinned yet", hint=hint))

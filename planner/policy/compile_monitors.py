@@ -7,12 +7,12 @@ from planner.policy.sections import MonitorSection, PolicyDocument
 
 
 def compiled_monitors(policy: PolicyDocument) -> tuple[Monitor, ...]:
-    """The monitors that the policy declares, in its order."""
+    """Return the monitors that the policy declares, in its order."""
     return tuple(_monitor(name, section) for name, section in policy.monitors.items())
 
 
 def horizon(section: MonitorSection) -> tuple[datetime, datetime]:
-    """From when on windows begin, and from when on none does: a day that `until` names is over at its end."""
+    """Return when the first window begins, and from when on none does: a day that `until` names is over at its end."""
     return _moment(section.from_), _moment(section.until, end_of_day=True)
 
 

@@ -24,7 +24,7 @@ _LONGEST = timedelta(days=36_525)  # a century: what is longer was not meant
 
 
 def parse_duration(raw: object) -> timedelta:
-    """The length of time that a text names, in whole seconds, which may be none.
+    """Parse the length of time that a text names, in whole seconds. It may be zero.
 
     Parts are added up; units may be plural or shortened. Raises a `Fault` (KH002) for anything else, for months and
     longer units, which are of unequal length, and beyond a century.
@@ -67,7 +67,7 @@ def _add_parts(text: str) -> Decimal:
 
 
 def write_duration(length: timedelta) -> str:
-    """A length of time as a policy would have it, by the largest unit that it is a whole number of.
+    """Write a length of time as a policy would have it, by the largest unit that divides it.
 
     >>> write_duration(timedelta(minutes=90)), write_duration(timedelta(days=1)), write_duration(timedelta(days=14))
     ('90 minutes', '1 day', '14 days')
@@ -81,7 +81,7 @@ def write_duration(length: timedelta) -> str:
 
 
 def nearest_part(whole: timedelta, part: timedelta) -> timedelta:
-    """A length near to `part`, round where there is one, that `whole` is a whole number of; both are whole seconds.
+    """Return a length near to `part` that divides `whole`, round if there is one; both are whole seconds.
 
     >>> str(nearest_part(timedelta(days=1), timedelta(hours=5))), str(nearest_part(timedelta(seconds=7), timedelta(0)))
     ('4:00:00', '0:00:01')
@@ -99,13 +99,16 @@ def nearest_part(whole: timedelta, part: timedelta) -> timedelta:
 
 
 def _divisors(whole: int) -> set[int]:
-    """All of them, in steps of the square root: an owner who is told of one waits for 57,000 of a century's seconds."""
+    """Return all divisors, in steps of the square root.
+
+    An owner would wait for the 57,000 divisors of a century's seconds.
+    """
     small = [one for one in range(1, isqrt(whole) + 1) if not whole % one]
     return {*small, *(whole // one for one in small)}
 
 
 def parse_moment(raw: object) -> date:
-    """A date, or a moment in UTC without saying so. Raises a `Fault` (KH002), also for other time zones.
+    """Parse a date, or a moment in UTC without a zone. Raise a `Fault` (KH002), also for other time zones.
 
     >>> parse_moment("2026-01-01"), parse_moment("2026-01-01T06:00:00Z")
     (datetime.date(2026, 1, 1), datetime.datetime(2026, 1, 1, 6, 0))

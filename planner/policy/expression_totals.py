@@ -1,5 +1,6 @@
-"""Totals and ranges of expressions as a policy declares them: `totals = { "price * (1 - discount)" = [0, 3000000] }`,
-`ranges = { "returned - taken" = [0, 365] }`.
+"""Totals and ranges of expressions as a policy declares them.
+
+Examples are `totals = { "price * (1 - discount)" = [0, 3000000] }` and `ranges = { "returned - taken" = [0, 365] }`.
 
 The expression of a total is multiplied out, so that spelling, order and parentheses do not matter. It is a sum of
 products of columns and constants, as an aggregate of a question is.
@@ -30,7 +31,7 @@ _HINT = "Write a sum of products of measures and constants, such as price * (1 -
 
 
 def read_total(text: str, ends: Pair) -> Total:
-    """The declared total of an expression. Raises a `Fault` (KH004)."""
+    """Read the declared total of an expression. Raise a `Fault` (KH004)."""
     selected = _parse_expression(text, hint=_HINT)
     try:
         found = {names: times for names, times in _multiply_out(selected).items() if times}
@@ -85,7 +86,7 @@ def _multiply(left: Polynomial, right: Polynomial) -> Polynomial:
 
 
 def _parse_expression(text: str, *, hint: str) -> exp.Expr:
-    """The tree of an expression. Raises a `Fault` (KH004)."""
+    """Parse an expression into a tree. Raise a `Fault` (KH004)."""
     try:
         tree = parse(f"SELECT {text}", tokens(f"SELECT {text}")).tree
     except KeyholeError as error:
@@ -98,7 +99,7 @@ def _parse_expression(text: str, *, hint: str) -> exp.Expr:
 
 
 def find_range_faults(place: tuple[str, ...], table: TableSection) -> Faults:
-    """Find the faults in a table's ranges of expressions, but for whether they are numbers of a row."""
+    """Find the faults in a table's ranges of expressions, except for whether they are numbers of a row."""
     for text, (low, high) in table.ranges.items():
         here = (*place, text)
         try:

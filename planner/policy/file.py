@@ -35,7 +35,7 @@ class Policy(PolicyDocument):
 
     @classmethod
     def load(cls, path: Path, *, environment: Mapping[str, str] = os.environ) -> Self:
-        """The policy in the file at `path`. Raises KH001 to KH005 and KH010.
+        """Read the policy in the file at `path`. Raise KH001 to KH005 and KH010.
 
         `${VARIABLE}` in `url`, `token` and `password` is replaced from `environment`, nowhere else.
         """
@@ -48,7 +48,7 @@ class Policy(PolicyDocument):
 
     @classmethod
     def parse(cls, text: str, *, path: Path, environment: Mapping[str, str] = os.environ) -> Self:
-        """The policy that `text` says, as if it stood in the file at `path`. Raises KH001 to KH005 and KH010."""
+        """Parse the policy that `text` says, as if it stood in the file at `path`. Raise KH001 to KH005 and KH010."""
         raw = _read_toml(text, path)
         place = PolicyText.of(text, path=path, raw=raw)
         if blanks := tuple(find_blanks(raw)):
@@ -76,7 +76,10 @@ class Policy(PolicyDocument):
         return self._text.directory
 
     def relation(self, name: str, *, csv: CsvFile | None = None) -> str:
-        """How the source names the data of one of the policy's tables; of a CSV file as it is pinned, if it is."""
+        """Return the source's name for the data of one of the policy's tables.
+
+        Of a CSV file as it is pinned, if it is.
+        """
         return relation(name, self.tables[name], directory=self.directory, kind=self.source.kind, csv=csv)
 
     def without(self, tables: Collection[str]) -> Self | None:
@@ -86,11 +89,11 @@ class Policy(PolicyDocument):
         return None if any(find_faults(rest)) else rest
 
     def refuse(self, place: Sequence[str], fault: Fault) -> KeyholeError:
-        """A fault at a dotted key of this policy, as the error to raise."""
+        """Return the error for a fault at a dotted key of this policy."""
         return self._text.refuse(tuple(place), fault)
 
     def at(self, place: Sequence[str], work: Callable[[], Result]) -> Result:
-        """What `work` returns; a `Fault` it raises becomes an error at `place`."""
+        """Return the result of `work`. A `Fault` that it raises becomes an error at `place`."""
         try:
             return work()
         except Fault as fault:
@@ -98,7 +101,7 @@ class Policy(PolicyDocument):
 
 
 def _read_toml(text: str, path: Path) -> dict[str, object]:
-    """Parse a policy's text. Raises KH001, also for numbers and nesting beyond what Python reads."""
+    """Parse a policy's text. Raise KH001, also for numbers and nesting beyond what Python reads."""
     hint = "Mend the TOML syntax there; strings need quotes, tables square brackets."
     try:
         return tomllib.loads(text, parse_float=Decimal)
@@ -114,8 +117,10 @@ def _read_toml(text: str, path: Path) -> dict[str, object]:
 def _expand_variables(
     raw: Mapping[str, object], environment: Mapping[str, str], text: PolicyText
 ) -> Mapping[str, object]:
-    """The file with `${VARIABLE}` replaced in `source.url`, `source.token`, `ledger.url` and every analyst's
-    `password`."""
+    """Return the file with `${VARIABLE}` replaced.
+
+    It is allowed in `source.url`, `source.token`, `ledger.url` and every analyst's `password`.
+    """
 
     def expand(section: object, key: str, place: tuple[str, ...]) -> object:
         if not isinstance(section, dict) or not isinstance(section.get(key), str):

@@ -123,8 +123,10 @@ class KeyedTable:
         return next((key for key in alike if key.fits(there)), None)
 
     def guess_steps(self, other: "KeyedTable") -> Iterator[KeyStep]:
-        """Yield the steps to another table that names tell: by its keys of several columns, by its own key, or by a
-        column that is unique there."""
+        """Yield the steps to another table that names suggest.
+
+        They lead by its keys of several columns, by its own key, or by a column that is unique there.
+        """
         led = {column for key in self.source.foreign_keys for column in key.columns}
         leading = [key for key in self.keys if key.column.name not in {*led, *self.own_keys}]
         compound = sorted(tuple(sorted(key)) for key in other.source.compound_keys)
@@ -149,7 +151,7 @@ class KeyedTable:
             yield KeyStep(names, other.name, tuple(key.column.name for key in reached), declared=False, unique=True)
 
     def _add_shared(self, key: _Key, there: _Key, other: "KeyedTable", leading: Sequence[_Key]) -> Iterator[KeyStep]:
-        """Yield a step with the other identifiers that both tables have: orders may be numbered in each shop anew."""
+        """Yield a step with the other identifiers that both tables have: orders may be numbered in each shop again."""
         further = [one for one in other.keys if one.column.name not in other.own_keys]
         shared = [(one, equal) for one in further if (equal := self.find_equal(one)) in leading and equal is not key]
         if shared:
@@ -200,7 +202,7 @@ def find_steps(tables: Mapping[str, KeyedTable]) -> dict[str, tuple[KeyStep, ...
 
 
 def _read_columns(table: SourceTable, row_names: Set[str]) -> tuple[_Key, ...]:
-    """The columns that could be keys, taken apart behind what stands before all columns of the table."""
+    """Return the columns that could be keys, taken apart behind what stands before all columns of the table."""
     words = {column.name: split_words(column.name) for column in table.columns}
     first = {split[0] for split in words.values() if len(split) > 1}
     is_prefixed = (
@@ -218,7 +220,7 @@ def _read_columns(table: SourceTable, row_names: Set[str]) -> tuple[_Key, ...]:
 
 
 def _take_apart(words: Sequence[str]) -> tuple[str, str]:
-    """What an identifier names, and the word that says that it is one: `order` and `key` of `orderkey`."""
+    """Return the thing that an identifier names, and the word that makes it one: `order` and `key` of `orderkey`."""
     if words[-1] in _SUFFIXES:
         return _join(words[:-1]), words[-1]
     if (compound := _COMPOUND.fullmatch(words[-1])) is not None:
@@ -231,7 +233,7 @@ def _join(words: Sequence[str]) -> str:
 
 
 def _find_singulars(words: Sequence[str]) -> frozenset[str]:
-    """The forms that one row's name may have, of a table that may be called by the plural."""
+    """Return the possible names of one row, for a table that may be called by the plural."""
     whole, last = "".join(words), words[-1]
     found = {whole, _join(words), "".join([*words[:-1], _SINGULARS.get(last, last)])}
     found |= {whole.removesuffix(ending) for ending in _PLURAL_ENDINGS}

@@ -18,7 +18,7 @@ _UNIT_TYPES = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.UUID})
 
 @dataclass(frozen=True, slots=True)
 class ProposedUnit:
-    """Who is protected in a table, as far as the schema tells.
+    """The protected unit of a table, as far as the schema shows it.
 
     `candidates`: columns that may name people; `column`: the likeliest. `paths`: steps that lead to somebody whom
     `column` does not name, the likeliest first. Where there are both, nothing tells which of the two is meant.
@@ -89,7 +89,7 @@ def propose_units(tables: Mapping[str, SourceTable]) -> dict[str, ProposedUnit]:
 
 
 def _find_person_key(table: KeyedTable) -> str | None:
-    """The key by which a table lists people, one in a row: of patients `patient_id` or `id`."""
+    """Return the key by which a table lists people, one in a row: of patients `patient_id` or `id`."""
     if not any(names_people(name) for name in table.row_names):
         return None
     own = [name for name in table.own_keys if _is_unit(table, name)]
@@ -99,7 +99,10 @@ def _find_person_key(table: KeyedTable) -> str | None:
 def _find_things(
     table: KeyedTable, steps: Sequence[KeyStep], tables: Mapping[str, KeyedTable], people: Mapping[str, str | None]
 ) -> set[str]:
-    """The columns that name no people: the table's rows, or rows of another table that has people's ids beside."""
+    """Return the columns that name no people.
+
+    They name the table's rows, or rows of another table that has people's ids beside.
+    """
     things = set() if people[table.name] else {name for name in table.own_keys if name not in table.told}
     for step in steps:
         there = tables[step.table]
@@ -113,7 +116,10 @@ def _find_things(
 
 
 def _list_candidates(table: KeyedTable, things: Iterable[str], person_key: str | None) -> tuple[str, ...]:
-    """The columns that may name people: not those that keep rows apart, unless they are called as people are."""
+    """Return the columns that may name people.
+
+    Columns that keep rows apart are left out, unless they are named like people.
+    """
     columns = [column for column in table.source.columns if column.name not in things]
     repeating = [
         column for column in columns if not table.source.keeps_unique([column.name]) or column.name in table.told
@@ -123,14 +129,14 @@ def _list_candidates(table: KeyedTable, things: Iterable[str], person_key: str |
 
 
 def _choose(table: KeyedTable, candidates: Sequence[str]) -> str | None:
-    """The candidate that people are called by, those first that keep no rows apart."""
+    """Return the candidate with a name for people, those first that keep no rows apart."""
     usable = [name for name in candidates if _is_unit(table, name) and name in table.told]
     own = table.own_keys
     return min(usable, key=lambda name: name in own or table.source.keeps_unique([name]), default=None)
 
 
 def _choose_alone(table: KeyedTable, candidates: Sequence[str]) -> str | None:
-    """The one candidate, even if nothing but an id is told by its name."""
+    """Return the one candidate, even if its name says nothing but that it is an id."""
     return candidates[0] if len(candidates) == 1 and _is_unit(table, candidates[0]) else None
 
 
@@ -139,7 +145,7 @@ def _find_paths(
     columns: Mapping[str, str | None],
     before: Mapping[str, tuple[KeyStep, ...]],
 ) -> dict[str, tuple[KeyStep, ...]]:
-    """The shortest paths of each table without a unit's column: of steps that constraints hold, else of any."""
+    """Return the shortest paths of each table without a unit's column: of steps that constraints hold, else of any."""
     found = {name: before.get(name, ()) for name in steps}
     known = {name for name in steps if columns[name] is not None or found[name]}
     for proved in (True, False):
@@ -158,14 +164,14 @@ def _find_paths(
 
 
 def _find_same(column: str | None, steps: Sequence[KeyStep], columns: Mapping[str, str | None]) -> KeyStep | None:
-    """The step to the table whose unit a table's unit is."""
+    """Return the step to the table whose unit a table's unit is."""
     if column is None:
         return None
     return next((one for one in steps if one.columns == (column,) and one.reached == (columns[one.table],)), None)
 
 
 def _find_alike(table: KeyedTable, column: str | None, earlier: Iterable[tuple[KeyedTable, str | None]]) -> str | None:
-    """The first of other tables whose unit has the name and the type of a table's unit."""
+    """Return the first of other tables whose unit has the name and the type of a table's unit."""
     if column is None:
         return None
     alike = (other for other, named in earlier if named == column)
@@ -179,7 +185,7 @@ def _find_root(
     paths: Mapping[str, Sequence[KeyStep]],
     tables: Mapping[str, KeyedTable],
 ) -> str:
-    """The people whom a table's rows belong to: what their column is called where they are listed first."""
+    """Return the people whom a table's rows belong to: the name of their column where they are listed first."""
     seen = set()
     while name not in seen:
         seen.add(name)

@@ -41,24 +41,24 @@ class PolicyText:
 
     @classmethod
     def of(cls, text: str, *, path: Path, raw: Mapping[str, object]) -> Self:
-        """The places and values of a TOML text that has been parsed to `raw`."""
+        """Return the places and values of a TOML text that has been parsed to `raw`."""
         return cls(path=path, directory=path.resolve().parent, raw=raw, lines=key_lines(text))
 
     def refuse(self, place: tuple[str, ...], fault: Fault, *, detail: str | None = None) -> KeyholeError:
-        """The error for a fault at a dotted key."""
+        """Return the error for a fault at a dotted key."""
         return KeyholeError(
             fault.code, f"{self.describe_place(place)}: {fault.problem}", detail=detail, hint=fault.hint
         )
 
     def describe_place(self, place: tuple[str, ...]) -> str:
-        """File, line, dotted key and value of a place."""
+        """Return file, line, dotted key and value of a place."""
         line = self.line(place)
         shown = self._value(place)
         file = self.path.name if line is None else f"{self.path.name}, line {line}"
         return f"{file}: {dotted_key(place)}" + ("" if shown is None else f" = {shown}")
 
     def line(self, place: tuple[str, ...]) -> int | None:
-        """The line of a place, or of the nearest table around it."""
+        """Return the line of a place, or of the nearest table around it."""
         return line_of(place, self.lines)
 
     def _value(self, place: tuple[str, ...]) -> str | None:
@@ -74,7 +74,7 @@ class PolicyText:
 
 
 def dotted_key(place: tuple[str, ...]) -> str:
-    """A path as a dotted TOML key."""
+    """Return a path as a dotted TOML key."""
     return ".".join(name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False) for name in place)
 
 
@@ -91,7 +91,7 @@ def _toml(value: object) -> str:
 
 
 def refusal(model: type[BaseModel], error: ValidationError, text: PolicyText) -> KeyholeError:
-    """The first unknown key, or else the first wrong one, as the error; its DETAIL says what else is wrong."""
+    """Return the first unknown key, or else the first wrong one, as the error; its DETAIL lists all other faults."""
     found = [
         (tuple(str(part) for part in details["loc"]), details)
         for details in error.errors(include_url=False, include_input=False)
@@ -101,7 +101,7 @@ def refusal(model: type[BaseModel], error: ValidationError, text: PolicyText) ->
 
 
 def refuse_together(faults: Sequence[tuple[tuple[str, ...], Fault]], text: PolicyText) -> KeyholeError:
-    """The first of several faults as the error; its DETAIL says what else is wrong, line by line."""
+    """Return the first of several faults as the error; its DETAIL lists all others, line by line."""
     (place, first), *others = faults
     detail = None
     if others:
@@ -113,7 +113,7 @@ def refuse_together(faults: Sequence[tuple[tuple[str, ...], Fault]], text: Polic
 
 
 def find_blanks(raw: object, *, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Fault]]:
-    """What a starter policy left to its owner and still says so."""
+    """Yield the places that a starter policy left to its owner and that are still blank."""
     match raw:
         case dict():
             for key, value in raw.items():
@@ -150,7 +150,7 @@ def _show_keys(name: str, keys: tuple[str, ...]) -> str:
 
 
 def _keys(model: type[BaseModel], place: tuple[str, ...]) -> tuple[str, ...]:
-    """The keys that the policy knows at a place."""
+    """Return the keys that the policy knows at a place."""
     kind: Any = model
     for name in place:
         if not (isinstance(kind, type) and issubclass(kind, BaseModel)):

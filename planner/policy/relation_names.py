@@ -18,7 +18,7 @@ _PARQUET = ".parquet"  # files that Spark reads as a table; a CSV file has no ty
 
 
 def relation(name: str, table: TableSection, *, directory: Path, kind: SourceKind, csv: CsvFile | None = None) -> str:
-    """How the source names a table's data.
+    """Return the source's name for a table's data.
 
     Quoted names; a file function of DuckDB for .parquet and .csv; for Spark a path behind its format. A path that is
     no address of its own starts from `directory`.
@@ -53,8 +53,10 @@ def known_names(document: PolicyDocument) -> tuple[SourceName, ...]:
 
 
 def known_name(table: TableSection, *, kind: SourceKind) -> tuple[str, str] | None:
-    """Return the schema and the name by which clients may write a table, beside its name in the policy; None for a
-    file, and where the relation is in no schema that the policy names."""
+    """Return the schema and the name by which clients may write a table, beside its name in the policy.
+
+    Return None for a file, and where the relation is in no schema that the policy names.
+    """
     if table.known_as is not None:
         written = [_unquote(_fold(part)) for part in NAME_PART.findall(table.known_as)]
         return (written[0], written[1]) if len(written) == _QUALIFIED else ("", "")
@@ -82,12 +84,12 @@ def is_csv(text: str, *, kind: SourceKind) -> bool:
 
 
 def is_spark_file(text: str) -> bool:
-    """Whether a relation of Spark is written as files or a folder: `visits.parquet`, `s3://lake/visits/*.parquet`."""
+    """Return True if a relation of Spark is written as files or a folder: `visits.parquet`, `s3://lake/visits/*`."""
     return "`" not in text and PurePath(text).suffix.lower() == _PARQUET
 
 
 def find_relation_fault(text: str, *, kind: SourceKind) -> Fault | None:
-    """Why no relation of such a source is called so; KH002."""
+    """Return why no relation of such a source has this name; KH002."""
     if kind == "spark":
         return _find_spark_fault(text)
     is_file = PurePath(text).suffix.lower() in FILES

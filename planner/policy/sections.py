@@ -69,7 +69,7 @@ def _percent(raw: object) -> str:
 
 
 def _bands(raw: object) -> object:
-    """A plain list is the bands of sums."""
+    """Read a plain list as the bands of sums."""
     return {"sum": _thresholds(raw)} if isinstance(raw, list | tuple) else raw
 
 
@@ -106,7 +106,7 @@ def _path(raw: Mapping[str, object]) -> WrittenPath:
 
 
 def _names(raw: object) -> tuple[str, ...]:
-    """A name or a list of names; none for anything else."""
+    """Return a name or a list of names; none for anything else."""
     names = [raw] if isinstance(raw, str) else raw
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name for name in names):
         return ()
@@ -157,7 +157,7 @@ def _monitor_mechanism(raw: object) -> str:
 
 
 def _window(raw: object) -> object:
-    """A plain name is a column each of whose values is a window."""
+    """Read a plain name as a column each of whose values is a window."""
     return {"column": raw} if isinstance(raw, str) else raw
 
 
@@ -218,13 +218,13 @@ class SourceSection(Section):
 
     @property
     def kind(self) -> SourceKind:
-        """What `url` names; what is no URL of DuckDB or Spark is taken for PostgreSQL's."""
+        """Return the engine that `url` names; a URL of neither DuckDB nor Spark is taken for PostgreSQL's."""
         scheme = self.url.partition(":")[0]
         return "duckdb" if scheme == "duckdb" else "spark" if scheme == "sc" else "postgresql"
 
     @property
     def has_rollups(self) -> bool:
-        """Whether rollups may be kept: nothing is written to Spark."""
+        """Return True if rollups may be kept: nothing is written to Spark."""
         return self.rollups > 0 and self.kind != "spark"
 
 
@@ -458,7 +458,7 @@ class SizeSection(Section):
 
 
 def keys_of(named: str) -> tuple[str, ...]:
-    """The key columns and expressions that the name of a grouping lists."""
+    """Return the key columns and expressions that the name of a grouping lists."""
     parts, depth, is_text = [""], 0, False
     for character in named:
         is_text ^= character == "'"

@@ -46,7 +46,7 @@ class StoodIn:
 
 
 def stand_in_catalog(policy: Policy, sql: str, *, pins: Pins, keys: int | None) -> StoodIn:
-    """The catalog that a policy would compile to, before any source is there.
+    """Return the catalog that a policy would compile to, before any source is there.
 
     Guarantee: reads the policy, the text of the question and what is pinned already, nothing else. Types are those that
     the policy tells (`type`) or that are pinned; else those of key values, bounds and expressions; else a column that
@@ -89,7 +89,7 @@ def stand_in_catalog(policy: Policy, sql: str, *, pins: Pins, keys: int | None) 
 
 
 def _of_one_type(policy: Policy, schema: dict[str, tuple[SourceColumn, ...]]) -> dict[str, tuple[SourceColumn, ...]]:
-    """The columns, with those of units that the policy says are the same of one type: one that a table tells of."""
+    """Return the columns, with the units that the policy equates of one type, which one of the tables declares."""
     told: dict[tuple[str, int | str], str] = {}
     places: dict[tuple[str, str], tuple[str, int | str]] = {
         (name, unit): (unit_root(policy, name) or name, index)
@@ -122,7 +122,7 @@ def _list_steps(policy: Policy, name: str) -> Iterator[tuple[tuple[str, str], tu
 
 
 def _public(name: str, policy: Policy, pins: Pins) -> PinnedTable:
-    """What was pinned of a public table, or an empty one with the columns that the policy names."""
+    """Return the pinned copy of a public table, or an empty one with the columns that the policy names."""
     pinned = pins.table(name)
     if pinned is not None:
         return pinned
@@ -137,7 +137,7 @@ def _public(name: str, policy: Policy, pins: Pins) -> PinnedTable:
 
 @dataclass(frozen=True, slots=True)
 class _ColumnUse:
-    """What the text of a question tells about columns: which it groups by, and what it compares with them."""
+    """The columns in the text of a question: those that it groups by, and the values that it compares with them."""
 
     tables: frozenset[str]
     grouped: tuple[str, ...]
@@ -206,7 +206,7 @@ class _StandIn:
         }
 
     def section(self, name: str, assumed: list[str]) -> TableSection:
-        """The table with a domain for every column that the question groups by."""
+        """Return the table with a domain for every column that the question groups by."""
         columns = dict(self._table.columns)
         if name in self._question.tables:
             for grouped in self._question.grouped:
@@ -232,7 +232,7 @@ class _StandIn:
         return KeySection(values=values)
 
     def columns(self) -> tuple[SourceColumn, ...]:
-        """The columns that the source is taken to have."""
+        """Return the columns that the source is taken to have."""
         names = dict.fromkeys(name for name in self._table.columns if name not in self._derived)
         for more in (
             self._table.unit_columns,
@@ -280,7 +280,7 @@ class _StandIn:
 
 
 def _declared_by(key: KeySection) -> str:
-    """The type of the values that a key section lists."""
+    """Return the type of the values that a key section lists."""
     first = (key.values or key.range or ("",))[0]
     match first:
         case bool():
@@ -307,7 +307,7 @@ def _is_date(text: str) -> bool:
 
 
 def _values(kind: SqlType, derivation: Derivation | None, question: _ColumnUse, *, size: int) -> tuple[Value, ...]:
-    """Values that stand in for a domain: the question's own constants of the type first."""
+    """Return values that stand in for a domain: the question's own constants of the type first."""
     candidates: dict[SqlType, Callable[[], Iterator[Value]]] = {
         SqlType.BOOLEAN: lambda: iter((True, False)),
         SqlType.INTEGER: lambda: _chain_values(question.numbers, count(0)),

@@ -7,25 +7,25 @@ REPIN = "Run keyhole check to see the difference, and keyhole check --confirm to
 
 
 def absent_column(name: str, source: tuple[SourceColumn, ...]) -> Fault:
-    """KH006: the source has no such column; the nearest of its names as a hint."""
+    """Return KH006 for a column that the source does not have; the nearest of its names as a hint."""
     hint = nearest(name, [column.name for column in source])
     return Fault("KH006", f'the source has no column "{name}" there', hint=hint)
 
 
 def zoned_column(name: str) -> Fault:
-    """KH006: a column whose days and months depend on a session setting."""
+    """Return KH006 for a column whose days and months depend on a session setting."""
     hint = f"Expose a view of the source that gives {name} AT TIME ZONE 'UTC': a timestamp without time zone."
     problem = f'column "{name}" is a timestamp with time zone: its days and months depend on a session setting'
     return Fault("KH006", problem, hint=hint)
 
 
 def nondeterministic_column(name: str) -> Fault:
-    """KH006: a column whose collation would merge groups."""
+    """Return KH006 for a column whose collation would merge groups."""
     hint = f'Expose a view of the source that gives {name} COLLATE "C".'
     problem = f'column "{name}" has a nondeterministic collation: the source would merge groups whose keys differ'
     return Fault("KH006", problem, hint=hint)
 
 
 def unpinned_table(problem: str = "is not pinned yet") -> Fault:
-    """KH007: a public table of which no copy is there."""
+    """Return KH007 for a public table without a pinned copy."""
     return Fault("KH007", problem, hint="Run keyhole check: it copies the table.")

@@ -8,7 +8,7 @@ from planner.parser.lexer import tokens
 
 
 def number_parameters(sql: str, names: Iterable[str]) -> str:
-    """The owner's SQL with `$1`, `$2`, ... for `:name` in the order of `names`.
+    """Return the owner's SQL with `$1`, `$2`, ... for `:name` in the order of `names`.
 
     Raises `Fault` KH002 for a name that is not declared, one that is not used, and a `$n` of its own; KH100.
     """
@@ -16,7 +16,7 @@ def number_parameters(sql: str, names: Iterable[str]) -> str:
 
 
 def spell_parameters(sql: str, values: Mapping[str, bool | int | float | date | str]) -> str:
-    """The owner's SQL with the parameters' values in their places, for whoever wants to know what it is about.
+    """Return the owner's SQL with the parameters' values in their places, for readers.
 
     Raises `Fault` as `number_parameters` does.
 

@@ -9,7 +9,7 @@ _STRING = re.compile(r'"(?:\\.|[^"\\])*"|\'[^\']*\'')
 
 
 def key_lines(text: str) -> Mapping[tuple[str, ...], int]:
-    """The 1-based line of every table header and every assignment of a valid TOML text, by path.
+    """Return the 1-based line of every table header and every assignment of a valid TOML text, by path.
 
     Keys inside inline tables have no entry of their own: look up the longest path that has one.
     """
@@ -38,7 +38,7 @@ def key_lines(text: str) -> Mapping[tuple[str, ...], int]:
 
 
 def line_of(path: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -> int | None:
-    """The line of the nearest enclosing key that has one."""
+    """Return the line of the nearest enclosing key that has one."""
     for length in range(len(path), 0, -1):
         if path[:length] in lines:
             return lines[path[:length]]

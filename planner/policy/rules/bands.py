@@ -9,7 +9,7 @@ _OF_MEASURES, _OF_TABLES = ("sum", "avg"), ("rows", "units")
 
 
 def find_column_bands_faults(place: tuple[str, ...], column: ColumnSection) -> Faults:
-    """Bands of what is no measure, and those that belong to a table."""
+    """Yield bands of a column that is no measure, and those that belong to a table."""
     if column.bands is None:
         return
     if column.bounds is None:
@@ -20,7 +20,7 @@ def find_column_bands_faults(place: tuple[str, ...], column: ColumnSection) -> F
 
 
 def find_table_bands_faults(place: tuple[str, ...], table: TableSection) -> Faults:
-    """Bands of a table that belong to a measure, and those that count nothing."""
+    """Yield bands of a table that belong to a measure, and those that count nothing."""
     here = (*place, "bands")
     if table.bands is None:
         return
@@ -44,7 +44,7 @@ def _find_misplaced(place: tuple[str, ...], bands: BandsSection, keys: tuple[str
 
 
 def describe_band_doubts(tables: Mapping[str, TableSection]) -> Iterator[str]:
-    """Bands of which one side is empty, as the bounds of the measure tell: nobody is ever in it, or everybody."""
+    """Yield bands with an empty side by the bounds of the measure: nobody is ever in it, or everybody."""
     for table, section in tables.items():
         for name, column in section.columns.items():
             if column.bands is None or column.bounds is None:

@@ -20,7 +20,7 @@ from planner.policy.sections import PolicyDocument, TableSection
 
 
 def find_faults(policy: PolicyDocument) -> Faults:
-    """Every broken rule with the dotted key where it shows, the most basic first."""
+    """Yield every broken rule with the dotted key where it shows, the most basic first."""
     yield from find_name_faults(policy)
     yield from find_source_faults(policy)
     yield from find_listen_faults(policy)
@@ -42,7 +42,7 @@ def find_faults(policy: PolicyDocument) -> Faults:
 
 
 def warnings(policy: PolicyDocument) -> tuple[str, ...]:
-    """What is allowed but surely not meant, one sentence each."""
+    """Return the settings that are allowed but surely not meant, one sentence each."""
     said = [
         *describe_idle_caps(policy),
         *describe_doubts(policy),
@@ -65,6 +65,6 @@ def _has_keys(table: TableSection) -> bool:
 
 
 def _list_same_units(policy: PolicyDocument, name: str) -> list[str]:
-    """The other private tables with the units of a table."""
+    """Return the other private tables with the units of a table."""
     root = unit_root(policy, name)
     return [one for one in policy.private_tables if one != name and unit_root(policy, one) == root]

@@ -19,7 +19,7 @@ _ROUND_DIGITS = 3  # before the zeros at the end: people choose 110, 5000, 0.25;
 
 
 def describe_doubts(policy: PolicyDocument) -> Iterator[str]:
-    """What the policy alone shows: budgets that protect nobody, groups of single units, bounds that were looked up."""
+    """Yield doubts that the policy alone shows: budgets that protect nobody, groups of one unit, looked-up bounds."""
     for key in ("epsilon_per_predicate", "epsilon_per_unit"):
         epsilon = getattr(policy.budget, key)
         if epsilon is not None and epsilon > MOST_EPSILON:
@@ -138,7 +138,10 @@ def _describe_standby(delay: str) -> str:
 
 
 def describe_size_doubts(policy: PolicyDocument, rows: Mapping[str, int]) -> Iterator[str]:
-    """What does not suit the size of a table, by about how many rows each has: rollups, and the time of a question."""
+    """Yield settings that do not suit the size of a table, by about how many rows each has.
+
+    These are rollups, and the time of a question.
+    """
     source, timeout_s = policy.source, policy.limits.statement_timeout_ms / 1000
     for name, count in rows.items():
         table = policy.tables[name]

@@ -9,7 +9,7 @@ from planner.policy.sections import GroupingSection, TableSection, keys_of
 
 
 def find_grouping_faults(place: tuple[str, ...], table: TableSection) -> Faults:
-    """What contradicts or has no meaning in the groupings of a table whose units have several rows."""
+    """Yield contradictions and meaningless keys in the groupings of a table whose units have several rows."""
     faulty = list(find_key_faults(place, table.groupings, table, computes=True))
     yield from faulty
     for named, grouping in table.groupings.items():
@@ -29,7 +29,7 @@ def find_grouping_faults(place: tuple[str, ...], table: TableSection) -> Faults:
 def find_key_faults(
     place: tuple[str, ...], named_keys: Iterable[str], table: TableSection, *, computes: bool = False
 ) -> Faults:
-    """Sets of keys, as an owner names them, that are not keys of the table or that stand there twice.
+    """Yield sets of keys, as an owner names them, that are not keys of the table or that stand there twice.
 
     Parameters:
         computes: expressions may stand there, too.
@@ -54,7 +54,7 @@ def _is_name(text: str, table: TableSection) -> bool:
 
 
 def _find_bound_faults(place: tuple[str, ...], grouping: GroupingSection, table: TableSection) -> Faults:
-    """What one grouping says of rows and totals, also for coarser keys: as often as a unit is in its groups."""
+    """Yield the faults of one grouping's bounds of rows and totals, also for coarser keys."""
     times = grouping.max_groups or 1
     for column in table.columns.values():
         if grouping.rows is not None and column.bounds is not None and column.bounds[0] < column.bounds[1]:
@@ -79,7 +79,7 @@ def _find_bound_faults(place: tuple[str, ...], grouping: GroupingSection, table:
 
 
 def describe_grouping_doubts(tables: Mapping[str, TableSection]) -> Iterator[str]:
-    """Bounds that another grouping of the same table makes impossible to reach."""
+    """Yield bounds that another grouping of the same table makes impossible to reach."""
     for table, section in tables.items():
         for named, grouping in section.groupings.items():
             for other, finer in section.groupings.items():

@@ -18,7 +18,7 @@ _NOTHING = timedelta(0)
 
 
 def find_monitor_faults(policy: PolicyDocument) -> Faults:
-    """What a monitor says wrongly or not at all, as far as the policy tells by itself."""
+    """Yield the faults and gaps of a monitor, as far as the policy shows them by itself."""
     for name, section in policy.monitors.items():
         place = ("monitors", name)
         for key, fault in _find_faults(section):
@@ -60,7 +60,10 @@ def _find_faults(section: MonitorSection) -> Faults:
 
 
 def _find_clearing_faults(section: MonitorSection) -> Faults:
-    """What has no meaning where an alert goes as soon as it holds no more: it is decided at each look by itself."""
+    """Yield settings without meaning if an alert goes as soon as it no longer holds.
+
+    Each look decides by itself then.
+    """
     if not section.window.sliding:
         hint = (
             'Write window = { column = "seen_at", length = "24 hours", sliding = true }, the last 24 hours at every '
@@ -82,7 +85,7 @@ def _find_clearing_faults(section: MonitorSection) -> Faults:
 
 
 def _find_stream_faults(section: MonitorSection) -> Faults:
-    """What a stream has no use for, as it keeps no contract, and the loss that it needs in the place of one."""
+    """Yield settings that a stream does not use, as it keeps no contract, and the loss that it needs instead."""
     name = section.mechanism
     if name == FREE and section.epsilon is not None:
         hint = "Remove it: zeros are released for nothing."
@@ -107,7 +110,7 @@ def _find_stream_faults(section: MonitorSection) -> Faults:
 
 
 def _find_held_faults(place: tuple[str, ...], section: MonitorSection, policy: PolicyDocument) -> Faults:
-    """A file that nobody can write to while Keyhole serves, as DuckDB lets none."""
+    """Yield a file that nobody can write to while Keyhole serves, as DuckDB lets none."""
     url, hold = policy.source.url, policy.source.hold
     if not hold or not url.startswith("duckdb:") or not urlsplit(url).path.strip("/"):
         return

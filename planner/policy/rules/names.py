@@ -16,7 +16,7 @@ _RESERVED = frozenset({"keyhole", "public", "none", "postgres", "information_sch
 
 
 def find_name_faults(policy: PolicyDocument) -> Faults:
-    """Names that clients could not write plainly, that collide, or that name no relation of the source."""
+    """Yield names that clients could not write plainly, that collide, or that name no relation of the source."""
     groups: tuple[tuple[str, Iterable[str]], ...] = (
         ("tables", policy.tables),
         ("views", policy.views),
@@ -81,7 +81,7 @@ def _find_relation_faults(policy: PolicyDocument) -> Faults:
 
 
 def _find_known_fault(policy: PolicyDocument, name: str, text: str) -> Fault | None:
-    """What is wrong with the second name that clients may write a table by."""
+    """Return the fault of the second name that clients may write a table by."""
     parts = NAME_PART.findall(text)
     if ".".join(parts) != text or len(parts) != len(("schema", "table")):
         hint = 'Write schema.table, or "schema"."table" with odd names in double quotes.'

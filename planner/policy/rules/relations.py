@@ -10,7 +10,7 @@ from planner.policy.sections import PolicyDocument
 
 
 def find_shared_relations(policy: PolicyDocument, identities: Mapping[str, RelationIdentity]) -> Faults:
-    """Tables of the policy that show rows of one relation, as themselves or through a view of it alone.
+    """Yield tables of the policy that show rows of one relation, as themselves or through a view of it alone.
 
     Two budgets for the same rows would be twice what is promised, and a public table beside a private one would tell
     everything. Private tables that `same_unit_as` leads to one table are charged together, and may.
@@ -28,7 +28,10 @@ def find_shared_relations(policy: PolicyDocument, identities: Mapping[str, Relat
 
 
 def describe_shared_relations(policy: PolicyDocument, identities: Mapping[str, RelationIdentity]) -> Iterator[str]:
-    """Private tables that meet in a view of several relations, one sentence each: the owner has to judge these."""
+    """Yield private tables that meet in a view of several relations, one sentence each.
+
+    The owner has to judge these.
+    """
     for one, other in _find_pairs(policy, identities):
         if policy.tables[one].public or policy.tables[other].public or _are_charged_together(policy, one, other):
             continue

@@ -48,7 +48,7 @@ _ORIGIN = re.compile(r"https?://[a-z0-9.\-\[\]:]+")
 
 
 def find_source_faults(policy: PolicyDocument) -> Faults:
-    """Keys of `[source]` that mean nothing for its engine, and what a Spark source has to say."""
+    """Yield keys of `[source]` without meaning for its engine, and keys that a Spark source lacks."""
     source = policy.source
     for key, hint in _FOREIGN[source.kind].items():
         if getattr(source, key) is not None:
@@ -71,7 +71,7 @@ def _find_spark_faults(source: SourceSection) -> Faults:
 
 
 def find_rest_faults(policy: PolicyDocument) -> Faults:
-    """Origins and proxies that are none."""
+    """Yield origins and proxies that are none."""
     for origin in policy.server.rest.origins:
         if not _ORIGIN.fullmatch(origin):
             hint = (
@@ -87,7 +87,7 @@ def find_rest_faults(policy: PolicyDocument) -> Faults:
 
 
 def find_listen_faults(policy: PolicyDocument) -> Faults:
-    """Addresses to listen on that no resolver can be asked for."""
+    """Yield addresses to listen on that no resolver can be asked for."""
     for key in ("host", "metrics_host"):
         host = getattr(policy.server, key)
         if not (_HOST.fullmatch(host) or _IPV6.fullmatch(host)):
@@ -96,7 +96,10 @@ def find_listen_faults(policy: PolicyDocument) -> Faults:
 
 
 def find_play_faults(policy: PolicyDocument) -> Faults:
-    """A playground whose sessions some of several processes would not know, or without the console that shows it."""
+    """Yield a playground that cannot work.
+
+    Some of several processes would not know its sessions, or no console shows it.
+    """
     server = policy.server
     place = ("server", "play", "enabled")
     if server.play.enabled and server.workers > 1:
@@ -108,7 +111,7 @@ def find_play_faults(policy: PolicyDocument) -> Faults:
 
 
 def find_console_faults(policy: PolicyDocument) -> Faults:
-    """An owner's token that is none, or an analyst's too, whom it would make an owner."""
+    """Yield an owner's token that is none, or that is also an analyst's, whom it would make an owner."""
     console = policy.server.console
     place = ("server", "console", "owner_token_sha256")
     if console.owner_token_sha256 is None:

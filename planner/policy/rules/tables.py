@@ -25,7 +25,7 @@ _TABLE_CAPS = ("epsilon_per_table", "approval_above_epsilon")
 
 
 def find_public_table_faults(place: tuple[str, ...], table: TableSection) -> Faults:
-    """Keys that only private tables have."""
+    """Yield keys that only private tables have."""
     of_private = (*_OF_UNITS, "bands", "ranges", "groupable", "immutable", *_ARRIVAL, *_TABLE_CAPS, "seed")
     for key in of_private:
         if getattr(table, key) not in (None, (), {}, False) or (key == "groupable" and table.groupable is not None):
@@ -40,7 +40,7 @@ def find_public_table_faults(place: tuple[str, ...], table: TableSection) -> Fau
 
 
 def find_private_table_faults(place: tuple[str, ...], table: TableSection, policy: PolicyDocument) -> Faults:
-    """What is missing, contradicts or has no meaning in a private table and its columns."""
+    """Yield gaps, contradictions and meaningless keys in a private table and its columns."""
     if table.privacy_unit is None:
         hint = 'Add privacy_unit = "patient_id", ["patient_id", "day"] or "row" (each row by itself).'
         yield (*place, "privacy_unit"), Fault("KH005", "is missing", hint=hint)
@@ -64,7 +64,10 @@ def find_private_table_faults(place: tuple[str, ...], table: TableSection, polic
 
 
 def _find_refresh_faults(place: tuple[str, ...], refresh: str | None) -> Faults:
-    """There is no default: noise is refined as far as the owner vouches that data stay as they are."""
+    """Yield a missing refresh.
+
+    There is no default: noise is refined as long as the owner vouches that data stay as they are.
+    """
     if refresh is None:
         yield place, Fault("KH002", "is missing, and has no default", hint=CHOICES)
         return
@@ -75,7 +78,7 @@ def _find_refresh_faults(place: tuple[str, ...], refresh: str | None) -> Faults:
 
 
 def unit_root(policy: PolicyDocument, name: str) -> str | None:
-    """The table that `same_unit_as` and paths lead to from a table; None where they lead in a circle."""
+    """Return the table that `same_unit_as` and paths lead to from a table; None if they lead in a circle."""
     seen: list[str] = []
     while (other := policy.private_tables[name].leads_to) in policy.private_tables and other is not None:
         seen.append(name)
@@ -86,7 +89,10 @@ def unit_root(policy: PolicyDocument, name: str) -> str | None:
 
 
 def _find_same_unit_faults(place: tuple[str, ...], table: TableSection, policy: PolicyDocument) -> Faults:
-    """What must hold so that the units of two tables may be the same people; the source knows their columns' types."""
+    """Yield violations of the conditions under which two tables have the same units.
+
+    The source knows their columns' types.
+    """
     called, own = str(table.same_unit_as), table.unit_columns
     other = policy.private_tables.get(called)
     if other is None:

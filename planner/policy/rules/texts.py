@@ -6,7 +6,10 @@ _MARK = "?"  # stands in a dotted key for what cannot be shown
 
 
 def find_text_faults(raw: object, *, place: tuple[str, ...] = ()) -> Faults:
-    """Keys and values with a NUL, or with half of a surrogate pair, as an environment of other bytes may have it."""
+    """Yield keys and values with a NUL, or with half of a surrogate pair.
+
+    An environment of other bytes may have one.
+    """
     match raw:
         case dict():
             for key, value in raw.items():
