@@ -21,7 +21,7 @@ _COMPARISONS = (
 
 
 def choose_outside(node: exp.Expr, within: RowScope) -> exp.Case | None:
-    """Return a comparison that holds a CASE as a CASE of comparisons, or None where it holds none.
+    """Return a comparison that holds a CASE as a CASE of comparisons, or None if it holds none.
 
     Each WHEN stays as it is, so the new CASE chooses what the old one did. Values of several types are cast as
     PostgreSQL casts them before anything is computed of them. Raises KH205 for more than `MOST_CHOICES` ways through.

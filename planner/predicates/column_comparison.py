@@ -34,7 +34,10 @@ _INT64 = 2**63  # the end of bigint
 
 
 def compare_column(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:
-    """`column operator constant`, with the constant brought to the column's own type without changing the meaning."""
+    """Return `column operator constant`.
+
+    The constant is brought to the column's own type without changing the meaning.
+    """
     if constant is None:
         return UNKNOWN
     match column.sql_type:
@@ -65,12 +68,12 @@ _EXAMPLES = {
 
 
 def is_real(column: Column) -> bool:
-    """Whether the column is of PostgreSQL's 4-byte type, with which untyped constants and lists are rounded to it."""
+    """Return True if the column is of PostgreSQL's 4-byte type. Untyped constants and lists are rounded to it."""
     return column.declared.strip().lower() in ("real", "float4")
 
 
 def rounded_to_real(constant: Constant, node: exp.Expr) -> Constant:
-    """A constant of a list on a `real` column, which makes all its members `real`."""
+    """Return a constant of a list on a `real` column, which makes all its members `real`."""
     found = number(constant.text, node) if isinstance(constant, Untyped) else constant
     if not isinstance(found, Number):
         return constant
@@ -99,7 +102,7 @@ def _simple(column: Column, operator: str, value: Value) -> Truth:
 
 
 def _compare_stepped(column: Column, operator: str, below: Value | None, above: Value | None) -> Truth:
-    """A comparison on a type with steps.
+    """Return a comparison on a type with steps.
 
     `below` and `above` are the last value at most the constant and the first at least it, None beyond the type.
     """
@@ -173,7 +176,7 @@ def _timestamp(constant: Constant, column: Column, node: exp.Expr) -> datetime:
 
 
 def boolean(column: Column, operator: str, constant: Constant, node: exp.Expr) -> Truth:
-    """A boolean column compared with a boolean. Raises KH212, KH205."""
+    """Return the truth of a boolean column compared with a boolean. Raise KH212, KH205."""
     if isinstance(constant, Untyped):
         constant = truth(constant.text, node)
     if not isinstance(constant, bool):

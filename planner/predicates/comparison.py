@@ -18,7 +18,7 @@ from planner.values.operators import FLIPPED
 
 
 def _sides(node: exp.Expr, operator: str, within: RowScope) -> tuple[exp.Expr, str, exp.Expr]:
-    """The side with a column, operator and constant side, turned round if needed."""
+    """Return the side with a column, operator and constant side, turned round if needed."""
     left, right = bare(node.this), bare(node.expression)
     if within.is_constant(left):
         return right, FLIPPED[operator], left
@@ -26,7 +26,7 @@ def _sides(node: exp.Expr, operator: str, within: RowScope) -> tuple[exp.Expr, s
 
 
 def sides_compared(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope) -> Truth:
-    """`left operator right` of one value each."""
+    """Return `left operator right` of one value each."""
     if within.is_constant(left) and within.is_constant(right):
         return _constants(left, operator, right, within)
     itself = _itself(left, right, operator, within)
@@ -43,7 +43,10 @@ def sides_compared(left: exp.Expr, operator: str, right: exp.Expr, within: RowSc
 
 
 def _itself(left: exp.Expr, right: exp.Expr, operator: str, within: RowScope) -> Truth | None:
-    """A column compared with itself, as `x = coalesce($1, x)` is without a value: known wherever it is not NULL."""
+    """Return a column compared with itself, as `x = coalesce($1, x)` is without a value.
+
+    It is known wherever it is not NULL.
+    """
     sides = [_first_of(side, within) for side in (left, right)]
     found = [find_column(side, within.scope) for side in sides]
     if found[0] is None or found[1] is None or found[0].name != found[1].name:
@@ -56,7 +59,7 @@ def _itself(left: exp.Expr, right: exp.Expr, operator: str, within: RowScope) ->
 
 
 def _first_of(node: exp.Expr, within: RowScope) -> exp.Expr:
-    """What COALESCE is where the constants before it are NULL and nothing stands behind it."""
+    """Return what COALESCE is where the constants before it are NULL and nothing stands behind it."""
     if not isinstance(node, exp.Coalesce):
         return node
     arguments = without_nulls(node, within)
@@ -69,7 +72,7 @@ def _constants(left: exp.Expr, operator: str, right: exp.Expr, within: RowScope)
 
 
 def distinct(node: exp.Expr, within: RowScope) -> Truth:
-    """IS [NOT] DISTINCT FROM a constant, never unknown."""
+    """Return the truth of IS [NOT] DISTINCT FROM a constant, never unknown."""
     same = _same(node, within)
     return same if isinstance(node, exp.NullSafeEQ) else same.negate()
 
@@ -91,7 +94,7 @@ def _same(node: exp.Expr, within: RowScope) -> Truth:
 
 
 def read_between(node: exp.Expr, within: RowScope) -> Truth:
-    """BETWEEN [SYMMETRIC] of two constants."""
+    """Return the truth of BETWEEN [SYMMETRIC] of two constants."""
     value, low, high = bare(node.this), node.args["low"], node.args["high"]
 
     def inside(least: exp.Expr, most: exp.Expr) -> Truth:
@@ -104,7 +107,7 @@ def read_between(node: exp.Expr, within: RowScope) -> Truth:
 
 
 def rows_equal(left: exp.Tuple, right: exp.Tuple, within: RowScope) -> Truth:
-    """Whether two rows are equal, member by member."""
+    """Return the truth of two rows being equal, member by member."""
     if len(left.expressions) != len(right.expressions):
         raise KeyholeError(
             "KH212",

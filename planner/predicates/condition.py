@@ -31,7 +31,7 @@ MOST_TOGETHER = 200_000  # of a whole condition: no more than the longest questi
 
 
 def row_condition(node: exp.Expr, scope: Scope, given: Given) -> Condition:
-    """The condition that holds exactly on the rows where the expression is true.
+    """Return the condition that holds exactly on the rows where the expression is true.
 
     Guarantee: evaluating it can neither raise nor take more than linear time on any row. Raises KH205 for what is not
     on the allow-list, KH201 for unknown columns, KH212 for constants of a wrong type.
@@ -40,7 +40,7 @@ def row_condition(node: exp.Expr, scope: Scope, given: Given) -> Condition:
 
 
 def row_truth(node: exp.Expr, scope: Scope, given: Given) -> Truth:
-    """The expression's four conditions. Raises as `row_condition` does."""
+    """Return the expression's four conditions. Raise as `row_condition` does."""
     return _truth(node, RowScope(scope, given))
 
 
@@ -82,8 +82,10 @@ def _positive(node: exp.Expr, within: RowScope) -> Truth:
 
 
 def _case(node: exp.Case, within: RowScope) -> Truth:
-    """CASE of conditions: the first whose WHEN is true decides; without ELSE it is unknown. Raises KH205 for a long one
-    of long conditions."""
+    """Return the truth of CASE of conditions: the first whose WHEN is true decides; without ELSE it is unknown.
+
+    Raise KH205 for a long one of long conditions.
+    """
     size = 0
     arms: list[tuple[Condition, Truth]] = []
     passed: list[Condition] = []
@@ -110,7 +112,7 @@ def _case(node: exp.Case, within: RowScope) -> Truth:
 
 
 def _bound_length(found: Truth, node: exp.Expr, *, most: int) -> Truth:
-    """The truth of an expression that repeats those of its parts. Raises KH205 if it became too long."""
+    """Return the truth of an expression that repeats those of its parts. Raise KH205 if it became too long."""
     if max(map(parts_of, (found.true, found.false, found.not_true, found.not_false))) > most:
         raise _too_long(node)
     return found
@@ -166,7 +168,7 @@ def _is(node: exp.Expr, within: RowScope) -> Truth:
 
 
 def _bare_truth(node: exp.Expr, within: RowScope) -> Truth:
-    """A boolean column or term, or a boolean constant."""
+    """Return the truth of a boolean column, term or constant."""
     if find_column(node, within.scope) is None and within.is_constant(node):
         value = within.constant(node)
         if isinstance(value, Untyped):

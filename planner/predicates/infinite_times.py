@@ -21,7 +21,7 @@ from planner.values.model import Constant
 
 
 def written_base(column: Column, node: exp.Expr, scope: Scope) -> Column | None:
-    """The date or timestamp whose infinities the expression keeps, if `node` writes a derived column out."""
+    """Return the date or timestamp whose infinities the expression keeps, if `node` writes a derived column out."""
     derived = column.derivation
     if isinstance(node, exp.Column) or not isinstance(derived, Derivation):
         return None
@@ -31,7 +31,7 @@ def written_base(column: Column, node: exp.Expr, scope: Scope) -> Column | None:
 
 
 def written_term(column: Column, node: exp.Expr, scope: Scope) -> ColumnTerm | None:
-    """The term that a derived column is where the expression is written out; any other column's own term."""
+    """Return the term that a derived column is where the expression is written out; any other column's own term."""
     base, plain = written_base(column, node, scope), plain_term(column)
     if base is None or plain is None:
         return plain
@@ -65,7 +65,7 @@ def _earlier(base: Column) -> Compare:
 
 
 def of_groups(condition: Condition, keys: Iterable[Column], columns: Iterable[Column]) -> Condition:
-    """What a row condition comes to for rows that are in a group: none lies beyond the calendar of a derived key."""
+    """Return the meaning of a row condition for rows in a group: none lies beyond the calendar of a derived key."""
     columns = tuple(columns)
     told = {column.name: column for column in columns}
     derived = [key.derivation for key in (stored_key(one, columns) for one in keys)]

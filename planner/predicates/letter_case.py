@@ -44,7 +44,7 @@ def spellings(characters: list[str | None], node: exp.Expr) -> list[str] | None:
 
 
 def lowered_spellings(characters: list[str | None], node: exp.Expr) -> list[str] | None:
-    """Likewise for a text that is lowered, and a pattern that is not: none if it has a capital."""
+    """Return the same for a text in lower case and a pattern that is not; none if the pattern has a capital."""
     if any(character and character.isascii() and character.isupper() for character in characters):
         return []
     return spellings(characters, node)
@@ -62,7 +62,7 @@ def _lower_character(character: str | None) -> str:
 
 
 def unsure_case(node: exp.Expr) -> KeyholeError:
-    """KH205 for letters beyond ASCII, and for texts that are not a row's own."""
+    """Return KH205 for letters beyond ASCII, and for texts that are not a row's own."""
     column = node.find(exp.Column)
     return unlisted_refusal(
         node,

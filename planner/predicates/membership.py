@@ -26,7 +26,7 @@ from planner.values.parameter_casts import read_parameter_cast
 
 
 def quantifier(node: exp.Any | exp.Anonymous) -> tuple[bool, exp.Expr] | None:
-    """Whether every element must compare so (ALL) or one (ANY, SOME), and the array."""
+    """Return True if every element must compare so (ALL), False if one (ANY, SOME), and the array."""
     if isinstance(node, exp.Any):
         return False, bare(node.this)
     called = str(node.this).upper()
@@ -34,7 +34,7 @@ def quantifier(node: exp.Any | exp.Anonymous) -> tuple[bool, exp.Expr] | None:
 
 
 def read_quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowScope, *, every: bool) -> Truth:
-    """`left operator` one element of a constant array, or every one. Raises KH107, KH205, KH212."""
+    """Return the truth of `left operator` one element of a constant array, or every one. Raise KH107, KH205, KH212."""
     found = _elements(array, within)
     if found is None:
         return UNKNOWN
@@ -58,7 +58,7 @@ def read_quantified(left: exp.Expr, operator: str, array: exp.Expr, within: RowS
 
 
 def _elements(array: exp.Expr, within: RowScope) -> list[Constant] | None:
-    """The constants of an array; None if it is NULL. Raises KH205, KH212."""
+    """Return the constants of an array; None if it is NULL. Raise KH205, KH212."""
     if array.find(exp.Query):
         raise subquery_inside(array)
     element, computed = None, read_parameter_cast(array)
@@ -83,7 +83,10 @@ def _elements(array: exp.Expr, within: RowScope) -> list[Constant] | None:
 
 
 def _of_one_type(items: list[Constant], array: exp.Array) -> list[Constant]:
-    """The members of an ARRAY as PostgreSQL types them: quoted ones as the others are, or as text. Raises KH212."""
+    """Return the members of an ARRAY as PostgreSQL types them: quoted ones as the others are, or as text.
+
+    Raise KH212.
+    """
     if not items:
         raise wrong(array, "an empty array has no type", hint="Write '{}'.")
     known = [item for item in items if item is not None and not isinstance(item, Untyped)]
@@ -118,7 +121,7 @@ def _of_one_type(items: list[Constant], array: exp.Array) -> list[Constant]:
 
 
 def _array(value: Constant, node: exp.Expr, within: RowScope) -> list[Constant] | None:
-    """The elements of an array, or of an array's text; None if it is none."""
+    """Return the elements of an array, or of an array's text; None if it is none."""
     if isinstance(value, ArrayValue):
         return [given_value(member, node, within.given) for member in value.members]
     if not isinstance(value, Untyped):
@@ -128,7 +131,7 @@ def _array(value: Constant, node: exp.Expr, within: RowScope) -> list[Constant] 
 
 
 def membership(node: exp.Expr, within: RowScope) -> Truth:
-    """IN a list of constants or rows. Raises KH107 for a subquery, KH205, KH212."""
+    """Return the truth of IN a list of constants or rows. Raise KH107 for a subquery, KH205, KH212."""
     if not node.expressions or node.args.get("query") is not None:
         raise subquery_inside(node)
     value = bare(node.this)
@@ -172,7 +175,7 @@ def _is_zoned(item: exp.Expr) -> bool:
 
 
 def _member(found: ColumnTerm, item: exp.Expr, members_: int, within: RowScope) -> Constant:
-    """A member of a list: on a `real` column two or more of them make the list one of `real`."""
+    """Return a member of a list: on a `real` column two or more of them make the list one of `real`."""
     value = within.constant(item)
     if members_ < 2 or value is None or not is_real(found.column):
         return value
@@ -187,7 +190,7 @@ def _member(found: ColumnTerm, item: exp.Expr, members_: int, within: RowScope) 
 
 
 def _is_among(found: ColumnTerm, items: list[tuple[Constant, exp.Expr]]) -> Truth:
-    """Whether a term is one of some constants."""
+    """Return the truth of a term being one of some constants."""
     truths = [found.compare("=", value, at) for value, at in items]
     name = found.column.name
     values = {part.true.value for part in truths if isinstance(part.true, Compare)}

@@ -20,7 +20,7 @@ from planner.values.regular_expressions import patterns_of_expression, patterns_
 
 
 def pattern_truth(node: exp.Expr, within: RowScope, *, escape: exp.Expr | None) -> Truth:
-    """LIKE, ILIKE and starts_with."""
+    """Return the truth of LIKE, ILIKE and starts_with."""
     pattern = within.constant(node.expression)
     mark = "\\" if escape is None else within.constant(escape)
     if pattern is None or mark is None:
@@ -50,7 +50,7 @@ def pattern_truth(node: exp.Expr, within: RowScope, *, escape: exp.Expr | None) 
 
 
 def expression_truth(node: exp.Expr, within: RowScope) -> Truth:
-    """A regular expression or SIMILAR TO that says what LIKE patterns say. Raises KH205 for any other."""
+    """Return the truth of a regular expression or SIMILAR TO that LIKE patterns can say. Raise KH205 for any other."""
     pattern = within.constant(node.expression)
     if pattern is None:
         return UNKNOWN
@@ -67,7 +67,7 @@ def expression_truth(node: exp.Expr, within: RowScope) -> Truth:
 
 
 def _match_plainly(node: exp.Expr, pattern: Constant, within: RowScope) -> Truth | None:
-    """A regular expression of classes, which all engines read alike; None for any other."""
+    """Return the truth of a regular expression of classes, which all engines read alike; None for any other."""
     if not isinstance(node, exp.RegexpLike) or node.args.get("flag") is not None:
         return None
     plain = plain_expression(_text(pattern, node.expression))
@@ -75,7 +75,7 @@ def _match_plainly(node: exp.Expr, pattern: Constant, within: RowScope) -> Truth
 
 
 def _like_any_case(node: exp.ILike, found: ColumnTerm, pattern: str, within: RowScope) -> Truth:
-    """ILIKE as LIKE of all spellings, or of the text in small letters."""
+    """Return ILIKE as LIKE of all spellings, or of the text in small letters."""
     characters = parts(pattern)
     patterns = spellings(characters, node)
     if found.plain and patterns is not None:
@@ -94,7 +94,7 @@ def _text(value: Constant, node: exp.Expr) -> str:
 
 
 def _pattern(node: exp.Expr, pattern: Constant, mark: Constant) -> str:
-    """The pattern with the backslash as its escape."""
+    """Return the pattern with the backslash as its escape."""
     text, escape = _text(pattern, node.expression), _text(mark, node)
     if "\x00" in text:
         raise wrong(node.expression, "a text constant contains a character that SQL text cannot hold")

@@ -21,14 +21,14 @@ _OPERATORS: dict[type[exp.Expr], str] = {
 
 
 def subquery_inside(node: exp.Expr) -> KeyholeError:
-    """KH107 for a subquery where a question compares."""
+    """Return KH107 for a subquery where a question compares."""
     return KeyholeError("KH107", "a subquery inside a question", position=position(node))
 
 
 def unlisted_refusal(
     node: exp.Expr, message: str, *, hint: str | None = None, detail: str | None = None
 ) -> KeyholeError:
-    """KH205 for what is not on the allow-list of row conditions."""
+    """Return KH205 for an expression that is not on the allow-list of row conditions."""
     return KeyholeError(
         "KH205",
         message,
@@ -40,17 +40,17 @@ def unlisted_refusal(
 
 
 def not_allowed(node: exp.Expr) -> KeyholeError:
-    """KH205 for an expression that no condition may have."""
+    """Return KH205 for an expression that no condition may have."""
     return unlisted_refusal(node, f"{write_short(node)} is not allowed in a row condition")
 
 
 def no_term(node: exp.Expr) -> KeyholeError:
-    """KH205 for a function of a row, with what to write in its place where there is something."""
+    """Return KH205 for a function of a row, with its replacement if there is one."""
     return unlisted_refusal(node, f"{write_short(node)} is not allowed in a row condition", hint=_instead(node))
 
 
 def other_tables(node: exp.Expr) -> KeyholeError:
-    """KH205 for a condition that reads columns of several joined private tables."""
+    """Return KH205 for a condition that reads columns of several joined private tables."""
     return unlisted_refusal(
         node,
         f"{write_short(node)} is compared with a column of another private table",
@@ -60,8 +60,10 @@ def other_tables(node: exp.Expr) -> KeyholeError:
 
 
 def divided_column(node: exp.Div, *, whole: bool) -> KeyholeError:
-    """KH205 for a column divided by a constant, which is a comparison of the column itself; `whole` if the remainder
-    is dropped."""
+    """Return KH205 for a column divided by a constant, which is a comparison of the column itself.
+
+    `whole` if the remainder is dropped.
+    """
     said = f"{write_short(node)} is not allowed in a row condition"
     above, divisor = node.parent, bare(node.expression)
     while isinstance(above, exp.Paren):
@@ -89,13 +91,13 @@ def divided_column(node: exp.Div, *, whole: bool) -> KeyholeError:
 
 
 def _plain_number(node: exp.Expr | None) -> Fraction | None:
-    """A number written with few digits; None for anything else."""
+    """Return a number written with few digits; None for anything else."""
     text = str(node.this) if isinstance(node, exp.Literal) and not node.is_string else ""
     return Fraction(text) if re.fullmatch(r"\d{1,15}(\.\d{1,15})?", text) else None
 
 
 def name_spellings(node: exp.Expr, inner: exp.Expr) -> str:
-    """To name the spellings of the constant that a text is compared with, in the refused condition's own words."""
+    """Return a hint to name the spellings of the constant that a text is compared with, in the condition's words."""
     above = node if isinstance(node, exp.Condition) and node.find(exp.Literal) else node.parent
     found = None if above is None else above.find(exp.Literal)
     word = str(found.this) if found is not None and found.is_string else "kidney"
@@ -112,7 +114,7 @@ def _quote(text: str) -> str:
 
 
 def _like(x: str, pattern: exp.Expr) -> str:
-    """LIKE in the place of a regular expression, with its longest run of letters and digits."""
+    """Return LIKE in the place of a regular expression, with its longest run of letters and digits."""
     written = str(pattern.this) if isinstance(pattern, exp.Literal) and pattern.is_string else ""
     word = max(re.findall(r"\w+", written), key=len, default="fl")
     start, end = ("" if written.startswith("^") else "%"), ("" if written.endswith("$") else "%")

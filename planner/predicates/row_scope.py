@@ -16,13 +16,16 @@ from planner.values.model import Constant, Given, NotConstant
 
 @dataclass(frozen=True, slots=True)
 class RowScope:
-    """What a row condition may refer to: the question's table under its name, and given constants."""
+    """The names of a row condition: the question's table under its name, and given constants."""
 
     scope: Scope
     given: Given
 
     def constant(self, node: exp.Expr) -> Constant:
-        """The value of a constant. Raises KH201 for a name that the table does not have, KH205 for what is none."""
+        """Return the value of a constant.
+
+        Raise KH201 for a name that the table does not have, KH205 for anything else.
+        """
         try:
             return fold(node, self.given)
         except NotConstant as missing:
@@ -33,7 +36,7 @@ class RowScope:
             raise no_term(node) from None
 
     def is_constant(self, node: exp.Expr) -> bool:
-        """Whether the expression is a constant."""
+        """Return True if the expression is a constant."""
         try:
             fold(node, self.given)
         except NotConstant:
@@ -42,7 +45,7 @@ class RowScope:
 
 
 def combine_truths(parts: Iterable[Truth], *, conjunction: bool) -> Truth:
-    """The conditions joined by AND or OR."""
+    """Return the conditions joined by AND or OR."""
     parts = tuple(parts)
     every, some = (all_of, any_of) if conjunction else (any_of, all_of)
     return Truth(

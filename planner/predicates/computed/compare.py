@@ -42,8 +42,9 @@ def computed_column(term: RowTerm, within: RowScope) -> Column:
 
 
 def measured_column(term: RowTerm, within: RowScope, *, known: tuple[Known, Known], clip: Clip | None = None) -> Column:
-    """Return the column that a number is, with bounds where the bounds of its columns, what is `known` of all rows and
-    of those that count, or a clip give it any.
+    """Return the column that a number is, with bounds if there are any.
+
+    They come from the bounds of its columns, the facts `known` of all rows and of those that count, or a clip.
 
     Bounds that do not hold for every question are in its name, so that no column of that name has others. Raises what
     `computed_column` raises.
@@ -68,7 +69,7 @@ def measured_column(term: RowTerm, within: RowScope, *, known: tuple[Known, Know
 
 
 def _list_lacking(term: RowTerm, table: Table, known: Known) -> tuple[str, ...]:
-    """The columns of a term of which an end is not known."""
+    """Return the columns of a term of which an end is not known."""
     if term.reads_stored:
         return (str(term.value),) if None in ends_of(term, table, known=known) else ()
     return tuple(dict.fromkeys(name for one in term.arguments for name in _list_lacking(one, table, known)))
@@ -118,8 +119,11 @@ def _is_of_one(term: RowTerm, table: Table) -> bool:
 
 
 def _reads_no_text(term: RowTerm, table: Table) -> bool:
-    """Return True for a term of numbers and times: of several tables it is computed for each joined row, and costs the
-    same on all. Long texts that are nearly equal would take longer."""
+    """Return True for a term of numbers and times.
+
+    A term of several tables is computed for each joined row, and costs the same on all. Long texts that are nearly
+    equal would take longer.
+    """
     return all(table.column(name).sql_type is not SqlType.TEXT for name in term.columns)
 
 
@@ -131,7 +135,7 @@ def _name_pinned(called: str, term: RowTerm, table: Table) -> str:
 
 
 def _grid(between: tuple[Fraction, Fraction] | tuple[int, int], *, whole: bool) -> Decimal:
-    """How finely a sum is taken: finer grids would only make totals longer than noise lets anybody see."""
+    """Return the fineness of a sum: finer grids would only make totals longer than noise lets anybody see."""
     width = Fraction(between[1] - between[0])
     grid = Fraction(1)
     while width / grid > _MOST_STEPS:
@@ -196,7 +200,7 @@ def _steps(term: RowTerm, constant: Constant, at: exp.Expr) -> Fraction:
 
 
 def _ratio_term(term: RowTerm, within: RowScope) -> ColumnTerm | None:
-    """A quotient, compared with a constant by multiplying out."""
+    """Return a quotient, compared with a constant by multiplying out."""
     zero = numbers.constant(Fraction(0), integral=True)
     present = computed_column(_less(zero, term), within)
 
@@ -267,7 +271,7 @@ _KINDS = {
 
 
 def _is_alike(left: Column, right: Column) -> bool:
-    """Whether every engine compares two columns as they are stored, as PostgreSQL does."""
+    """Return True if every engine compares two columns as they are stored, as PostgreSQL does."""
     if left.sql_type is not right.sql_type or left.sql_type not in _KINDS or is_real(left) is not is_real(right):
         return False
     return left.sql_type is not SqlType.NUMERIC or left.declared == right.declared

@@ -37,14 +37,14 @@ class NoTermError(Exception):
 
 
 def whole(function: str, kind: TermKind, *arguments: RowTerm, scale: int, limit: int) -> RowTerm:
-    """Return an exact term, or a time in its units. Raises `TooWideError`."""
+    """Return an exact term, or a time in its units. Raise `TooWideError`."""
     if limit >= LARGEST or scale > 30:
         raise TooWideError
     return RowTerm(function, kind, arguments, scale=scale, limit=limit)
 
 
 def constant(value: Fraction, *, integral: bool) -> RowTerm:
-    """Return an exact constant. Raises `NoTermError` for one without an end."""
+    """Return an exact constant. Raise `NoTermError` for one without an end."""
     scale = 0
     while (value * 10**scale).denominator != 1:
         scale += 1
@@ -200,8 +200,10 @@ def round_double(function: str, term: RowTerm, places: int) -> RowTerm:
 
 
 def divide_steps(function: str, term: RowTerm, factor: Fraction, places: int) -> RowTerm:
-    """Return an exact number whose steps are those of `term` times a positive `factor`, rounded to whole steps of
-    10^-places."""
+    """Return an exact number rounded to whole steps of 10^-places.
+
+    Its steps are those of `term` times a positive `factor`.
+    """
     if factor.numerator != 1:
         times = RowTerm("constant", TermKind.WHOLE, value=factor.numerator, limit=factor.numerator)
         limit = term.limit * factor.numerator

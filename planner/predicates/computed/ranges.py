@@ -30,8 +30,10 @@ class Clip:
     high: Fraction
 
     def fit(self, ends: Ends) -> Ends:
-        """Return the ends between which values count where these are known and one is not: for the other, and for one
-        that is farther away, that of the clip, or one as far from the known one as the clip is wide to either side.
+        """Return the ends between which values count if these are known and one is not.
+
+        An unknown end, and one that is farther away, becomes that of the clip, or one as far from the known one as the
+        clip is wide to either side.
         """
         reach = (self.high - self.low) / 2
         low, high = ends
@@ -57,7 +59,7 @@ def know_years(term: RowTerm) -> Ends:
 
 
 def steps_between(term: RowTerm, table: Table, *, known: Known = know_years) -> tuple[int, int] | None:
-    """Return the least and the greatest value of a term in its steps; None where it may be arbitrarily large."""
+    """Return the least and the greatest value of a term in its steps; None if it may be arbitrarily large."""
     if term.kind not in EXACT:
         return None
     low, high = ends_of(term, table, known=known)
@@ -102,7 +104,7 @@ def _follow(term: RowTerm, table: Table, known: Known) -> Ends:
 
 
 def _find_step(term: RowTerm) -> int | None:
-    """The step of which a sum is what a value has beyond whole ones: a moment less the beginning of its day."""
+    """Return the step by which a sum has a value beyond whole ones: a moment less the beginning of its day."""
     value, less = term.arguments
     begun = less.arguments[0] if less.function == "negate" else less
     if begun is less or begun.function != "*" or begun.arguments[0].function != "floor":
@@ -112,7 +114,7 @@ def _find_step(term: RowTerm) -> int | None:
 
 
 def _ends_of(term: RowTerm, parts: list[Ends]) -> Ends:
-    """The ends of a function of terms with these ends."""
+    """Return the ends of a function of terms with these ends."""
     (a, b), (c, d) = parts[0], parts[-1]
     match term.function:
         case "+":
@@ -144,7 +146,7 @@ def _ends_of(term: RowTerm, parts: list[Ends]) -> Ends:
 
 
 def _round_ends(term: RowTerm, parts: list[Ends]) -> Ends:
-    """The ends of what is rounded to whole steps; a double has one argument, and is rounded to whole numbers."""
+    """Return the ends of what is rounded to whole steps; a double has one argument, and is rounded to whole numbers."""
     a, b = parts[0]
     by = parts[1][0] if len(parts) > 1 else Fraction(1, 10**term.scale if term.function in ROUNDED_DOUBLES else 1)
     if not by:
@@ -163,7 +165,7 @@ def _drop_sign(a: Fraction | None, b: Fraction | None) -> Ends:
 
 
 def _step_up(function: str, value: Fraction) -> int:
-    """A value that `function` gives at most, of values up to this one."""
+    """Return the greatest value that `function` gives, of values up to this one."""
     return floor(value) if function == "floor" else ceil(value)
 
 
@@ -182,7 +184,10 @@ def _both(one: Fraction | None, other: Fraction | None) -> Fraction | None:
 
 
 def _product(parts: list[Ends]) -> Ends:
-    """The ends of a product: those of its corners, of which one without an end is infinite, and 0 times that is 0."""
+    """Return the ends of a product: those of its corners.
+
+    A corner without an end is infinite, and 0 times that is 0.
+    """
     (a, b), (c, d) = ((-inf if low is None else low, inf if high is None else high) for low, high in parts)
     corners = [x * y if x and y else Fraction(0) for x in (a, b) for y in (c, d)]
     return _finite(min(corners)), _finite(max(corners))
@@ -193,7 +198,7 @@ def _finite(value: Fraction | float) -> Fraction | None:
 
 
 def _divide(function: str, parts: list[Ends]) -> Ends:
-    """The ends of a quotient, which is NULL where the divisor is 0; that of integers has at most their size."""
+    """Return the ends of a quotient, which is NULL if the divisor is 0; that of integers has at most their size."""
     (a, b), (c, d) = parts
     if (c is not None and c > 0) or (d is not None and d < 0):
         # the inverse falls on either side of 0, and comes near 0 where the divisor has no end
@@ -210,8 +215,10 @@ def _divide(function: str, parts: list[Ends]) -> Ends:
 
 
 def _choose(term: RowTerm, parts: list[Ends]) -> Ends:
-    """The ends of one of several values. One without a value is left out, so that `least` is at most those alone that
-    always have one."""
+    """Return the ends of one of several values.
+
+    One without a value is left out, so `least` is at most those alone that always have one.
+    """
     always = [ends for one, ends in zip(term.arguments, parts, strict=True) if _always_has_a_value(one)]
     lows, highs = [low for low, _ in parts], [high for _, high in parts]
     low = None if None in lows else min(low for low in lows if low is not None)

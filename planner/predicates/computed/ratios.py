@@ -22,7 +22,7 @@ def split(term: RowTerm) -> tuple[RowTerm, RowTerm]:
 
 
 def make_ratio(over: RowTerm, under: RowTerm) -> RowTerm:
-    """Return a quotient, NULL where the divisor is 0. Raises `NoTermError` for one by a constant 0."""
+    """Return a quotient, NULL where the divisor is 0. Raise `NoTermError` for one by a constant 0."""
     if under.function == "constant":
         assert isinstance(under.value, int)
         if under.value == 0:
@@ -33,14 +33,14 @@ def make_ratio(over: RowTerm, under: RowTerm) -> RowTerm:
 
 
 def no_ratio(term: RowTerm) -> RowTerm:
-    """Return a term that is no ratio. Raises `NoTermError` for one."""
+    """Return a term that is no ratio. Raise `NoTermError` for one."""
     if term.function == "ratio":
         raise NoTermError
     return term
 
 
 def round_steps(function: str, term: RowTerm, places: int) -> RowTerm:
-    """Return `floor`, `ceil`, `trunc` or `round` of a number to decimal places. Raises `TooWideError`."""
+    """Return `floor`, `ceil`, `trunc` or `round` of a number to decimal places. Raise `TooWideError`."""
     if term.function != "ratio":
         return numbers.round_steps(function, term, places)
     over, under = split(term)

@@ -30,7 +30,7 @@ _TIMES = frozenset((TermKind.DAY, TermKind.MOMENT))
 
 
 def read_term(node: exp.Expr, within: RowScope) -> RowTerm | None:
-    """Return the term that an expression is, or None. Raises KH201 for unknown names."""
+    """Return the term that an expression is, or None. Raise KH201 for unknown names."""
     return read_terms((node,), within, lambda found: found[0])
 
 
@@ -60,7 +60,7 @@ def read_terms(
 
 
 def _ends_of_age(node: exp.Anonymous) -> list[exp.Expr]:
-    """Return the times between which an age is; of one time, until today. Raises `NoTermError`."""
+    """Return the times between which an age is; of one time, until today. Raise `NoTermError`."""
     match node.expressions:
         case [one]:
             return [exp.CurrentDate(), one]
@@ -87,7 +87,7 @@ def _round_to(places: int, term: RowTerm) -> RowTerm:
 
 
 def _read_total(column: Column) -> RowTerm:
-    """Return what is known of one privacy unit as a term. Raises `NoTermError` for a key, and for doubles."""
+    """Return what is known of one privacy unit as a term. Raise `NoTermError` for a key, and for doubles."""
     exact = {SqlType.INTEGER: TermKind.WHOLE, SqlType.NUMERIC: TermKind.EXACT}.get(column.sql_type)
     if exact is None or column.derivation is not None or column.grid is None or column.bounds is None:
         raise NoTermError
@@ -103,7 +103,7 @@ class _Reader:
     doubles: bool
 
     def read(self, node: exp.Expr) -> RowTerm:
-        """Return the term. Raises `NoTermError`, `TooWideError`."""
+        """Return the term. Raise `NoTermError`, `TooWideError`."""
         node = bare(node)
         if self.within.is_constant(node):
             return self._constant(self.within.constant(node), node)
@@ -186,7 +186,7 @@ class _Reader:
                 raise NoTermError
 
     def _digits(self, column: Column) -> tuple[int, int]:
-        """How many digits of a numeric are computed with, before and behind the point."""
+        """Return the number of digits of a numeric that are computed with, before and behind the point."""
         modifier = numeric_modifier(column.declared)
         if modifier is None:
             return self.width
@@ -201,8 +201,10 @@ class _Reader:
         return found
 
     def _local(self, node: exp.Expr) -> RowTerm:
-        """Return a time without time zone, or a length of time. What is read of a date, PostgreSQL reads of a moment in
-        the session's zone."""
+        """Return a time without time zone, or a length of time.
+
+        What is read of a date, PostgreSQL reads of a moment in the session's zone.
+        """
         found = self.read(node)
         if found.kind is TermKind.DAY and not self.within.given.utc and not isinstance(bare(node), exp.Cast):
             raise NoTermError
@@ -215,7 +217,7 @@ class _Reader:
         return found
 
     def _move_months(self, node: exp.Binary) -> RowTerm | None:
-        """A stored time moved by an interval that has months; None for any other arithmetic."""
+        """Return a stored time moved by an interval that has months; None for any other arithmetic."""
         if self.within.scope.listed is not None:
             return None
         ways = [(node.this, node.expression)] if isinstance(node, exp.Add | exp.Sub) else []
@@ -349,7 +351,7 @@ class _Reader:
                 raise NoTermError
 
     def _read_number(self, kind: str | None, text: RowTerm, node: exp.Cast) -> RowTerm | None:
-        """The number that a text says; None for a cast to anything else."""
+        """Return the number that a text says; None for a cast to anything else."""
         match kind:
             case "SMALLINT" | "INT" | "BIGINT":
                 return texts.number_of(text, TermKind.WHOLE)

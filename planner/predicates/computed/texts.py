@@ -18,14 +18,14 @@ def _text(function: str, *arguments: RowTerm, limit: int) -> RowTerm:
 
 
 def stored_text(column: Column) -> RowTerm:
-    """Return a stored or looked-up text. Raises `NoTermError` for a column that is computed."""
+    """Return a stored or looked-up text. Raise `NoTermError` for a column that is computed."""
     if isinstance(column.derivation, Product | Computed):
         raise NoTermError
     return RowTerm("column", TermKind.TEXT, value=column.name, limit=column.longest_text)
 
 
 def text_constant(value: str) -> RowTerm:
-    """Return a constant text. Raises `NoTermError` for what SQL's text cannot hold."""
+    """Return a constant text. Raise `NoTermError` for what SQL's text cannot hold."""
     if "\x00" in value or len(value) > _LONGEST:
         raise NoTermError
     return RowTerm("constant", TermKind.TEXT, value=value, limit=len(value))

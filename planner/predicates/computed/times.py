@@ -89,7 +89,10 @@ def move_months(time: RowTerm, months: int) -> RowTerm:
 
 
 def _calendar(function: str, kind: TermKind, by: RowTerm, time: RowTerm, *, limit: int) -> RowTerm:
-    """A calendar's function of a stored time, or of a computed one, which is NULL outside of the years 1 to 9999."""
+    """Return a calendar's function of a stored time, or of a computed one.
+
+    It is NULL outside of the years 1 to 9999.
+    """
     if time.kind not in (TermKind.DAY, TermKind.MOMENT):
         raise NoTermError
     if time.function == "column":
@@ -157,7 +160,7 @@ def _number(value: int) -> RowTerm:
 
 
 def _part_of_length(part: str, term: RowTerm) -> RowTerm:
-    """A part of the time between two moments, of which PostgreSQL keeps whole days, and the rest of a day."""
+    """Return a part of the time between two moments, of which PostgreSQL keeps whole days, and the rest of a day."""
     if part == "epoch":
         return RowTerm("same", TermKind.EXACT, (term,), scale=6, limit=term.limit)
     if part == "day" and 4 * (term.limit + DAY) < 2**63:
@@ -174,7 +177,7 @@ def age(later: RowTerm, earlier: RowTerm) -> RowTerm:
 
 
 def months_of_age(later: RowTerm, earlier: RowTerm) -> RowTerm:
-    """Return how many whole months `age(later, earlier)` has, twelve a year. Raises `NoTermError`."""
+    """Return how many whole months `age(later, earlier)` has, twelve a year. Raise `NoTermError`."""
     return RowTerm("months", TermKind.EXACT, _two_times(later, earlier), limit=12 * 10_000)
 
 
@@ -197,7 +200,7 @@ def join_months(years: RowTerm, months: RowTerm) -> RowTerm | None:
 
 
 def extract_age(part: str, later: RowTerm, earlier: RowTerm) -> RowTerm:
-    """Return the years, or the months beyond them, of `age(later, earlier)`. Raises `NoTermError`.
+    """Return the years, or the months beyond them, of `age(later, earlier)`. Raise `NoTermError`.
 
     A month is whole on the day of its number, as PostgreSQL counts it. Each time is kept as one number: its months
     since the year 0, each longer than any, and the time since its month began. The whole months between two times are

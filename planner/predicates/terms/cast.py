@@ -19,7 +19,7 @@ _EXACT_DOUBLE = 53  # bits that double precision keeps
 
 
 def cast_term(node: exp.Cast, inner: ColumnTerm | None, within: RowScope) -> ColumnTerm | None:
-    """A cast of `inner` that no value of the column can fail, and that keeps all of them apart; else None."""
+    """Return a cast of `inner` that no value of the column can fail, and that keeps all of them apart; else None."""
     to = node.to.this
     kind = str(to.value) if isinstance(to, exp.DType) and not node.to.expressions else ""
     if inner is None or not inner.plain:
@@ -47,7 +47,7 @@ def cast_term(node: exp.Cast, inner: ColumnTerm | None, within: RowScope) -> Col
 
 
 def _retype(inner: ColumnTerm, kind: str) -> Comparing:
-    """A comparison whose quoted constants are of another type than the column."""
+    """Return a comparison whose quoted constants are of another type than the column."""
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
         if isinstance(constant, Untyped):

@@ -14,13 +14,16 @@ from planner.values.model import Constant, Number, Untyped
 
 
 def without_nulls(node: exp.Coalesce, within: RowScope) -> tuple[exp.Expr, ...]:
-    """The arguments of COALESCE but the constants that are NULL."""
+    """Return the arguments of COALESCE except the constants that are NULL."""
     arguments = (node.this, *node.expressions)
     return tuple(one for one in arguments if not within.is_constant(one) or within.constant(one) is not None)
 
 
 def coalesced_term(inner: ColumnTerm | None, arguments: tuple[exp.Expr, ...], within: RowScope) -> ColumnTerm | None:
-    """A column with a constant in place of NULL: `inner` is the first of the arguments, none of which is NULL."""
+    """Return a column with a constant in place of NULL.
+
+    `inner` is the first of the arguments, none of which is NULL.
+    """
     if inner is None or len(arguments) == 1:
         return inner
     if not inner.plain:
@@ -57,12 +60,12 @@ def coalesced_term(inner: ColumnTerm | None, arguments: tuple[exp.Expr, ...], wi
 
 
 def _see_condition(condition: Condition, column: Column) -> Condition:
-    """The condition on one column as its type sees it."""
+    """Return the condition on one column as its type sees it."""
     return as_double(condition) if column.sql_type is SqlType.DOUBLE else condition
 
 
 def _of_type(default: Constant, column: Column) -> bool:
-    """Whether the constant beside the column leaves COALESCE the column's type."""
+    """Return True if the constant beside the column leaves COALESCE the column's type."""
     match default:
         case Untyped():
             return True

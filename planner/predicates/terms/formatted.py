@@ -24,7 +24,7 @@ _NAMES = {
 
 
 def formatted_term(node: exp.TimeToStr, read: Callable[[exp.Expr], ColumnTerm]) -> ColumnTerm | None:
-    """Return the term; `read` gives that of a function of the time. None for a pattern that is not known.
+    """Return the term; `read` gives that of a function of the time. Return None for a pattern that is not known.
 
     A text that the pattern never shows is equal to none. Raises KH205 where such a text is compared by order.
     """
@@ -59,7 +59,7 @@ def formatted_term(node: exp.TimeToStr, read: Callable[[exp.Expr], ColumnTerm]) 
 
 
 def _time(form: str, text: str) -> datetime | None:
-    """The time that the pattern shows as this text."""
+    """Return the time that the pattern shows as this text."""
     if not re.fullmatch(r"[0-9-]+", text):
         return None
     try:
@@ -70,7 +70,7 @@ def _time(form: str, text: str) -> datetime | None:
 
 
 def _number(form: str, text: str) -> Number | None:
-    """The number of the part that the pattern shows as this text."""
+    """Return the number of the part that the pattern shows as this text."""
     if form in _NAMES:
         return Number(Fraction(_NAMES[form].index(text) + 1), integral=True) if text in _NAMES[form] else None
     return Number(Fraction(int(text)), integral=True) if re.fullmatch(r"[0-9]{2}", text) else None

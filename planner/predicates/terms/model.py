@@ -30,7 +30,7 @@ class ColumnTerm:
 
 
 def plain_term(column: Column) -> ColumnTerm | None:
-    """The column itself; None for one of a type that conditions cannot use."""
+    """Return the column itself; None for one of a type that conditions cannot use."""
     if column.sql_type is SqlType.OTHER:
         return None
 

@@ -16,7 +16,7 @@ from planner.values.operators import FLIPPED
 
 
 def _numeric(constant: Constant, inner: ColumnTerm, by: Number, at: exp.Expr) -> Number:
-    """The constant as a number of the type that the arithmetic has."""
+    """Return the constant as a number of the type that the arithmetic has."""
     found = number(constant.text, at) if isinstance(constant, Untyped) else constant
     whole = inner.column.sql_type is SqlType.INTEGER and by.integral
     if not isinstance(found, Number) or (isinstance(constant, Untyped) and whole and not found.integral):
@@ -25,7 +25,7 @@ def _numeric(constant: Constant, inner: ColumnTerm, by: Number, at: exp.Expr) ->
 
 
 def moved_term(moved: ColumnTerm | None, by: Number, sign: int) -> ColumnTerm | None:
-    """The term plus a constant, or minus it if `sign` is -1."""
+    """Return the term plus a constant, or minus it if `sign` is -1."""
     if moved is None:
         return None
     inner = moved
@@ -40,7 +40,7 @@ def moved_term(moved: ColumnTerm | None, by: Number, sign: int) -> ColumnTerm | 
 
 
 def scaled_term(scaled: ColumnTerm | None, by: Number) -> ColumnTerm | None:
-    """The term times a constant. NaN, which only numerics have, is the largest number whatever the sign."""
+    """Return the term times a constant. NaN, which only numerics have, is the largest number whatever the sign."""
     if scaled is None or not scaled.exact or by.value == 0:
         return None
     inner = scaled
@@ -57,7 +57,7 @@ def scaled_term(scaled: ColumnTerm | None, by: Number) -> ColumnTerm | None:
 
 
 def absolute_term(inner: ColumnTerm | None) -> ColumnTerm | None:
-    """The term without its sign; None for a column of type real, or none of numbers."""
+    """Return the term without its sign; None for a column of type real, or none of numbers."""
     if inner is None or not inner.plain or not (inner.exact or inner.column.sql_type is SqlType.DOUBLE):
         return None
     if is_real(inner.column):

@@ -27,7 +27,7 @@ from planner.values.model import Number, Untyped, number
 
 
 def operand(node: exp.Expr, within: RowScope) -> ColumnTerm:
-    """The column, or function of one, on one side of a comparison. Raises KH205 for anything else."""
+    """Read the column, or function of one, on one side of a comparison. Raise KH205 for anything else."""
     found = term(node, within) or computed_term(node, within)
     if found is None and isinstance(inside := bare(node), exp.TimeToStr):
         found = formatted_term(inside, lambda part: operand(part, within))
@@ -47,7 +47,7 @@ def operand(node: exp.Expr, within: RowScope) -> ColumnTerm:
 
 
 def term(node: exp.Expr, within: RowScope) -> ColumnTerm | None:
-    """The term that an expression is; None if it is none. Raises KH201 for unknown names, KH205, KH212."""
+    """Return the term that an expression is; None if it is none. Raise KH201 for unknown names, KH205, KH212."""
     node = bare(node)
     column = find_column(node, within.scope)
     if column is not None:

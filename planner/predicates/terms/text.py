@@ -19,7 +19,7 @@ from planner.values.model import Constant, Number, wrong
 
 
 def text_term(node: exp.Expr, inner: ColumnTerm | None, within: RowScope) -> ColumnTerm | None:
-    """`left`, `right`, `substring` from the first character, or `lower` of the text `inner`."""
+    """Return `left`, `right`, `substring` from the first character, or `lower` of the text `inner`."""
     if inner is None or not inner.plain or inner.column.sql_type is not SqlType.TEXT:
         return None
     column = inner.column
@@ -48,7 +48,7 @@ def text_term(node: exp.Expr, inner: ColumnTerm | None, within: RowScope) -> Col
 
 
 def _length(node: exp.Expr, within: RowScope) -> int | None:
-    """How many characters `left`, `right` or a `substring` from the first one keeps."""
+    """Return the number of characters that `left`, `right` or a `substring` from the first one keeps."""
     begin = node.args.get("start")
     count = node.args.get("length") if isinstance(node, exp.Substring) else node.args.get("expression")
     if count is None or (isinstance(node, exp.Substring) and (begin is None or not within.is_constant(begin))):
@@ -98,7 +98,7 @@ def _lowered_like(column: Column, node: exp.Lower, within: RowScope) -> LikePatt
 
 
 def _read_lowered(node: exp.Lower, within: RowScope) -> ColumnTerm:
-    """The text in small letters of the C collation. Raises KH205 where it is not computed from a row."""
+    """Return the text in lower case of the C collation. Raise KH205 if it is not computed from a row."""
     found = computed_term(node, within)
     if found is None:
         raise unsure_case(node)
@@ -106,7 +106,7 @@ def _read_lowered(node: exp.Lower, within: RowScope) -> ColumnTerm:
 
 
 def contained_term(node: exp.StrPosition, text: ColumnTerm, within: RowScope) -> ColumnTerm | None:
-    """`position(word IN text)`, as far as it says whether the word is in the text."""
+    """Return `position(word IN text)`, as far as it says whether the word is in the text."""
     word = node.args.get("substr")
     if word is None or node.args.get("position") or not within.is_constant(word) or text.like is None:
         return None
@@ -133,7 +133,7 @@ def contained_term(node: exp.StrPosition, text: ColumnTerm, within: RowScope) ->
 
 
 def one_of(column: Column, texts: list[str]) -> Truth:
-    """That a text column is one of some texts."""
+    """Return the truth of a text column being one of some texts."""
     match sorted(set(texts)):
         case []:
             return known_unless_null(column.name, true=any_of(()), false=Not(IsNull(column.name)))
@@ -146,7 +146,7 @@ def one_of(column: Column, texts: list[str]) -> Truth:
 
 
 def any_like(column: Column, patterns: list[str]) -> Truth:
-    """That a text column is LIKE one of some patterns."""
+    """Return the truth of a text column being LIKE one of some patterns."""
     if not patterns:
         return one_of(column, [])
     found = [Like(column.name, pattern) for pattern in dict.fromkeys(patterns)]

@@ -18,7 +18,7 @@ from planner.values.model import Constant, Number, Span, Untyped, number, wrong
 
 
 def _moment(constant: Constant, at: exp.Expr) -> datetime | None:
-    """A constant of time as a timestamp."""
+    """Return a constant of time as a timestamp."""
     match constant:
         case None:
             return None
@@ -33,7 +33,10 @@ def _moment(constant: Constant, at: exp.Expr) -> datetime | None:
 def _compare_step(
     column: Column, operator: str, start: datetime, following: datetime, at: exp.Expr, *, whole: bool
 ) -> Truth:
-    """A step function of a time: `start` to `following` is the step that holds the constant, which is it if `whole`."""
+    """Return the comparison of a step function of a time.
+
+    The step that holds the constant is `start` to `following`; it is the constant itself if `whole`.
+    """
     if operator in ("=", "<>"):
         if whole:
             sides = (compare_column(column, ">=", start, at), compare_column(column, "<", following, at))
@@ -46,7 +49,7 @@ def _compare_step(
 
 
 def _times(node: exp.Expr, inner: ColumnTerm | None) -> tuple[Column, bool] | None:
-    """The date or timestamp that is read, and whether PostgreSQL makes it a timestamp without time zone."""
+    """Return the date or timestamp that is read, and True if PostgreSQL makes it a timestamp without time zone."""
     if inner is None or inner.column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP) or not inner.plain:
         return None
     return inner.column, inner.column.sql_type is SqlType.TIMESTAMP or isinstance(bare(node), exp.Cast)
@@ -55,7 +58,7 @@ def _times(node: exp.Expr, inner: ColumnTerm | None) -> tuple[Column, bool] | No
 def truncated_term(
     node: exp.Expr, inner: ColumnTerm | None, unit: str, within: RowScope, *, of_dates: bool
 ) -> ColumnTerm | None:
-    """date_trunc of the date or timestamp `node`, which is the term `inner`; a date itself if `of_dates`.
+    """Return date_trunc of the date or timestamp `node`, which is the term `inner`; a date itself if `of_dates`.
 
     Raises KH205 for a date that is truncated to the session's time zone, unless that is UTC.
     """
@@ -97,7 +100,7 @@ _MICROSECOND = Span(0, 0, 1)
 
 
 def extracted_term(node: exp.Extract, inner: ColumnTerm | None, within: RowScope) -> ColumnTerm | None:
-    """The year or the epoch of the term `inner`."""
+    """Return the year or the epoch of the term `inner`."""
     part = str(node.this).lower().strip("'")
     found = _times(node.expression, inner)
     if found is None or part not in ("year", "epoch") or not (part == "year" or found[1] or within.given.utc):
@@ -125,7 +128,7 @@ def extracted_term(node: exp.Extract, inner: ColumnTerm | None, within: RowScope
 
 
 def later_term(inner: ColumnTerm, by: Constant, sign: int) -> ColumnTerm | None:
-    """A date plus days, or a date or timestamp plus an interval without months."""
+    """Return a date plus days, or a date or timestamp plus an interval without months."""
     if not inner.plain or inner.column.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP):
         return None
     match by:
