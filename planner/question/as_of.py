@@ -52,7 +52,7 @@ class AsOf:
     hopping: Hopping | None = None
 
     def over_horizon(self, column: Column) -> Column:
-        """A table's column as this look sees it: of the windows' one, the horizon is the domain."""
+        """Return a table's column as this look sees it: the domain of the windows' column is the horizon."""
         return replace(column, domain=self.horizon) if column.name == self.window else column
 
 

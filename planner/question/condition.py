@@ -18,12 +18,12 @@ _Folded = TypeVar("_Folded")
 
 
 class _ConditionTree:
-    """What one does with every condition: its shape is known here alone."""
+    """The operations on every condition: its shape is known here alone."""
 
     __slots__ = ()
 
     def mapped(self, change: Callable[["Leaf"], "Condition"]) -> "Condition":
-        """The condition with every test in it changed."""
+        """Return the condition with every test in it changed."""
         match self:
             case Not(inner):
                 return Not(inner.mapped(change))
@@ -36,7 +36,7 @@ class _ConditionTree:
                 return change(self)
 
     def leaves(self) -> Iterator["Leaf"]:
-        """Every test, in order of appearance, with repetitions."""
+        """Yield every test, in order of appearance, with repetitions."""
         match self:
             case Not(inner):
                 yield from inner.leaves()
@@ -48,7 +48,7 @@ class _ConditionTree:
                 yield self
 
     def conjuncts(self) -> tuple["Condition", ...]:
-        """The parts of a conjunction; of anything else it alone."""
+        """Return the parts of a conjunction; of anything else it alone."""
         if isinstance(self, And):
             return self.conditions
         assert isinstance(self, Leaf | Not | Or)
@@ -62,7 +62,7 @@ class _ConditionTree:
         every: Callable[[Sequence[_Folded]], _Folded],
         some: Callable[[Sequence[_Folded]], _Folded],
     ) -> _Folded:
-        """The value of the whole, from the tests upward."""
+        """Fold the condition from the tests upward, and return the value of the whole."""
         match self:
             case Not(inner):
                 return negation(inner.fold(leaf, negation=negation, every=every, some=some))
@@ -82,7 +82,7 @@ class _ConditionTree:
         some: Callable[[Sequence[_Folded]], _Folded],
         wanted: bool,
     ) -> _Folded:
-        """The value of what it takes for the condition to be `wanted`, from tests and negated tests upward.
+        """Fold the condition for being `wanted`, from tests and negated tests upward.
 
         That is the negation normal form of the condition, or of its NOT where `wanted` is false.
         """
@@ -159,7 +159,7 @@ NEVER = Or(())
 
 
 def all_of(conditions: Iterable[Condition]) -> Condition:
-    """The conjunction, flattened, without repetitions and constants."""
+    """Return the conjunction, flattened, without repetitions and constants."""
     kept: dict[Condition, None] = {}
     for condition in conditions:
         if condition == NEVER:
@@ -170,7 +170,7 @@ def all_of(conditions: Iterable[Condition]) -> Condition:
 
 
 def any_of(conditions: Iterable[Condition]) -> Condition:
-    """The disjunction, flattened, without repetitions and constants; `x IS NULL OR x IS NOT NULL` is true."""
+    """Return the disjunction, flattened, without repetitions and constants; `x IS NULL OR x IS NOT NULL` is true."""
     kept: dict[Condition, None] = {}
     for condition in conditions:
         if condition == ALWAYS:
@@ -183,7 +183,7 @@ def any_of(conditions: Iterable[Condition]) -> Condition:
 
 
 def fixed_columns(condition: Condition) -> frozenset[str]:
-    """The columns that have one and the same value in all rows that satisfy the condition."""
+    """Return the columns that have one and the same value in all rows that satisfy the condition."""
     match condition:
         case Compare(column=column, operator="="):
             return frozenset((column,))
@@ -196,12 +196,12 @@ def fixed_columns(condition: Condition) -> frozenset[str]:
 
 
 def columns(condition: Condition) -> frozenset[str]:
-    """The names of the columns that the condition reads."""
+    """Return the names of the columns that the condition reads."""
     return frozenset(leaf.column for leaf in condition.leaves())
 
 
 def parts_of(condition: Condition) -> int:
-    """How many comparisons, and words between them, the condition consists of."""
+    """Return the number of comparisons, and words between them, in the condition."""
 
     def join(parts: Sequence[int]) -> int:
         return 1 + sum(parts)
@@ -210,7 +210,7 @@ def parts_of(condition: Condition) -> int:
 
 
 def evaluate(condition: Condition, row: Mapping[str, Value | None]) -> bool | None:
-    """The condition's value on one row as SQL defines it; None is unknown."""
+    """Return the condition's value on one row as SQL defines it; None is unknown."""
     match condition:
         case IsNull(column):
             return row[column] is None
@@ -233,7 +233,7 @@ def evaluate(condition: Condition, row: Mapping[str, Value | None]) -> bool | No
 
 
 def truth_of(condition: Condition, column: str) -> Callable[[Value | None], bool | None]:
-    """`evaluate` for many values of the only column that a condition reads: lists are hashed once."""
+    """Return `evaluate` for many values of the only column that a condition reads: lists are hashed once."""
     match condition:
         case Within(_, values):
             listed = frozenset(values)
@@ -256,7 +256,10 @@ def truth_of(condition: Condition, column: str) -> Callable[[Value | None], bool
 
 
 def find_true(condition: Condition, column: str, values: Sequence[Value | None]) -> list[bool]:
-    """By value of the only column that a condition reads, whether it is true there: `truth_of`, for all at once."""
+    """Return, by value of the only column that a condition reads, if it is true there.
+
+    This is `truth_of` for all at once.
+    """
     match condition:
         case And(parts) if parts:
             found = [find_true(part, column, values) for part in parts]
@@ -288,7 +291,7 @@ def _first(truths: Iterable[bool | None], *, decisive: bool) -> bool | None:
 
 
 def as_double(condition: Condition) -> Condition:
-    """The condition as a double precision column sees it, where different decimals may be one number."""
+    """Return the condition as a double precision column sees it, where different decimals may be one number."""
 
     def round_to_double(leaf: Leaf) -> Condition:
         match leaf:

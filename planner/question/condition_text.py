@@ -15,7 +15,7 @@ MOST_SPELLED = 500  # values of a list in full; longer ones are a digest, so tha
 
 
 def canonical(condition: Condition) -> str:
-    """A text that is equal for conditions which differ in order, nesting and repetition alone, and only for these.
+    """Return a text that is equal exactly for conditions that differ in order, nesting and repetition alone.
 
     Of a list of more than `MOST_SPELLED` values it has their number and the sha256 of their texts.
     """
@@ -23,7 +23,7 @@ def canonical(condition: Condition) -> str:
 
 
 def spell_condition(condition: Condition) -> str:
-    """The condition as SQL: `canonical` with all values of all lists."""
+    """Return the condition as SQL: `canonical` with all values of all lists."""
     return _text(condition, most=None)
 
 
@@ -120,7 +120,7 @@ def _spell_values(values: Iterable[Value]) -> str:
 
 @lru_cache(maxsize=64)
 def _digest(listed: str, count: int) -> str:
-    """In place of a list: no constant is spelled like it."""
+    """Return the text that stands for a list: no constant is spelled like it."""
     return f"{count} values, sha256 {sha256(listed.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
@@ -141,7 +141,10 @@ def _constant(value: Value) -> str:
 
 
 def _plain(value: Decimal) -> str:
-    """All digits but trailing zeros; `normalize` would round to the context's precision and make two numbers one."""
+    """Return all digits except trailing zeros.
+
+    `normalize` would round to the context's precision and make two numbers one.
+    """
     text = format(value, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 

@@ -32,7 +32,7 @@ class _TooManyTerms(Exception):
 
 
 def disjoint(first: Condition, second: Condition) -> bool:
-    """Whether no row satisfies both.
+    """Return True if no row satisfies both.
 
     Guarantee: True only if for every row at most one of the two is true. False means nothing: the search looks at
     each column of each term of the disjunctive form alone, and gives up beyond 256 terms.
@@ -48,7 +48,7 @@ class Rows:
 
     @staticmethod
     def of(condition: Condition) -> "Rows":
-        """The rows of a condition."""
+        """Return the rows of a condition."""
         try:
             return Rows(tuple(_terms(condition, wanted=True)))
         except _TooManyTerms:
@@ -60,7 +60,7 @@ class Rows:
         return self.terms is not None and not _is_any_possible(self.terms)
 
     def lack(self, condition: Condition) -> bool:
-        """Whether none of them satisfies a further condition: `disjoint`."""
+        """Return True if none of them satisfies a further condition: `disjoint`."""
         if self.terms is None:
             return False
         try:
@@ -71,7 +71,7 @@ class Rows:
 
 
 def _terms(condition: Condition, *, wanted: bool) -> Sequence[_Term]:
-    """The terms, one of which holds wherever the condition is true, or, where that is not `wanted`, false.
+    """Return the terms, one of which holds wherever the condition is true, or, if not `wanted`, false.
 
     As by `fold_literals`, in a fraction of the time: every comparison of every question asks.
     """
@@ -109,8 +109,10 @@ def _bound_terms(terms: Iterable[_Term]) -> list[_Term]:
 
 
 def _is_any_possible(terms: Sequence[_Term]) -> bool:
-    """Whether one of the terms may hold. Most of them say of most columns what others say, too: with the same objects,
-    by which what was found of a column is known again."""
+    """Return True if one of the terms may hold.
+
+    Most of them say the same of most columns, in the same objects, by which findings about a column are cached.
+    """
     known: dict[tuple[int, ...], bool] = {}
     return any(_possible(term, known) for term in terms)
 
@@ -172,7 +174,7 @@ def _interval_possible(literals: list[Condition]) -> bool:
 
 
 def _least(value: Value, *, strict: bool) -> tuple[Any, int]:
-    """A lower end: the least value, and 1 where that value itself is left out."""
+    """Return a lower end: the least value, and 1 if that value itself is left out."""
     if strict and isinstance(value, int) and not isinstance(value, bool):
         return value + 1, 0
     if strict and isinstance(value, date) and not isinstance(value, datetime) and value < date.max:
@@ -181,7 +183,7 @@ def _least(value: Value, *, strict: bool) -> tuple[Any, int]:
 
 
 def _most(value: Value, *, strict: bool) -> tuple[Any, int]:
-    """An upper end: the greatest value, and -1 where that value itself is left out."""
+    """Return an upper end: the greatest value, and -1 if that value itself is left out."""
     if strict and isinstance(value, int) and not isinstance(value, bool):
         return value - 1, 0
     if strict and isinstance(value, date) and not isinstance(value, datetime) and value > date.min:

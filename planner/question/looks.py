@@ -13,7 +13,7 @@ from planner.question.model import Question
 
 
 def look_at(question: Question, as_of: AsOf, *, windows: tuple[Value, ...]) -> Question:
-    """The question about `windows` alone, on the rows that had come by the look.
+    """Return the question about `windows` alone, on the rows that had come by the look.
 
     Where windows overlap (`AsOf.hopping`) they become its last key, a column `as_of.window` that it did not have; else
     that is one of its keys. How many groups of a unit count is the table's `groups_per_unit`, as it is: groups are then

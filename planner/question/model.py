@@ -21,7 +21,7 @@ NEAR_EMPTY = "groups without rows lie within the tolerance"
 
 
 class Measure(StrEnum):
-    """How a group's rows make a functional."""
+    """The way that a group's rows make a functional."""
 
     ROWS = "rows"  # rows are counted: one term that adds 1
     UNITS = "units"  # privacy units with at least one such row, for COUNT(DISTINCT unit): one term that adds 1
@@ -39,7 +39,7 @@ OF_ONE_UNIT = (Measure.LEAST, Measure.GREATEST, Measure.MEAN)
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """What a row adds to a functional: `coefficient * value ** power`, the value clipped and in whole grid steps.
+    """A row's part of a functional: `coefficient * value ** power`, the value clipped and in whole grid steps.
 
     Only rows that satisfy `condition` and have a value in `column` (neither NULL nor NaN) add it. With `power` 0 the
     term adds its coefficient, and `column` may be None: then every row that satisfies the condition counts.
@@ -53,7 +53,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """What is taken off a functional before it is compared: one public integer for each value of the key `key`.
+    """The numbers taken off a functional before it is compared: one public integer for each value of the key `key`.
 
     The least of them is 0, so that a cut is the least of all groups' thresholds. They are in the order of the
     question's key space; `text` is what they are in the analyst's words and unit, as far as whole steps go.
@@ -171,7 +171,7 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class UnitTotal:
-    """What one privacy unit adds up to in one key, bounded: a column of the table of a question per unit.
+    """The bounded sum of one privacy unit in one key: a column of the table of a question per unit.
 
     It lies between `low` and `high`, which are in integer steps of that column's grid, and is NULL for a unit for which
     `present` counts no row (None: never). `written` is how the analyst wrote it, with its own name before it. Of a mean
@@ -202,7 +202,7 @@ class UnitRows:
 
 @dataclass(frozen=True, slots=True)
 class ListedRows:
-    """Which rows put their privacy unit on a list: those that satisfy `where`."""
+    """The rows that put their privacy unit on a list: those that satisfy `where`."""
 
     where: Condition
 
@@ -258,7 +258,7 @@ class ValuesOfRows:
 
 @dataclass(frozen=True, slots=True)
 class ListedTotals:
-    """Which totals put their privacy unit on a list: those of `rows` in some group, by `groups`, for which `holds`.
+    """The totals that put their privacy unit on a list: those of `rows` in some group, by `groups`, for which `holds`.
 
     `shown` is the table of which `holds` reads the totals.
     """
@@ -322,7 +322,7 @@ class Ranked:
         return (self.functional,) if self.mean is None else (self.mean.total, self.mean.count)
 
     def with_computed(self, functionals: tuple[Functional, ...]) -> "Ranked":
-        """The same with others in the place of `computed`."""
+        """Return the same with others in the place of `computed`."""
         if self.mean is None:
             (only,) = functionals
             return replace(self, functional=only)
@@ -372,14 +372,16 @@ class Question:
 
     @property
     def computed(self) -> tuple[Functional, ...]:
-        """Every functional that is computed: those of its formulas, or the sums off which these are read, and last what
-        it ranks by."""
+        """Every functional that is computed: those of its formulas, or the sums off which these are read.
+
+        Its ranking's comes last.
+        """
         if self.common:
             return self.common
         return self.functionals if self.ranked is None else (*self.functionals, *self.ranked.computed)
 
     def with_computed(self, functionals: tuple[Functional, ...]) -> "Question":
-        """The question with others in the place of `computed`, in the same order."""
+        """Return the question with others in the place of `computed`, in the same order."""
         if self.common:
             return replace(self, common=functionals)
         if self.ranked is None:
@@ -389,5 +391,5 @@ class Question:
 
 
 def aggregate_text(functional: Functional) -> str:
-    """The aggregate as the analyst wrote it: an average's functional is named with its threshold behind."""
+    """Return the aggregate as the analyst wrote it: an average's functional is named with its threshold behind."""
     return functional.name if functional.name.endswith(")") else functional.name.rpartition(" - ")[0]

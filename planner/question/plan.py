@@ -37,8 +37,11 @@ class Minimised:
 
 @dataclass(frozen=True, slots=True)
 class ReadRelation:
-    """A relation that a statement reads, its columns by name with the types that the statement was written for, and the
-    columns that the source has to keep unique together."""
+    """A relation that a statement reads.
+
+    It has its columns by name with the types that the statement was written for, and the columns that the source has to
+    keep unique together.
+    """
 
     relation: str
     columns: tuple[tuple[str, str], ...]
@@ -110,8 +113,7 @@ class KeptStep:
 
 @dataclass(frozen=True, slots=True)
 class KeyBlock:
-    """Some of a question's keys, one behind the other in its order from place `start` on, and the statement that gives
-    their aggregates."""
+    """Some of a question's keys in its order from place `start` on, and the statement that gives their aggregates."""
 
     start: int
     keys: KeySpace
@@ -189,7 +191,7 @@ def _worst_case(mechanism: str, task: DecisionTask) -> float:
 
 
 def together(calibration: Calibration, ranking: RankingCalibration | None) -> float:
-    """What deciding and ranking a key cost at most, rounded up."""
+    """Return the highest cost of deciding and ranking a key, rounded up."""
     decided = calibration.worst_case_epsilon
     return decided if ranking is None else at_least(Fraction(decided) + Fraction(ranking.worst_case_epsilon))
 
@@ -219,7 +221,7 @@ class Plan:
 
     @property
     def reads_data(self) -> bool:
-        """Whether the answer depends on data at all."""
+        """Return True if the answer depends on data at all."""
         return bool(self.question.functionals) or (self.ranking is not None and self.ranking.rate > 0)
 
     @property
@@ -234,8 +236,9 @@ class Plan:
 
     @property
     def compared(self) -> Mapping[str, float]:
-        """By name, what published mechanisms would reserve for the formula as typed and the same contract; nothing for
-        several formulas or a ranking, which none of them decides.
+        """By name, what published mechanisms would reserve for the formula as typed and the same contract.
+
+        Nothing for several formulas or a ranking, which none of them decides.
 
         Calculated when it is first asked for: EXPLAIN and the demo show it, an answer does not need it.
         """

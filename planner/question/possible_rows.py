@@ -18,7 +18,7 @@ _MOST_VALUES = 100_000  # of a key column that are looked through; where there a
 
 
 def may_hold(condition: Condition, table: Table, *, keys: Mapping[str, Sequence[Value]] | None = None) -> bool:
-    """Whether some row with declared values, or without, may satisfy a condition.
+    """Return True if some row with declared values, or without, may satisfy a condition.
 
     Parameters:
         keys: of key columns, the values that rows are restricted to where these are fewer than the declared ones.
@@ -30,7 +30,7 @@ def may_hold(condition: Condition, table: Table, *, keys: Mapping[str, Sequence[
 
 
 def _state_declared(column: Column, restricted: Sequence[Value] | None) -> Condition:
-    """What rows keep to in a column; a row that is in a group of a key has a value of it."""
+    """Return the condition that rows keep in a column; a row that is in a group of a key has a value of it."""
     values = column.domain if restricted is None else restricted
     if values is not None and len(values) <= _MOST_VALUES:
         listed = Within(column.name, tuple(sorted(values)))

@@ -25,7 +25,7 @@ Range = tuple[int, int]
 
 
 def product_column(factors: Sequence[Column]) -> Column:
-    """The product of columns or of products, in the order of their names; bounds and grid where all have them."""
+    """Return the product of columns or of products, in the order of their names; bounds and grid if all have them."""
     names = sorted(name for one in factors for name in _names(one))
     kind = next((kind for kind in _KINDS if any(one.sql_type is kind for one in factors)), SqlType.OTHER)
     if any(one.sql_type not in _KINDS for one in factors):
@@ -59,7 +59,7 @@ def _names(column: Column) -> tuple[str, ...]:
 
 
 def steps_of(column: Column) -> tuple[Fraction, int, int] | None:
-    """A measure's grid, and its bounds in grid steps rounded outward; None without them."""
+    """Return a measure's grid, and its bounds in grid steps rounded outward; None without them."""
     step = 1 if column.grid is None and column.sql_type is SqlType.INTEGER else column.grid
     if column.bounds is None or step is None:
         return None
@@ -68,7 +68,7 @@ def steps_of(column: Column) -> tuple[Fraction, int, int] | None:
 
 
 def product_range(ranges: Sequence[Range], names: Sequence[str]) -> Range:
-    """The least and the greatest product of numbers in the ranges; those of one name are one number.
+    """Return the least and the greatest product of numbers in the ranges; those of one name are one number.
 
     >>> product_range([(-2, 3), (4, 5)], ["a", "b"])
     (-10, 15)
@@ -85,7 +85,7 @@ def product_range(ranges: Sequence[Range], names: Sequence[str]) -> Range:
 
 
 def with_products(table: Table, columns: Iterable[Column | None]) -> Table:
-    """The table with those of the columns that are products and that it does not have."""
+    """Return the table with those of the columns that are products and that it does not have."""
     known = {column.name for column in table.columns}
     more = {
         one.name: one
@@ -96,6 +96,6 @@ def with_products(table: Table, columns: Iterable[Column | None]) -> Table:
 
 
 def without_products(table: Table) -> Table:
-    """The table as the policy has it, whatever a question multiplies or computes."""
+    """Return the table as the policy has it, whatever a question multiplies or computes."""
     kept = tuple(column for column in table.columns if not isinstance(column.derivation, Product | Computed))
     return table if len(kept) == len(table.columns) else replace(table, columns=kept)

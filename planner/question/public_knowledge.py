@@ -44,13 +44,13 @@ class PublicKnowledge:
     named: tuple[tuple[str, Shortfall], ...]
 
     def shortfall(self, names: tuple[str, ...]) -> Shortfall | None:
-        """That of an aggregate known by these names, the most telling first."""
+        """Return the shortfall of an aggregate known by these names, the clearest first."""
         named = dict(self.named)
         return next((named[name] for name in map(squeeze_name, names) if name in named), self.default)
 
 
 def public_knowledge(text: str) -> PublicKnowledge:
-    """What `text` says; nothing if it is blank. Raises KH402."""
+    """Parse the public knowledge in `text`; nothing if it is blank. Raise KH402."""
     default: Shortfall | None = None
     named: dict[str, Shortfall] = {}
     for part in split_outside(text, by=";") if text.strip() else ():
@@ -68,7 +68,7 @@ def public_knowledge(text: str) -> PublicKnowledge:
 
 
 def knowledge(question: Question) -> tuple[Knowledge | None, ...]:
-    """What the question's settings tell of each functional, in integer steps; empty when of none.
+    """Return the knowledge about each functional in the question's settings, in integer steps; empty if there is none.
 
     A name that no aggregate of the question has is passed over. Raises KH402.
     """
@@ -85,7 +85,7 @@ def _shortfall(match: re.Match[str]) -> Shortfall:
 
 
 def _names(functional: Functional) -> tuple[str, ...]:
-    """What the text may call an aggregate, as for tolerances."""
+    """Return the names that the text may use for an aggregate, as for tolerances."""
     text = aggregate_text(functional)
     argument = text.split(" FILTER ")[0]
     return (text, argument, argument.split("(")[0], *functional.columns)

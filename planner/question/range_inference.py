@@ -26,7 +26,7 @@ _EVERYTHING: _Interval = (None, None)
 
 
 def narrow_range(name: str, steps: tuple[int, int], *, among: Iterable[Condition], table: Table) -> tuple[int, int]:
-    """The range of a measure in rows that satisfy all of `among`; the whole range where that says nothing of it.
+    """Return the range of a measure in rows that satisfy all of `among`; the whole range where that says nothing of it.
 
     Parameters:
         steps: its range in all rows, in grid steps.
@@ -51,7 +51,7 @@ def narrow_range(name: str, steps: tuple[int, int], *, among: Iterable[Condition
 def _narrow_product(
     product: Product, steps: tuple[int, int], *, among: Iterable[Condition], table: Table
 ) -> tuple[int, int]:
-    """The range of a product whose factors lie where the conditions leave them."""
+    """Return the range of a product whose factors lie where the conditions leave them."""
     factors = [table.column(name) for name in product.columns]
     known = [steps_of(factor) for factor in factors]
     conditions = tuple(among)
@@ -66,7 +66,7 @@ def _narrow_product(
 
 
 def _round_to_steps(value: Fraction, *, step: Fraction, column: Column) -> tuple[int, int]:
-    """The steps between which a value is rounded; of a double the very one, by the engines' own arithmetic."""
+    """Return the steps between which a value is rounded; of a double the very one, by the engines' own arithmetic."""
     if column.sql_type is SqlType.DOUBLE:
         nearest = floor(float(value) / float(step) + 0.5)
         return nearest, nearest
@@ -74,7 +74,7 @@ def _round_to_steps(value: Fraction, *, step: Fraction, column: Column) -> tuple
 
 
 def _interval(condition: Condition, column: Column) -> _Interval | None:
-    """Where the values lie for which a condition is true; None where there is no such value."""
+    """Return the interval of values for which a condition is true; None if there is no such value."""
 
     def alone(literal: Leaf | Not) -> _Interval | None:
         match literal:
@@ -107,7 +107,7 @@ def _interval_of(operator: str, value: Value, column: Column) -> _Interval:
 
 
 def _number(value: Value, column: Column) -> Fraction:
-    """The number as a row's value is compared with it."""
+    """Return the number as a row's value is compared with it."""
     if not isinstance(value, int | Decimal):
         raise KeyholeError("KH900", "a measure is compared with what is no number")
     if column.sql_type is SqlType.DOUBLE and isfinite(float(value)):

@@ -34,7 +34,7 @@ _AS_MANY_TESTS = 5  # whose time a derived column takes
 
 
 def are_dear(conditions: Iterable[Condition], table: Table) -> bool:
-    """Whether computing the conditions on some rows and not on others could be told from the time that it takes.
+    """Return True if the time could reveal on which rows the conditions are computed.
 
     Raises KH214 where one row could cost more than any may.
     """
@@ -55,7 +55,7 @@ def are_dear(conditions: Iterable[Condition], table: Table) -> bool:
 
 
 def _tests_like(column: Column) -> int:
-    """How many tests take as much time as a test of the column."""
+    """Return the number of tests that take as much time as a test of the column."""
     match column.derivation:
         case None | Lookup():  # which is joined, and read as if it were stored
             return 1
@@ -76,12 +76,12 @@ def _too_long(tests: int) -> KeyholeError:
 
 
 def is_looked_for(pattern: str) -> bool:
-    """Whether a part of the pattern is looked for at every place of a text."""
+    """Return True if a part of the pattern is looked for at every place of a text."""
     return any(split_at_percent(collapse_wildcards(pattern))[1:])
 
 
 def pattern_work(patterns: Sequence[str], column: Column) -> int:
-    """The most comparisons of a byte that LIKE needs for these patterns on one text of the column.
+    """Return the most comparisons of a byte that LIKE needs for these patterns on one text of the column.
 
     Both engines look for the parts between two `%` one after the other, each from where the one before was found first,
     so that at one place of a text one part of each pattern is compared.
@@ -104,7 +104,7 @@ def _bytes(part: Sequence[str]) -> int:
 
 
 def _compared_at_one_place(words: list[str]) -> int:
-    """The most bytes that are compared until it is known of each word whether the text has it at one place.
+    """Return the most bytes that are compared until it is known of each word if the text has it at one place.
 
     Words with another beginning than the text's end there: of all spellings of a word, half with each letter.
     """

@@ -24,7 +24,7 @@ class RowNumber:
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is publicly the same on every row that has it."""
+        """Return True if it is publicly the same on every row that has it."""
         varies = any(term.column is not None or term.condition != ALWAYS for term in self.terms)
         return self.most <= self.least or not varies
 
@@ -47,11 +47,11 @@ class ScoreAxis:
     cells: int
 
     def at(self, cell: float) -> float:
-        """Where a cell begins, or a place within it, in the unit of the number."""
+        """Return the beginning of a cell, or a place within it, in the unit of the number."""
         return float(self.number.step) * (self.start + self.width * cell - 0.5)
 
     def edge(self, cell: float) -> float:
-        """The same, but no further than the number goes."""
+        """Return the same, but no further than the number goes."""
         ends = (float(self.number.step) * end for end in (self.number.least, self.number.most))
         return min(max(self.at(cell), next(ends)), next(ends))
 
@@ -72,7 +72,7 @@ class ScoredRows:
 
     @property
     def cells(self) -> int:
-        """How many cells a group has, all axes together, in row-major order."""
+        """Return the number of cells of a group, all axes together, in row-major order."""
         product = 1
         for axis in self.axes:
             product *= axis.cells
@@ -80,7 +80,10 @@ class ScoredRows:
 
 
 def score_axis(number: RowNumber, *, most: int, symmetric: bool = False, even: bool = False) -> ScoreAxis:
-    """As many cells as its steps, or `most`; around zero if `symmetric`, and an even number if so or if `even`."""
+    """Return an axis of as many cells as its steps, or `most`.
+
+    Around zero if `symmetric`, and an even number if so or if `even`.
+    """
     low, high = number.least, number.most
     if symmetric:
         half = max(-low, high + 1, 1)

@@ -15,12 +15,12 @@ class Truth:
     not_false: Condition
 
     def negate(self) -> "Truth":
-        """The condition's NOT."""
+        """Return the condition's NOT."""
         return Truth(self.false, self.true, self.not_false, self.not_true)
 
 
 def always(*, value: bool) -> Truth:
-    """A condition of that value on every row."""
+    """Return a condition of that value on every row."""
     held, not_held = (ALWAYS, NEVER) if value else (NEVER, ALWAYS)
     return Truth(held, not_held, not_held, held)
 
@@ -29,11 +29,11 @@ UNKNOWN = Truth(NEVER, NEVER, ALWAYS, ALWAYS)
 
 
 def known_unless_null(column: str, *, true: Condition, false: Condition) -> Truth:
-    """A condition that is true or false as said, and unknown where the column is NULL."""
+    """Return a condition that is true or false as said, and unknown where the column is NULL."""
     null = IsNull(column)
     return Truth(true, false, _or_null(false, null), _or_null(true, null))
 
 
 def _or_null(condition: Condition, null: IsNull) -> Condition:
-    """`any_of` both: of a comparison without looking whether one of them says the other, which takes its time."""
+    """Return `any_of` both. For a comparison it skips the slow check if one of them implies the other."""
     return Or((condition, null)) if isinstance(condition, Compare) else any_of((condition, null))

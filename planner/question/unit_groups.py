@@ -6,8 +6,11 @@ from planner.question.model import Question
 
 
 def groups_of_one_unit(question: Question) -> int:
-    """The most keys of this question that one privacy unit can be in: G, or all values of the keys that the unit does
-    not determine, derived and looked-up ones included, where these are fewer."""
+    """Return the most keys of this question that one privacy unit can be in.
+
+    That is G, or all values of the keys that the unit does not determine, derived and looked-up ones included, if these
+    are fewer.
+    """
     table, keys = question.table, question.keys
     if table.row_unit:
         return 1

@@ -44,8 +44,9 @@ def price_differences(
     accuracy: Accuracy,
     per_query: float,
 ) -> tuple[tuple[Having, ...], tuple[tuple[str, Decimal], ...]]:
-    """Return a question's formulas with amounts for the differences that have no tolerance otherwise, and these amounts
-    by name.
+    """Return a question's formulas with amounts for the differences that have no tolerance otherwise.
+
+    The amounts follow by name.
 
     Parameters:
         per_query: what one question may cost.
@@ -121,8 +122,10 @@ def _is_difference(leaf: Comparison, said: Tolerances) -> bool:
 
 
 def _moves_both_ways(made: Functional, table: Table, where: Condition) -> bool:
-    """Return True if rows may raise the sum above 0 and lower it below: else bounds decide, or groups without rows lie
-    at the end of what it can be."""
+    """Return True if rows may raise the sum above 0 and lower it below.
+
+    Otherwise bounds decide, or groups without rows lie at the end of its range.
+    """
     if made.unit_range is not None and (made.off_each_unit or made.measure is Measure.UNIT_SUM):
         return made.unit_range[0] < 0 < made.unit_range[1]
     ranges = {name: grid(table.column(name), table, position=None)[1:] for name in made.summed}

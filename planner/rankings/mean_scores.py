@@ -57,7 +57,7 @@ def score_mean(
     where: Condition,
     accuracy: Accuracy,
 ) -> tuple[Functional, MeanScore]:
-    """A mean's score and what it is made of.
+    """Return a mean's score and its parts.
 
     It is for groups of as many rows as a count in `formula` demands of them, and of `keyhole.min_rows` at least.
 
@@ -104,7 +104,10 @@ def score_mean(
 def _score_by_units(
     mean: Comparison, *, highest_first: bool, formula: Having, table: Table, where: Condition, accuracy: Accuracy
 ) -> tuple[Functional, MeanScore]:
-    """The score of what units add divided by their number: each unit is one value, its clipped total. Raises KH204."""
+    """Return the score of the units' sum divided by their number.
+
+    Each unit is one value, its clipped total. Raise KH204.
+    """
     assert mean.over is not None
     base = mean.over
     counted = replace(mean, parts=(base,), measure=Measure.UNITS, left=f"units of {mean.left}")
@@ -145,7 +148,7 @@ def _has_one_value(mean: Comparison) -> KeyholeError:
 
 
 def _without_terms(mean: Comparison, size: Fraction) -> Functional:
-    """The functional of a score, which is made of two others; `_cut_steps` sets its sensitivity."""
+    """Return the functional of a score, which is made of two others; `_cut_steps` sets its sensitivity."""
     return Functional(
         name=mean.left,
         measure=Measure.TOTAL,
@@ -158,7 +161,7 @@ def _without_terms(mean: Comparison, size: Fraction) -> Functional:
 
 
 def rank_mean(ranked: Ranked, score: MeanScore, *, wanted: Fraction) -> Ranked:
-    """The ranking as one by a mean's score, with the tolerance `wanted` in the analyst's unit (0: nobody said one).
+    """Return the ranking as one by a mean's score, with the tolerance `wanted` in the analyst's unit (0: none was set).
 
     Scores are rounded down, so that means further apart than so many steps have scores at least as many apart.
     """
@@ -171,7 +174,7 @@ def rank_mean(ranked: Ranked, score: MeanScore, *, wanted: Fraction) -> Ranked:
 
 
 def fit_rows(ranked: Ranked, score: MeanScore, find_tolerance: Callable[[Functional], int]) -> Ranked:
-    """The ranking for groups so large that the tolerance that a price allows is the one that was said, at most.
+    """Return the ranking for groups so large that the tolerance that a price allows is at most the one that was set.
 
     Where none was, it is a tenth of how far values can lie apart.
 
@@ -190,7 +193,7 @@ def fit_rows(ranked: Ranked, score: MeanScore, find_tolerance: Callable[[Functio
 
 
 def _cut_steps(made: Functional, score: MeanScore, *, fine: Fraction) -> tuple[Functional, MeanScore]:
-    """The score in steps of which a thousand make its sensitivity, and a thousand make `fine`. Raises KH208."""
+    """Return the score in steps of which a thousand make its sensitivity, and a thousand make `fine`. Raise KH208."""
     size, moved = Fraction(score.step), _bound_change(score)
     times = 1
     while min(moved, fine / size) * times < _FINE and times < _MOST_TIMES:
@@ -240,14 +243,14 @@ def tell_rows(ranked: Ranked) -> str:
 
 
 def _bound_change(score: MeanScore) -> Fraction:
-    """How far one privacy unit moves the mean, in steps of the total."""
+    """Return how far one privacy unit moves the mean, in steps of the total."""
     unit = score.count.sensitivity
     raised = min(Fraction(score.total.sensitivity, score.rows), Fraction(score.reach))
     return max(raised, Fraction(unit * score.reach, score.rows + unit))
 
 
 def _take_off(mean: Comparison, origin: Fraction) -> Comparison:
-    """The mean less a number, compared with 0."""
+    """Return the mean less a number, compared with 0."""
     assert mean.over is not None
     assert mean.per_row is not None
     off = () if origin == 0 else (replace(mean.over, coefficient=-origin * mean.per_row),)
@@ -255,7 +258,10 @@ def _take_off(mean: Comparison, origin: Fraction) -> Comparison:
 
 
 def _within_count(total: Functional, count: Functional, reach: int) -> Functional:
-    """The total clipped to what as many values of a unit as are counted can come to: it bounds the mean by `reach`."""
+    """Return the total clipped to the range of as many values of a unit as are counted.
+
+    It bounds the mean by `reach`.
+    """
     if total.unit_range is None:
         return total
     most = count.sensitivity * reach
@@ -264,7 +270,7 @@ def _within_count(total: Functional, count: Functional, reach: int) -> Functiona
 
 
 def _find_ends(mean: Comparison, table: Table, where: Condition) -> tuple[Fraction, Fraction]:
-    """The least and the greatest that a row which counts can have."""
+    """Return the least and the greatest value of a row that counts."""
     assert mean.per_row is not None
 
     def row(origin: Fraction) -> tuple[Fraction, Fraction]:
@@ -280,7 +286,7 @@ def _find_ends(mean: Comparison, table: Table, where: Condition) -> tuple[Fracti
 
 
 def _count_rows(mean: Comparison, formula: Having, table: Table, where: Condition, accuracy: Accuracy) -> int:
-    """How many rows groups have at least, by a count in the formula, with its tolerance, or by `min_rows`.
+    """Return the least number of rows of groups, by a count in the formula, with its tolerance, or by `min_rows`.
 
     A count of all rows serves a mean of those with a value: what is divided by is the analyst's own number.
     """

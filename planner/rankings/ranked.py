@@ -40,7 +40,9 @@ def rank_by(
     accuracy: Accuracy,
     scale: Decimal | None,
 ) -> Ranked:
-    """How a question ranks its keys by what a comparison with 0 is of, the greatest first if `descending`.
+    """Return the ranking of a question's keys by a comparison's measure, the greatest first if `descending`.
+
+    The comparison is with 0.
 
     Parameters:
         formula: the HAVING beside it, whose counts may say how large the groups of a mean are.
@@ -81,7 +83,7 @@ def rank_by(
 
 
 def ranking_task(question: Question, ranked: Ranked) -> RankingTask:
-    """The ranking of a question's keys as numbers."""
+    """Return the ranking of a question's keys as numbers."""
     keys, parts = question.keys, question.keys.count_values(ranked.partition)
     size = keys.size // parts if parts else 0
     return RankingTask(
@@ -99,8 +101,9 @@ def ranking_task(question: Question, ranked: Ranked) -> RankingTask:
 
 
 def settle_price(question: Question, *, per_query: float) -> Question:
-    """The question with the tolerance that costs one of `PRICE` parts of what a question may cost, if none was said, or
-    only one in percent of all thresholds that is narrower.
+    """Return the question with the tolerance that costs one of `PRICE` parts of its cost limit.
+
+    It is set if none was, or only one in percent of all thresholds that is narrower.
 
     Guarantee: depends on the question and the policy alone, not on what balances have left: the same ranking asked
     again is the same question.
@@ -158,7 +161,7 @@ def _tolerance(
 
 
 def _settings(comparison: Comparison, made: Functional, size: Fraction, accuracy: Accuracy) -> Iterator[str]:
-    """What to set instead: an amount, or a part of what the declared bounds allow."""
+    """Yield the settings to use instead: an amount, or a part of the declared bounds' range."""
     wanted = next_round(max(1, floor(_SUGGESTED * made.sensitivity * size)))
     for amount in (str(wanted), f"10{OF_BOUNDS}"):
         text = with_amount(accuracy.tolerance, comparison.left, amount)
@@ -166,7 +169,7 @@ def _settings(comparison: Comparison, made: Functional, size: Fraction, accuracy
 
 
 def _moves_both_ways(made: Functional, table: Table, position: int | None) -> bool:
-    """Whether one unit may raise the values of some keys and lower those of others."""
+    """Return True if one unit may raise the values of some keys and lower those of others."""
     if made.measure not in (Measure.TOTAL, Measure.UNIT_SUM):
         return False
     if made.unit_range is not None:
@@ -178,7 +181,7 @@ def _moves_both_ways(made: Functional, table: Table, position: int | None) -> bo
 
 
 def _tell_scale(question: Question) -> Question:
-    """The question with a warning that says what its tolerance is a percentage of."""
+    """Return the question with a warning that says to what its tolerance in percent refers."""
     ranked = question.ranked
     if ranked is None or ranked.scale is None:
         return question

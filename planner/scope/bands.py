@@ -13,7 +13,7 @@ from planner.scope.names import Scope, find_column
 
 
 def aggregate_sql(shown: BandColumn, table: Table, *, qualifier: str = "") -> str:
-    """The aggregate that bands are of; `qualifier` stands before each column, with its dot."""
+    """Return the SQL of the aggregate that bands are of; `qualifier` stands before each column, with its dot."""
     match shown.bands.aggregate:
         case "rows":
             return "count(*)"
@@ -25,7 +25,7 @@ def aggregate_sql(shown: BandColumn, table: Table, *, qualifier: str = "") -> st
 
 
 def band_sql(aggregate: str, bands: Bands) -> str:
-    """How many of the thresholds an aggregate reaches.
+    """Return SQL for the number of thresholds that an aggregate reaches.
 
     An average has to be above a threshold, since one that `>=` lets pass is refused where there may be no values. A
     group without values lies at each threshold, so that noise alone says in which band it is. A warning says how often,
@@ -42,19 +42,19 @@ def band_sql(aggregate: str, bands: Bands) -> str:
 
 
 def at_least(aggregate: str, bands: Bands, band: int) -> str:
-    """That a group is in that band or a higher one; `band` is from 1 on."""
+    """Return SQL for the test that a group is in that band or a higher one; `band` is from 1 on."""
     number = bands.thresholds[band - 1]
     return f"{aggregate} {'>' if bands.aggregate == 'avg' else '>='} {number:f}"
 
 
 def below(aggregate: str, bands: Bands, band: int) -> str:
-    """That a group is in a lower band than that one, and has values; `band` is from 1 on."""
+    """Return SQL for the test that a group is in a lower band than that one, and has values; `band` is from 1 on."""
     number = bands.thresholds[band - 1]
     return f"{aggregate} {'<=' if bands.aggregate == 'avg' else '<'} {number:f}"
 
 
 def _cases(*, above: Sequence[str], below: Sequence[str] = ()) -> str:
-    """The number of the band, by conditions on its lower ends that hold from below, and from above."""
+    """Return the number of the band, by conditions on its lower ends that hold from below, and from above."""
     arms = [f"WHEN {condition} THEN {band}" for band, condition in enumerate(below)]
     numbered = list(enumerate(above, start=len(below) + 1))
     arms += [f"WHEN {condition} THEN {band}" for band, condition in reversed(numbered)]
@@ -62,14 +62,14 @@ def _cases(*, above: Sequence[str], below: Sequence[str] = ()) -> str:
 
 
 def describe_bands(bands: Bands) -> str:
-    """The thresholds in words: where each band begins."""
+    """Return the thresholds in words, by the beginning of each band."""
     word = "above" if bands.aggregate == "avg" else "from"
     first, *others = [f"{band} {word} {number:f}" for band, number in enumerate(bands.thresholds, start=1)]
     return ", ".join((f"0 {'up to' if word == 'above' else 'below'} {bands.thresholds[0]:f}", first, *others))
 
 
 def find_bands(node: exp.Expr, scope: Scope, keys: Collection[str]) -> Bands | None:
-    """The bands of the aggregate that a call is, with or without FILTER; None where the owner declared none.
+    """Return the bands of the aggregate that a call is, with or without FILTER; None if the owner declared none.
 
     Parameters:
         keys: the names of the columns that the question groups by.
@@ -89,7 +89,7 @@ def find_bands(node: exp.Expr, scope: Scope, keys: Collection[str]) -> Bands | N
 
 
 def without_condition(node: exp.Expr) -> exp.Expr:
-    """An aggregate of all rows in the place of one of some, as FILTER and, in what tools write, CASE choose them.
+    """Return an aggregate of all rows in the place of one of some. FILTER and, in what tools write, CASE choose them.
 
     `sum(CASE WHEN gift THEN amount ELSE 0 END)` gives sum(amount), and of ones, or `count(CASE ...)`, count(*).
     """
@@ -109,7 +109,7 @@ def _is(node: exp.Expr, number: int) -> bool:
 
 
 def middle_threshold(bands: Bands) -> Decimal:
-    """One threshold of several."""
+    """Return one threshold of several."""
     return bands.thresholds[len(bands.thresholds) // 2]
 
 

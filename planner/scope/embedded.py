@@ -31,7 +31,7 @@ class Predicate:
 
 @dataclass(frozen=True, slots=True)
 class RankedExpression:
-    """What a question ranks its keys by and how many of them it returns, as it was written; `limit` None: all.
+    """The ranking of a question's keys and the number of returned ones, as it was written; `limit` None: all.
 
     The first `offset` of these are passed over. Those with equal values of the keys in `partition` are ranked among
     themselves. With `any_cut` the places are cut elsewhere, too, and with `every_row` keys beyond the limit are rows.
@@ -55,7 +55,7 @@ class RankedExpression:
 
 @dataclass(frozen=True, slots=True)
 class ToldNumber:
-    """What a column of a number tells: `kind`, and in words what it says of every group ("at least 501").
+    """The meaning of a number's column: `kind`, and in words its fact about every group ("at least 501").
 
     `item` is its place in the select list. Every group has the `bound`, or the one of `edges` at the number of
     predicates that are as `reached` says. Unless it `is_plain`, PostgreSQL alone can run what stands around that.
@@ -73,7 +73,7 @@ class ToldNumber:
 
 @dataclass(frozen=True, slots=True)
 class ToldNumbers:
-    """What an answer's columns of numbers tell, by column; `unsorted` are those that ORDER BY names in vain.
+    """The meaning of an answer's columns of numbers, by column; `unsorted` are those that ORDER BY names in vain.
 
     `chosen` is the setting that was in force. `banded` are the columns whose band could be shown, and `provable` those
     of which HAVING proves a bound.
@@ -113,7 +113,7 @@ PLACE = "place in ranking"
 
 
 def predicate_column(number: int) -> str:
-    """What ledger and shadow call the column of a question's predicate with this number, counted from 0."""
+    """Return the name of a predicate's column in ledger and shadow, by its number, counted from 0."""
     return f"predicate {number + 1}"
 
 
@@ -163,7 +163,7 @@ class Embedded:
 
     @property
     def scope(self) -> Scope:
-        """What names in the question refer to."""
+        """Return the scope of names in the question."""
         listed = None if self.per_unit is None else self.per_unit.listed
         return Scope(table=self.table, alias=self.alias, joined=self.looked_up, listed=listed, members=self.members)
 
@@ -193,7 +193,7 @@ class Embedded:
 
     @property
     def predicate_names(self) -> tuple[str, ...]:
-        """What people call each predicate: the name that was given to it where no other column has it."""
+        """Return the readable name of each predicate: the one that was given to it if no other column has it."""
         taken = {name for name, _ in self.columns}
         names: list[str] = []
         for number, predicate in enumerate(self.predicates):
@@ -207,16 +207,16 @@ class Embedded:
         return () if self.origin is None else tuple(dict.fromkeys(self.origin.rules))
 
     def shift_by(self, *, offset: int) -> "Embedded":
-        """The same question in a longer text that starts `offset` characters earlier."""
+        """Return the same question in a longer text that starts `offset` characters earlier."""
         return replace(self, shift=self.shift + offset)
 
     def place_error(self, error: KeyholeError) -> KeyholeError:
-        """A refusal of this question, pointing into the text that holds its statement."""
+        """Return a refusal of this question, pointing into the text that holds its statement."""
         written = error if self.origin is None else self.origin.place_error(error)
         return written.shift_position(offset=self.shift)
 
     def is_all_of(self, statement: str) -> bool:
-        """Whether the statement is this question and nothing around it."""
+        """Return True if the statement is this question and nothing around it."""
         return self.text == (statement if self.origin is None else self.origin.text.strip())
 
 
@@ -269,7 +269,7 @@ class UnitListQuery:
 
 @dataclass(frozen=True, slots=True)
 class AskedValue:
-    """What a question reads of one unit's rows, as the column `name` of its table: see `OwnValue`."""
+    """A value of one unit's rows that a question reads, as the column `name` of its table: see `OwnValue`."""
 
     name: str
     kind: ValueKind
@@ -310,7 +310,7 @@ class Joined:
 
 
 def leaves(embedded: Embedded) -> Iterator[Embedded]:
-    """The question itself, or the sides of its set operations, from left to right."""
+    """Yield the question itself, or the sides of its set operations, from left to right."""
     if embedded.joined is None:
         yield embedded
     else:

@@ -13,7 +13,7 @@ _MOST_ROWS = 10_000  # of a public table whose combinations are read with the qu
 
 
 def is_determined(column: Column, keys: Collection[str], scope: Scope) -> bool:
-    """Whether each group has one value of the column, NULL included, because it is looked up by one of the keys."""
+    """Return True if each group has one value of the column, NULL included, because a key looks it up."""
     if column.name in keys:
         return True
     base = _grouped_lookup(column, scope)
@@ -27,7 +27,7 @@ def is_determined(column: Column, keys: Collection[str], scope: Scope) -> bool:
 
 
 def _grouped_lookup(column: Column, scope: Scope) -> Column | None:
-    """The looked-up column whose values a key puts into groups."""
+    """Return the looked-up column whose values a key puts into groups."""
     match column.derivation:
         case Parts(column=base) if not isinstance(base, ComputedName):
             found = scope.table.column(base)
@@ -39,7 +39,7 @@ def _grouped_lookup(column: Column, scope: Scope) -> Column | None:
 
 
 def bases_told_by(columns: Collection[Column], scope: Scope) -> tuple[Column, ...]:
-    """The keys each of whose values another combination of several looked-up columns goes with.
+    """Return the keys whose values each determine another combination of several looked-up columns.
 
     To group by these columns is to group by that key: there is no row in which they are combined otherwise.
     """
@@ -59,7 +59,7 @@ def _are_told_apart(base: Column, lookups: Collection[Lookup]) -> bool:
 
 
 def classes_told_by(columns: Collection[Column], scope: Scope) -> tuple[tuple[Column, tuple[Column, ...]], ...]:
-    """The keys by which several columns are looked up that lack some combinations of their values; each with them."""
+    """Return the keys that look up several columns which lack some combinations of their values; each with them."""
     by_base: dict[str, list[Column]] = {}
     for column in columns:
         if (found := find_groups(column, scope)) is not None:
@@ -69,7 +69,7 @@ def classes_told_by(columns: Collection[Column], scope: Scope) -> tuple[tuple[Co
 
 
 def find_groups(column: Column, scope: Scope) -> tuple[str, Mapping[Value, object]] | None:
-    """The column by which a key is looked up, and in which group of the key each value is that is in one.
+    """Return the column by which a key is looked up, and the group of the key for each value that is in one.
 
     None for a key that is looked up by nothing or in a long table, or whose groups take more to compute.
     """
@@ -110,8 +110,10 @@ def _lack_combinations(base: Column, columns: Collection[Column], scope: Scope) 
 
 
 def combine_groups(base: Column, columns: Collection[Column], scope: Scope) -> Mapping[Value, tuple[object, ...]]:
-    """The groups of several keys in which each value of the column is by which they are looked up; none that is in no
-    group of one of them."""
+    """Return the groups of several keys for each value of the column by which they are looked up.
+
+    Values in no group of one of them are left out.
+    """
     groups = [found[1] for column in columns if (found := find_groups(column, scope)) is not None]
     return {
         value: tuple(one[value] for one in groups) for value in base.domain or () if all(value in one for one in groups)
@@ -119,8 +121,10 @@ def combine_groups(base: Column, columns: Collection[Column], scope: Scope) -> M
 
 
 def existing_sql(keys: Collection[Column], scope: Scope) -> str:
-    """What is true of answered groups whose values stand together in a row of a public table, as SQL; empty where all
-    combinations of them do."""
+    """Return SQL that is true of answered groups whose values stand together in a row of a public table.
+
+    It is empty if all combinations of them do.
+    """
     parts: list[str] = []
     for _, columns in classes_told_by(keys, scope):
         plain = [column for column in columns if isinstance(column.derivation, Lookup)]
@@ -135,7 +139,7 @@ def existing_sql(keys: Collection[Column], scope: Scope) -> str:
 
 
 def _list_determined(keys: Collection[Column], scope: Scope) -> Iterator[str]:
-    """For each looked-up key that another key determines, that the two stand in one row, as SQL."""
+    """Yield, for each looked-up key that another key determines, that the two stand in one row, as SQL."""
     names = [key.name for key in keys]
     for key in keys:
         found = _looked_up(key, scope)
@@ -155,7 +159,7 @@ def _table_of(column: Column, scope: Scope) -> tuple[JoinedTable, str]:
 
 
 def leading_columns(columns: Collection[Column], scope: Scope) -> tuple[Column, ...]:
-    """The columns without those that the others determine: what makes a group."""
+    """Return the columns that make a group: without those that the others determine."""
     names = [column.name for column in columns]
     return tuple(
         column
@@ -165,7 +169,7 @@ def leading_columns(columns: Collection[Column], scope: Scope) -> tuple[Column, 
 
 
 def lookup_sql(column: Column, keys: Collection[str], scope: Scope) -> str:
-    """A determined column as an expression over the relation of the keys, which has the scope's alias."""
+    """Return a determined column as SQL over the relation of the keys, which has the scope's alias."""
     if column.name in keys:
         return f"{quote_identifier(scope.alias)}.{quote_identifier(column.name)}"
     found = _looked_up(column, scope)
@@ -181,7 +185,7 @@ def lookup_sql(column: Column, keys: Collection[str], scope: Scope) -> str:
 
 
 def by_key(column: Column, key: Column, values: Collection[Value]) -> Mapping[Value, Value | None] | None:
-    """The column's value for each of the key's values; None where the key does not determine it."""
+    """Return the column's value for each of the key's values; None if the key does not determine it."""
     if column.name == key.name:
         return {value: value for value in values}
     if not isinstance(column.derivation, Lookup):
@@ -197,7 +201,10 @@ def by_key(column: Column, key: Column, values: Collection[Value]) -> Mapping[Va
 
 
 def _image(key: LookupValues, column: LookupValues) -> Mapping[Value, Value | None] | None:
-    """What is looked up for each value of a key that is looked up by the same column; None where there are several."""
+    """Return the looked-up value for each value of a key that is looked up by the same column.
+
+    Return None if there are several.
+    """
     pairs, found = column.by_key, dict[Value, Value | None]()
     for base, value in key:
         if value is not None and found.setdefault(value, pairs.get(base)) != pairs.get(base):
@@ -214,6 +221,6 @@ def _looked_up(column: Column, scope: Scope) -> tuple[JoinedTable, str] | None:
 
 
 def _own_key(joined: JoinedTable, column: Column, keys: Collection[str]) -> str | None:
-    """The key that is the public table's own joined column."""
+    """Return the key that is the public table's own joined column."""
     own = dict(joined.columns).get(joined.key)
     return own if own in keys and own != column.name else None

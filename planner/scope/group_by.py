@@ -20,8 +20,9 @@ _LARGEST_INTEGER = 2**31 - 1  # PostgreSQL reads a longer number as a numeric, w
 def read_group_by(
     select: exp.Select, scope: Scope, *, together: bool = True, kept: Collection[str] = ()
 ) -> tuple[Column, ...]:
-    """The key columns in order, each once, without looked-up ones that others determine; none where the whole table is
-    one group.
+    """Return the key columns in order, each once, without looked-up ones that others determine.
+
+    Return none if the whole table is one group.
 
     Parameters:
         together: whether columns that are looked up by one key, and tell its values apart, are that key, and others
@@ -65,7 +66,7 @@ def read_group_by(
 
 
 def groups_nothing(select: exp.Select) -> bool:
-    """Whether a SELECT has no keys: no GROUP BY, or GROUP BY ()."""
+    """Return True if a SELECT has no keys: no GROUP BY, or GROUP BY ()."""
     group = select.args.get("group")
     items = [] if group is None else group.expressions
     return all(isinstance(item, exp.Tuple) and not item.expressions for item in items)
@@ -86,7 +87,7 @@ def _check_shows_no_column(select: exp.Select, scope: Scope) -> None:
 
 
 def grouped_expressions(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...], frozenset[str]]:
-    """What a question's select list may show: the columns it groups by, and expressions of keys, by their text."""
+    """Return the expressions that a question's select list may show: grouped columns, and key expressions, by text."""
     if groups_nothing(select):
         return (), frozenset()
     items = [resolve_item(bare(item), select, scope) for item in select.args["group"].expressions]
@@ -99,7 +100,7 @@ def grouped_expressions(select: exp.Select, scope: Scope) -> tuple[tuple[Column,
 
 
 def grouped_columns(select: exp.Select, scope: Scope) -> tuple[Column, ...]:
-    """The columns that a subquery groups by, with or without a public domain.
+    """Return the columns that a subquery groups by, with or without a public domain.
 
     Raises KH100, KH106, KH201, KH202, KH215.
     """
@@ -133,7 +134,10 @@ MOST_SETS = 8  # groupings that a hint writes out, as of CUBE over three keys
 
 
 def grouping_sets(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...], ...]:
-    """The groupings of ROLLUP, CUBE and GROUPING SETS, without the one over everything; none where they are many."""
+    """Return the groupings of ROLLUP, CUBE and GROUPING SETS, without the one over everything.
+
+    Return none if they are many.
+    """
     try:
         return tuple(dict.fromkeys(one for one in list_grouping_sets(select, scope) if one))
     except KeyholeError:
@@ -141,7 +145,7 @@ def grouping_sets(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...],
 
 
 def list_grouping_sets(select: exp.Select, scope: Scope) -> tuple[tuple[Column, ...], ...]:
-    """The keys of each grouping of a GROUP BY, in order, as often as PostgreSQL has it; none where they are many.
+    """Return the keys of each grouping of a GROUP BY, in order, as often as PostgreSQL has it; none if they are many.
 
     Raises what `read_group_by` raises of one item.
     """
@@ -150,7 +154,7 @@ def list_grouping_sets(select: exp.Select, scope: Scope) -> tuple[tuple[Column, 
 
 
 def list_grouped_items(select: exp.Select, scope: Scope) -> tuple[tuple[exp.Expr, ...], ...]:
-    """What each grouping of a GROUP BY has, positions and aliases resolved; no grouping where they are many.
+    """Return the items of each grouping of a GROUP BY, positions and aliases resolved; no grouping if they are many.
 
     Raises KH100, KH106, KH215.
     """
@@ -253,7 +257,7 @@ def _declare(item: exp.Expr, scope: Scope) -> str:
 
 
 def _quote_in_policy(text: str) -> str:
-    """A text as a value of the policy file."""
+    """Return a text as a value of the policy file."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -263,7 +267,7 @@ def _source(scope: Scope) -> str:
 
 
 def _read_to_char(item: exp.Expr, scope: Scope) -> Column | None:
-    """The key by which to group in place of to_char(x, 'YYYY-MM'): what its format shows of a date."""
+    """Return the key by which to group in place of to_char(x, 'YYYY-MM'): the part of a date that its format shows."""
     if not isinstance(item, exp.TimeToStr) or scope.joined or scope.listed is not None:
         return None
     read = find_column(item.this, scope)
@@ -280,7 +284,10 @@ def _read_to_char(item: exp.Expr, scope: Scope) -> Column | None:
 
 
 def resolve_item(item: exp.Expr, select: exp.Select, scope: Scope) -> exp.Expr:
-    """What a position or an output alias stands for; as in PostgreSQL, a column of the table comes before an alias."""
+    """Return the expression of a position or an output alias.
+
+    As in PostgreSQL, a column of the table comes before an alias.
+    """
     index = read_position(item, select, clause="GROUP BY")
     if index is not None:
         return _strip_alias(select.expressions[index])

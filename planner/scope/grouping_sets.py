@@ -30,7 +30,7 @@ _TRUTHS = (exp.Predicate, exp.Connector, exp.Not, exp.Boolean)
 
 @dataclass(frozen=True, slots=True)
 class _GroupedItem:
-    """What groupings group by: its text in a GROUP BY of its own, and NULL of its type. Equal `known` are one item."""
+    """An item of groupings: its text in a GROUP BY of its own, and NULL of its type. Equal `known` are one item."""
 
     known: str
     written: str
@@ -47,7 +47,7 @@ class _Mentioned:
     in_grouping: bool
 
     def written_for(self, grouped: tuple[_GroupedItem, ...]) -> str | None:
-        """What stands there where only some items are grouped by; None for what stood there."""
+        """Return the replacement text if only some items are grouped by; None if the text stays."""
         if self.in_grouping:
             return str(sum((item not in grouped) << place for place, item in enumerate(reversed(self.items))))
         (item,) = self.items
@@ -57,7 +57,9 @@ class _Mentioned:
 def write_out_groupings(
     select: exp.Select, place: Clauses, scope: Scope, *, text: str, tokens: tuple[Token, ...]
 ) -> tuple[Edit, ...]:
-    """Edits that write the SELECT up to its HAVING as one for each of its groupings, and items of ORDER BY as places.
+    """Return edits that write the SELECT up to its HAVING once for each of its groupings.
+
+    Items of ORDER BY become places.
 
     Return none where it has one grouping, or is not understood. Raises what GROUP BY raises.
     """
@@ -106,7 +108,7 @@ class _Reader:
         self._items: dict[str, _GroupedItem] = {}
 
     def read_item(self, item: exp.Expr) -> _GroupedItem:
-        """Return an item of GROUP BY. Raises KH106 where it cannot be found in the text, and what names raise."""
+        """Return an item of GROUP BY. Raise KH106 where it cannot be found in the text, and what names raise."""
         known = self._know(item)
         if known not in self._items:
             column = find_column(item, self._scope)
@@ -145,8 +147,10 @@ class _Reader:
                 yield from self._walk(child)
 
     def place_order(self) -> Iterator[Edit | None]:
-        """Yield the edits that make ORDER BY sort by what the select list shows, and None for anything else: behind
-        UNION ALL nothing but names and places can stand."""
+        """Yield the edits that make ORDER BY sort by what the select list shows, and None for anything else.
+
+        Behind UNION ALL only names and places can stand.
+        """
         order, shown = self.select.args.get("order"), self.select.expressions
         names = {name(item.args["alias"]) for item in shown if isinstance(item, exp.Alias)}
         names |= {name(item.this) for item in shown if isinstance(item, exp.Column)}
@@ -192,7 +196,7 @@ class _Reader:
 
 
 def _end_of_name(at: int, tokens: tuple[Token, ...]) -> int:
-    """Where a name that starts there ends, with what is behind its dots."""
+    """Return the end of a name that starts there, with the parts behind its dots."""
     index = at_offset(tokens, at)
     while index + 2 < len(tokens) and tokens[index + 1].is_symbol("."):
         index += 2
@@ -202,8 +206,10 @@ def _end_of_name(at: int, tokens: tuple[Token, ...]) -> int:
 def _labels(
     reader: _Reader, place: Clauses, first: tuple[_GroupedItem, ...]
 ) -> Iterator[tuple[int, str, _GroupedItem | None] | None]:
-    """The names that items have by themselves, to be written behind them where their key is none; None for one that is
-    named in another way. The `first` grouping names all columns."""
+    """Yield the names that items have by themselves, to be written behind them if their key is none.
+
+    Return None for one that is named in another way. The `first` grouping names all columns.
+    """
     for item, (_, past) in zip(reader.select.expressions, place.items, strict=True):
         at = reader.tokens[past - 1].end
         match item:

@@ -22,7 +22,7 @@ _MOST_WRITTEN = 16  # decimals that all literals beside a rounded quotient have 
 
 
 def compute(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr) -> Typed:
-    """What an arithmetic operator gives of two numbers. Raises `NotExact`."""
+    """Return the result of an arithmetic operator on two numbers. Raise `NotExact`."""
     if "quotient" in (left.kind, right.kind):
         return _add_to_quotient(operation, left, right, node)
     left, right = unify([left, right], node)
@@ -43,7 +43,7 @@ def compute(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr
 
 
 def _compute_double(operation: type[exp.Expr], left: float, right: float, node: exp.Expr) -> Typed:
-    """What an operator gives of doubles, bit by bit as PostgreSQL has it. Raises `NotExact`."""
+    """Return the result of an operator on doubles, bit by bit as PostgreSQL has it. Raise `NotExact`."""
     found = _OF_DOUBLES[operation](left, right) if operation in _OF_DOUBLES else None
     if found is None or (found and not _SMALLEST_DOUBLE < abs(found) < _LARGEST_DOUBLE):
         raise NotExact(write_short(node))
@@ -51,7 +51,10 @@ def _compute_double(operation: type[exp.Expr], left: float, right: float, node: 
 
 
 def _quotient(dividend: Fraction, divisor: Fraction, node: exp.Expr) -> Typed:
-    """A numeric quotient: a number where PostgreSQL computes all its digits, else only what is divided by what."""
+    """Return a numeric quotient.
+
+    It is a number if PostgreSQL computes all its digits, else only dividend and divisor.
+    """
     found = exact_number(dividend / divisor, "numeric", node)
     assert isinstance(found.raw, Fraction)
     decimals = next((places for places in range(17) if (found.raw * 10**places).denominator == 1), None)
@@ -65,7 +68,7 @@ def _quotient(dividend: Fraction, divisor: Fraction, node: exp.Expr) -> Typed:
 
 
 def _add_to_quotient(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr) -> Typed:
-    """A rounded quotient, and a whole number added to it or taken from it."""
+    """Return a rounded quotient, and a whole number added to it or taken from it."""
     if operation is exp.Add and left.kind != "quotient":
         left, right = right, left
     by = read_fraction(right, node) if right.kind in ("integer", "whole") else None
@@ -78,7 +81,7 @@ def _add_to_quotient(operation: type[exp.Expr], left: Typed, right: Typed, node:
 
 
 def exact_quotient(found: Typed) -> Typed:
-    """A rounded quotient before it is rounded, in the place of itself: it is whole only if that is."""
+    """Return a rounded quotient before it is rounded, in the place of itself: it is whole only if that is."""
     if found.kind != "quotient" or not isinstance(found.raw, tuple):
         return found
     dividend, divisor, *added = found.raw
@@ -88,7 +91,10 @@ def exact_quotient(found: Typed) -> Typed:
 
 
 def _kept_decimals(value: Fraction) -> int:
-    """How many decimals PostgreSQL's division keeps at least: 16 digits, fewer by 4 for each 4 before the point."""
+    """Return the least number of decimals that PostgreSQL's division keeps.
+
+    It is 16 digits, 4 less for each 4 before the point.
+    """
     return 16 - 4 * ((len(str(floor(abs(value)))) - 1) // 4)
 
 
@@ -98,7 +104,7 @@ def _decimals(literal: exp.Literal) -> int:
 
 
 def round_whole(node: exp.Expr, found: Typed) -> Typed:
-    """FLOOR or CEIL of a number. Raises `NotExact`."""
+    """Return FLOOR or CEIL of a number. Raise `NotExact`."""
     found = exact_quotient(found)  # no whole number, and farther from one than PostgreSQL rounds
     value = read_fraction(found, node)
     kind = "double" if found.kind in ("integer", "double") else "whole"

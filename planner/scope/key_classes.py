@@ -54,7 +54,7 @@ class KeyExpression:
 
 
 def key_expression(node: exp.Expr, scope: Scope) -> KeyExpression | None:
-    """The expression over key columns alone, or None if it reads others or none. Raises KH201, KH202."""
+    """Return the expression over key columns alone, or None if it reads others or none. Raise KH201, KH202."""
     found: dict[str, Column] = {}
 
     def leaf(column: Column, to: exp.DType | None, written: Column | None = None) -> exp.Expr:
@@ -122,13 +122,13 @@ def _list_bases(key: Column) -> tuple[str, ...]:
 
 
 def parts_of(column: Column, scope: Scope) -> Column | None:
-    """The groups that the question's expressions make of a column's values; None if they make none."""
+    """Return the groups that the question's expressions make of a column's values; None if they make none."""
     made = ((one, one.derivation) for one in scope.table.columns)
     return next((one for one, parts in made if isinstance(parts, Parts) and parts.column == column.name), None)
 
 
 def _copy_in_place(node: exp.Expr) -> exp.Expr:
-    """A copy that still knows what it stood in, since a column's place says what is asked of it."""
+    """Return a copy that still has its parent, since a column's place decides what is asked of it."""
     copied: exp.Expr = exp.Tuple(expressions=[node.copy()]).expressions[0]
     return copied
 
@@ -138,7 +138,7 @@ def _is_key(column: Column) -> bool:
 
 
 def _type(part: exp.Expr, scope: Scope) -> exp.DType | None:
-    """The type that PostgreSQL gives an expression which a derived column stands for, where it is not the column's."""
+    """Return the type that PostgreSQL gives an expression of a derived column, if it is not the column's."""
     part = bare(part)
     if isinstance(part, exp.Extract):
         return exp.DType.DECIMAL
@@ -156,7 +156,7 @@ def _of_timestamp(node: exp.Expr, scope: Scope) -> bool:
 
 
 def stand_in(node: exp.Column, scope: Scope) -> Column | None:
-    """The key that tells all that is asked of a date or timestamp where it stands: its month, in its quarter."""
+    """Return the key that determines all that is asked of a time where it stands: its month, in its quarter."""
     if isinstance(node.this, exp.Star):
         return None
     around = node.parent
@@ -177,7 +177,10 @@ def stand_in(node: exp.Column, scope: Scope) -> Column | None:
 
 
 def in_cycle(node: exp.Column, scope: Scope) -> tuple[str, Column, Column] | None:
-    """The part of a time from which to_char around its column follows, the key that tells it, and what SQL reads."""
+    """Return the part of a time that determines to_char around its column.
+
+    The key that determines the part follows, and the SQL's argument.
+    """
     around = node.parent
     while isinstance(around, exp.Paren) or (isinstance(around, exp.Cast) and kind_of(around) in ("TIMESTAMP", "DATE")):
         around = around.parent
@@ -191,7 +194,7 @@ def in_cycle(node: exp.Column, scope: Scope) -> tuple[str, Column, Column] | Non
 
 
 def key_part(key: Column, column: Column) -> str:
-    """To what a key truncates a column; empty if it does not."""
+    """Return the unit to which a key truncates a column; empty if it does not."""
     derived = key.derivation
     if not isinstance(derived, Derivation) or derived.column != column.name:
         return ""
@@ -211,13 +214,13 @@ def _asked_part(node: exp.Expr | None) -> str:
 
 
 def find_plain(item: exp.Expr, scope: Scope) -> Column | None:
-    """The column that an item of GROUP BY is, unless the question groups by parts of its values."""
+    """Return the column that an item of GROUP BY is, unless the question groups by parts of its values."""
     column = find_column(item, scope)
     return None if column is None or (column.domain is None and parts_of(column, scope) is not None) else column
 
 
 def by_expressions(items: Sequence[exp.Expr], scope: Scope) -> dict[int, tuple[Column, ...]]:
-    """For the place of each item that is an expression of keys, the columns by which to group instead.
+    """Return the columns by which to group instead, for the place of each item that is an expression of keys.
 
     Raises KH202 for expressions whose values are not computed here.
     """
@@ -251,7 +254,7 @@ def by_expressions(items: Sequence[exp.Expr], scope: Scope) -> dict[int, tuple[C
 
 
 def _sharing_columns(index: int, items: Sequence[exp.Expr], scope: Scope) -> dict[int, KeyExpression]:
-    """The items that share a column with one, or with another of these, by their places; with it."""
+    """Return the items that share a column with one, or with another of these, by their places; with it."""
     found = {place: one for place, item in enumerate(items) if (one := key_expression(item, scope)) is not None}
     chosen = {index: found[index]}
     while True:
@@ -271,7 +274,7 @@ def _columns_of(expressions: Iterable[KeyExpression]) -> tuple[Column, ...]:
 
 
 def _merge_combinations(expressions: tuple[KeyExpression, ...], item: exp.Expr, scope: Scope) -> Column | None:
-    """The groups that expressions of several keys make of their values; None if they tell all of them apart."""
+    """Return the groups that expressions of several keys make of their values; None if they tell all of them apart."""
     every_read = {pair for expression in expressions for pair in expression.columns}
     read = sorted(every_read, key=lambda one: (_stored_name(one[1]), one[0]))
     names = [name for name, _ in read]
@@ -317,7 +320,10 @@ def _merge_combinations(expressions: tuple[KeyExpression, ...], item: exp.Expr, 
 
 
 def _grouped_by(expressions: tuple[KeyExpression, ...], base: Column, item: exp.Expr, scope: Scope) -> Column:
-    """The column by which expressions of one key group: the key itself, or the classes that they make of its values."""
+    """Return the column by which expressions of one key group.
+
+    It is the key itself, or the classes that they make of its values.
+    """
     domain = base.domain or ()
     if isinstance(base.derivation, Parts) and base.derivation.distinct:
         _check_ends(expressions[0], base.derivation, item, scope)
@@ -347,8 +353,11 @@ def _grouped_by(expressions: tuple[KeyExpression, ...], base: Column, item: exp.
 
 
 def put_together(columns: Sequence[Column], base: Column, scope: Scope) -> Column:
-    """The key by which several looked-up columns group: the values of the column by which they are found, each with the
-    first one that has the same in all of them. What has nothing in one of them is in no group."""
+    """Return the key by which several looked-up columns group.
+
+    It has the values of the column by which they are found, each with the first one that has the same in all of them. A
+    value that has nothing in one of them is in no group.
+    """
     columns = sorted(columns, key=lambda column: column.name)
     firsts: dict[tuple[object, ...], Value] = {}
     pairs = [(value, firsts.setdefault(found, value)) for value, found in combine_groups(base, columns, scope).items()]
@@ -360,7 +369,7 @@ def put_together(columns: Sequence[Column], base: Column, scope: Scope) -> Colum
 
 
 def _name_classes(name: str, base: Column, pairs: Sequence[tuple[Value, Value]]) -> Column:
-    """A column of classes of a key's values, each called by its first value."""
+    """Return a column of classes of a key's values, each called by its first value."""
     digest = sha256("\n".join(f"{as_text(value)!r} {as_text(to)!r}" for value, to in pairs).encode()).hexdigest()
     source = f"classes {digest} of {base.label}"
     return Column(
@@ -392,7 +401,7 @@ def _check_ends(expression: KeyExpression, parts: Parts, item: exp.Expr, scope: 
 
 
 def _merge_parts(column: Column, parts: Parts, merged: Sequence[int], scope: Scope) -> Column:
-    """A column of groups with those together that are one group; their numbers become others."""
+    """Return a column of groups with those together that are one group; their numbers become others."""
     together, _ = merge_parts(parts, merged)
     return replace(
         column,
@@ -409,7 +418,7 @@ def _stored_name(column: Column) -> str:
 
 @lru_cache(maxsize=128)
 def _pairs(expressions: tuple[KeyExpression, ...], name: str, base: Column) -> tuple[tuple[Value, Value], ...]:
-    """Each value of the key with the first value for which all expressions are the same. Raises `NotExact`.
+    """Return each value of the key with the first value for which all expressions are the same. Raise `NotExact`.
 
     Of doubles bit by bit, and where that is not known exactly: in the middle of a part both are alike.
     """
@@ -461,7 +470,7 @@ def _refusal(item: exp.Expr, detail: str) -> KeyholeError:
 
 
 def told_apart(keys: Iterable[Column], values: Iterable[Sequence[Value]]) -> int:
-    """How many groups there are once classes are taken apart into the values of their keys: these are charged."""
+    """Return the number of groups once classes are split into the values of their keys: these are charged."""
     sizes = [
         len(key.derivation.pairs) if isinstance(key.derivation, Lookup) and key.derivation.classes else len(among)
         for key, among in zip(keys, values, strict=True)
@@ -470,7 +479,7 @@ def told_apart(keys: Iterable[Column], values: Iterable[Sequence[Value]]) -> int
 
 
 def stored_key(column: Column, columns: Iterable[Column]) -> Column:
-    """The key whose values a column of classes puts together; every other column as it is."""
+    """Return the key whose values a column of classes puts together; every other column as it is."""
     if isinstance(column.derivation, Lookup) and column.derivation.classes:
         base = column.derivation.column
         return next(one for one in columns if one.name == base)

@@ -110,7 +110,7 @@ _ALLOWED: dict[type[exp.Expr], frozenset[str]] = {
 
 
 def images(node: exp.Expr, rows: Sequence[Mapping[str, Typed]]) -> list[Typed]:
-    """The expression's values for each of `rows`. Raises `NotExact`, also for what would take too long."""
+    """Return the expression's values for each of `rows`. Raise `NotExact`, also for what would take too long."""
     size = sum(1 for _ in node.walk())
     if size * len(rows) > _MOST_STEPS:
         raise NotExact(f"an expression of {size:,} parts")
@@ -128,7 +128,7 @@ def images(node: exp.Expr, rows: Sequence[Mapping[str, Typed]]) -> list[Typed]:
 
 
 def image(node: exp.Expr, values: Mapping[str, Typed]) -> Typed:
-    """The expression's value where its columns, by their text, have `values`. Raises `NotExact`."""
+    """Return the expression's value where its columns, by their text, have `values`. Raise `NotExact`."""
     allowed = _ALLOWED.get(type(node))
     if allowed is None or any(value and key not in allowed for key, value in node.args.items()):
         raise NotExact(write_short(node))

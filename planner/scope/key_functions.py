@@ -36,7 +36,7 @@ FUNCTIONS = (*_OF_NUMBERS, *_OF_TEXTS, *WRITING)
 
 
 def apply_function(node: exp.Expr, of: _Of) -> Typed:
-    """The value of one of `FUNCTIONS`. Raises `NotExact`."""
+    """Return the value of one of `FUNCTIONS`. Raise `NotExact`."""
     if isinstance(node, WRITING):
         return write_text(node, of)
     return _of_texts(node, of) if isinstance(node, _OF_TEXTS) else _of_numbers(node, of)

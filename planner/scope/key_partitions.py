@@ -49,8 +49,10 @@ def merge_parts(parts: Parts, merged: Sequence[int]) -> tuple[Parts, tuple[int, 
 def list_tests(
     column: str, constants: Sequence[str], patterns: Sequence[str], matched: Iterable[_Signs]
 ) -> tuple[Condition, ...]:
-    """Return the conditions by which texts are told apart: one for each constant, and for other texts one for each
-    combination of patterns that they match."""
+    """Return the conditions by which texts are told apart.
+
+    One is for each constant, and for other texts one for each combination of patterns that they match.
+    """
     others: list[Condition] = [Not(Compare(column, "=", text)) for text in constants]
     return (
         *(Compare(column, "=", text) for text in constants),
@@ -106,8 +108,10 @@ def _read_signs(test: Condition) -> tuple[tuple[str, bool], ...]:
 
 
 def may_miss_texts(parts: Parts) -> bool:
-    """Whether a text may satisfy none of the conditions of a column's groups: one that matches patterns of which no
-    example was found together, and which their beginnings do not rule out."""
+    """Return True if a text may satisfy none of the conditions of a column's groups.
+
+    Such a text matches patterns of which no example was found together, and which their beginnings do not rule out.
+    """
     found = [test for test in parts.tests if isinstance(test, Compare | Like | Not | And | Or)]
     signs = {_read_signs(test) for test in found if not isinstance(test, Compare)}
     patterns = [pattern for pattern, _ in next(iter(signs), ())]
@@ -121,7 +125,7 @@ def may_miss_texts(parts: Parts) -> bool:
 
 
 def _can_hold(matched: Sequence[str], unmatched: Sequence[str]) -> bool:
-    """Whether the beginnings of patterns leave room for a text that matches some of them and not the others."""
+    """Return True if the beginnings of patterns leave room for a text that matches some of them and not the others."""
     begun = [like_prefix(pattern) for pattern in matched]
     if any(not one.startswith(other) and not other.startswith(one) for one, other in combinations(begun, 2)):
         return False
@@ -134,7 +138,7 @@ def _can_hold(matched: Sequence[str], unmatched: Sequence[str]) -> bool:
 
 
 def label_parts(parts: Parts, base: Column) -> str:
-    """What the ledger calls groups of a column's values: what that column is called there, and what groups them.
+    """Return the ledger's name for groups of a column's values: the column's name there, and the grouping.
 
     Equal groups of one column have one name, however an expression writes them.
     """
@@ -145,7 +149,7 @@ def label_parts(parts: Parts, base: Column) -> str:
 
 
 def identify_parts(parts: Parts) -> str:
-    """The identity of groups of a column's values."""
+    """Return the identity of groups of a column's values."""
     return f"parts of {parts.column!r} {sha256(parts.meaning.encode()).hexdigest()}"
 
 

@@ -111,7 +111,7 @@ def _times(by: Span, count: int) -> Span:
 
 
 def compute_time(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
-    """The value of a function of a time, or of a cast. Raises `NotExact`."""
+    """Return the value of a function of a time, or of a cast. Raise `NotExact`."""
     match node:
         case InCycle():
             return _compute_in_cycle(node, of(node.this))
@@ -163,7 +163,7 @@ def _compute_age(node: exp.Expr, later: Typed, earlier: Typed) -> Typed:
 
 
 def _count_years(after: datetime, before: datetime) -> int:
-    """The whole years between two moments: one ends at the day and the time of the year at which it began."""
+    """Return the whole years between two moments: one ends at the day and the time of the year at which it began."""
     return after.year - before.year - (_in_year(before) > _in_year(after))
 
 
@@ -172,7 +172,7 @@ def _in_year(at: datetime) -> tuple[int, int, time]:
 
 
 def read_stride(node: exp.DateBin) -> tuple[timedelta, datetime]:
-    """Return the width of the steps of date_bin and where one begins. Raises `NotExact` for what PostgreSQL refuses."""
+    """Return the width of the steps of date_bin and where one begins. Raise `NotExact` for what PostgreSQL refuses."""
     try:
         width, begun = fold(node.this, _NOTHING_GIVEN), node.args["unit"]  # a literal that stands there is a Var
         origin = Untyped(str(begun.this)) if isinstance(begun, exp.Var) else fold(begun, _NOTHING_GIVEN)
@@ -198,7 +198,7 @@ def _bin(node: exp.DateBin, found: Typed) -> Typed:
 
 
 def read_shift(node: exp.Add | exp.Sub) -> Span:
-    """Return the constant interval by which a time is moved. Raises `NotExact`."""
+    """Return the constant interval by which a time is moved. Raise `NotExact`."""
     try:
         by = fold(bare(node.expression), _NOTHING_GIVEN)
     except (KeyholeError, NotConstant):
@@ -209,7 +209,7 @@ def read_shift(node: exp.Add | exp.Sub) -> Span:
 
 
 def shift_time(node: exp.Add | exp.Sub, found: Typed) -> Typed:
-    """A date or timestamp some constant time later or earlier. Raises `NotExact`."""
+    """Return a date or timestamp some constant time later or earlier. Raise `NotExact`."""
     by = read_shift(node)
     if found.kind not in ("date", "timestamp"):
         raise NotExact(write_short(node))
@@ -217,7 +217,7 @@ def shift_time(node: exp.Add | exp.Sub, found: Typed) -> Typed:
 
 
 def count_days(left: Typed, right: Typed, node: exp.Expr) -> Typed:
-    """The days between dates, or a date some days later. Raises `NotExact`."""
+    """Return the days between dates, or a date some days later. Raise `NotExact`."""
     if isinstance(node, exp.Add) and left.kind == "integer":
         left, right = right, left
     if isinstance(node, exp.Sub) and {left.kind, right.kind} <= {"date", "unknown"}:
@@ -250,7 +250,7 @@ def _format_time(node: exp.TimeToStr, found: Typed) -> Typed:
 
 
 def _show_piece(piece: str, at: datetime) -> str:
-    """What to_char shows for a piece of a pattern, names in English, whatever the session's language is."""
+    """Return to_char's text for a piece of a pattern, names in English, whatever the session's language is."""
     iso, month, day = at.isocalendar(), _MONTHS[at.month - 1], _DAYS[at.weekday()]
     of_year, half = at.timetuple().tm_yday, "AM" if at.hour < 12 else "PM"
     texts = {
@@ -266,7 +266,7 @@ def _show_piece(piece: str, at: datetime) -> str:
 
 
 def _compute_cast(node: exp.Cast, of: Callable[[exp.Expr], Typed]) -> Typed:
-    """The value of a cast. Raises `NotExact`."""
+    """Return the value of a cast. Raise `NotExact`."""
     if (width := text_width(node)) is not None:
         return cut_text(to_text(of(node.this), node), width, node)
     if (sizes := numeric_scale(node)) is not None:
@@ -279,7 +279,7 @@ def _compute_cast(node: exp.Cast, of: Callable[[exp.Expr], Typed]) -> Typed:
 
 
 def _cast_decimals(node: exp.Cast, precision: int, scale: int, of: Callable[[exp.Expr], Typed]) -> Typed:
-    """A cast to `numeric(p, s)`, which rounds as round does. Raises `NotExact` for a value with more digits."""
+    """Return a cast to `numeric(p, s)`, which rounds as round does. Raise `NotExact` for a value with more digits."""
     exact = exp.Cast(this=node.this.copy(), to=exp.DataType(this=exp.DType.DECIMAL))
     found = of(exp.Round(this=exact, decimals=exp.Literal.number(scale)))
     value = read_fraction(found, node)

@@ -55,7 +55,7 @@ class Typed:
 
 
 def type_value(value: Value | None, kind: SqlType) -> Typed:
-    """A key's value, or NULL. Raises `NotExact` for a type whose values are not exact here."""
+    """Return a key's value, or NULL. Raise `NotExact` for a type whose values are not exact here."""
     if kind in (SqlType.NUMERIC, SqlType.DOUBLE):
         assert value is None or isinstance(value, int | Decimal)
         return Typed("numeric", None if value is None else Fraction(value))
@@ -68,7 +68,7 @@ def type_value(value: Value | None, kind: SqlType) -> Typed:
 
 
 def unify(found: Sequence[Typed], node: exp.Expr) -> list[Typed]:
-    """The values as one type, as PostgreSQL chooses it for branches and for both sides of an operator."""
+    """Return the values as one type, as PostgreSQL chooses it for branches and for both sides of an operator."""
     kinds = {one.kind for one in found} - {"unknown"}
     if not kinds:
         return [Typed("text", one.raw) for one in found]
@@ -84,7 +84,7 @@ def unify(found: Sequence[Typed], node: exp.Expr) -> list[Typed]:
 
 
 def convert(found: Typed, kind: str, node: exp.Expr) -> Typed:
-    """The value as another type, where PostgreSQL converts it by itself. Raises `NotExact`."""
+    """Return the value as another type, where PostgreSQL converts it by itself. Raise `NotExact`."""
     raw = found.raw
     if raw is None or found.kind == kind:
         return Typed(kind, raw)
@@ -110,7 +110,10 @@ def nearest_double(raw: Raw) -> Fraction:
 
 
 def compare(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr) -> Typed:
-    """The comparison of two values, NULL with NULL. Raises `NotExact` where a collation or the session decides it."""
+    """Return the comparison of two values, NULL with NULL.
+
+    Raise `NotExact` where a collation or the session decides it.
+    """
     left, right = unify([left, right], node)
     a, b = left.raw, right.raw
     if left.kind in ("opaque", "quotient", "timestamptz"):
@@ -133,32 +136,32 @@ def compare(operation: type[exp.Expr], left: Typed, right: Typed, node: exp.Expr
 
 
 def any_true(found: Sequence[Typed]) -> Typed:
-    """OR of booleans."""
+    """Return OR of booleans."""
     raws = [one.raw for one in found]
     return Typed("boolean", True if True in raws else None if None in raws else False)
 
 
 def negate(found: Typed) -> Typed:
-    """NOT of a boolean."""
+    """Return NOT of a boolean."""
     return Typed("boolean", None if found.raw is None else not found.raw)
 
 
 def read_boolean(found: Typed, node: exp.Expr) -> bool | None:
-    """The truth value of a boolean, None for NULL. Raises `NotExact` for another type."""
+    """Return the truth value of a boolean, None for NULL. Raise `NotExact` for another type."""
     if found.raw is not None and (found.kind != "boolean" or not isinstance(found.raw, bool)):
         raise NotExact(write_short(node))
     return None if found.raw is None else bool(found.raw)
 
 
 def exact_number(value: Fraction, kind: str, node: exp.Expr) -> Typed:
-    """A number that PostgreSQL computes with exactly. Raises `NotExact` beyond what is sure to be so."""
+    """Return a number that PostgreSQL computes with exactly. Raise `NotExact` beyond what is sure to be so."""
     if abs(value.numerator) >= _LARGEST or value.denominator > _FINEST:
         raise NotExact(write_short(node))
     return Typed(kind, value)
 
 
 def read_fraction(found: Typed, node: exp.Expr) -> Fraction | None:
-    """The value of a number, None for NULL. Raises `NotExact` for another type."""
+    """Return the value of a number, None for NULL. Raise `NotExact` for another type."""
     if found.kind not in NUMBERS:
         raise NotExact(write_short(node))
     assert found.raw is None or isinstance(found.raw, int | Fraction)
@@ -166,14 +169,14 @@ def read_fraction(found: Typed, node: exp.Expr) -> Fraction | None:
 
 
 def read_moment(found: Typed) -> datetime:
-    """A date or timestamp as a moment, a date as its midnight."""
+    """Return a date or timestamp as a moment, a date as its midnight."""
     raw = found.raw
     assert isinstance(raw, date)
     return raw if isinstance(raw, datetime) else datetime(raw.year, raw.month, raw.day)
 
 
 def to_text(found: Typed, node: exp.Expr) -> Typed:
-    """The value as text; of a date only which one it is, for its text depends on the session."""
+    """Return the value as text; of a date only its identity, for its text depends on the session."""
     raw = found.raw
     match found.kind:
         case "opaque":
@@ -191,14 +194,14 @@ def to_text(found: Typed, node: exp.Expr) -> Typed:
 
 
 def cut_text(found: Typed, width: int, node: exp.Expr) -> Typed:
-    """Return the first characters of a text. Raises `NotExact` for one that is only told apart."""
+    """Return the first characters of a text. Raise `NotExact` for one that is only told apart."""
     if found.kind != "text" or not isinstance(found.raw, str | None):
         raise NotExact(write_short(node))
     return Typed("text", None if found.raw is None else found.raw[:width])
 
 
 def cast(found: Typed, kind: str, node: exp.Expr) -> Typed:
-    """`CAST(found AS kind)`. Raises `NotExact`."""
+    """Return `CAST(found AS kind)`. Raise `NotExact`."""
     if kind in _TEXT_TYPES:
         return to_text(found, node)
     if kind in _INTEGER_TYPES:
@@ -225,7 +228,7 @@ def cast(found: Typed, kind: str, node: exp.Expr) -> Typed:
 
 
 def _numeric_of_double(raw: Raw, node: exp.Expr) -> Typed:
-    """The numeric that PostgreSQL makes of a double: its first 15 digits."""
+    """Return the numeric that PostgreSQL makes of a double: its first 15 digits."""
     if raw is None:
         return Typed("numeric", None)
     assert isinstance(raw, int | Fraction)

@@ -40,7 +40,7 @@ class JoinedTable:
     further: tuple[tuple[str, str], ...]
 
     def membership(self) -> Condition:
-        """That a row finds a public row."""
+        """Return the condition that a row finds a public row."""
         return Within(self.base, tuple(sorted(self.values))) if self.met is None else Not(IsNull(self.met))
 
 
@@ -75,7 +75,7 @@ class Scope:
     wide: tuple[Column, ...] = ()
 
     def qualifies(self, column: exp.Column) -> bool:
-        """Whether the column's qualifier, if any, names the question's table or one that is joined to it."""
+        """Return True if the column's qualifier, if any, names the question's table or one that is joined to it."""
         qualifier = name(column.args.get("table"))
         own = [(member.alias, member.name) for member in self.members] or [(self.alias, self.table.name)]
         names = [*own, *((joined.alias, joined.name) for joined in self.joined)]
@@ -84,7 +84,7 @@ class Scope:
         return name(column.args["db"]) == "public" and (qualifier, qualifier) in names
 
     def column(self, node: exp.Column) -> Column:
-        """The column that a plain reference names. Raises KH201."""
+        """Return the column that a plain reference names. Raise KH201."""
         wanted, qualifier = name(node.this), name(node.args.get("table"))
         if not self.qualifies(node):
             own = [member.alias for member in self.members] or [self.alias]
@@ -122,14 +122,14 @@ class Scope:
         return self.table.column(found[0]) if found else self.table.column(wanted, position=position(node))
 
     def _tables_with(self, wanted: str) -> list[str]:
-        """The aliases under which a column of that name can be qualified."""
+        """Return the aliases under which a column of that name can be qualified."""
         own = [member.alias for member in self.members if wanted in dict(member.columns)]
         if not self.members and self._own(wanted):
             own = [self.alias]
         return [*own, *(joined.alias for joined in self.joined if wanted in joined.every)]
 
     def _find_names(self, wanted: str, qualifier: str) -> list[str]:
-        """The names in the question's table of what a name means in its private tables."""
+        """Return the names in the question's table for a name of its private tables."""
         if not self.members:
             return [wanted] if qualifier in ("", self.alias) and self._own(wanted) else []
         return [
@@ -170,7 +170,7 @@ class Scope:
         return self.table.column(found[0])
 
     def knows(self, wanted: str) -> bool:
-        """Whether a name without qualifier is a column's."""
+        """Return True if a name without qualifier is a column's."""
         if self.listed is not None:
             return any(name_ == wanted for name_, _ in self.listed)
         return self._own(wanted) or any(
@@ -184,19 +184,19 @@ class Scope:
         return any(column.name == wanted and not isinstance(column.derivation, made) for column in self.table.columns)
 
     def spell_column(self, column: Column) -> str:
-        """How the question would name a column, or write the expressions of keys that it stands for."""
+        """Return the question's text for a column, or the expressions of keys that it stands for."""
         made = column.derivation
         if isinstance(made, Merged | Parts) or (isinstance(made, Lookup) and made.classes):
             return column.name
         return ".".join(readable(part) for part in self._path(column))
 
     def reference(self, column: Column) -> exp.Column:
-        """A column as the question would name it, as an expression."""
+        """Return a column as the question would name it, as an expression."""
         *table, called = (exp.to_identifier(part, quoted=readable(part) != part) for part in self._path(column))
         return exp.Column(this=called, table=table[0] if table else None)
 
     def _path(self, column: Column) -> tuple[str, ...]:
-        """The names by which the question would read a column: the table's, where it takes one, and the column's."""
+        """Return the names by which the question would read a column: the table's, if it takes one, and its own."""
         for name_, column_ in self.listed or ():
             if column_ == column.name:
                 return (name_,)
@@ -213,7 +213,7 @@ class Scope:
         return (self.alias, column.name) if self.joined else (column.name,)
 
     def equality(self, joined: JoinedTable) -> exp.Expr:
-        """The equality that joins a public table, as an expression of this question."""
+        """Return the equality that joins a public table, as an expression of this question."""
         key, base_name = joined.pairs[0]
         base = self.table.column(base_name)
         found = [(one.alias, public) for one in self.joined for public, named in one.columns if named == base.name]
@@ -224,7 +224,7 @@ class Scope:
         )
 
     def membership(self, node: exp.Expr) -> Condition | None:
-        """What an equality says that joins a table of FROM; None for every other expression."""
+        """Return the condition of an equality that joins a table of FROM; None for every other expression."""
         node = bare(node)
         if not (self.joined or self.members) or not isinstance(node, exp.EQ) or node.args.get("negate"):
             return None
@@ -258,7 +258,10 @@ class Scope:
 
 
 def _base(node: exp.Expr, scope: Scope, *, of_days: bool) -> str | None:
-    """The date or timestamp that is read, behind casts that change nothing; `of_days`: nor does the time of the day."""
+    """Return the date or timestamp that is read, behind casts that change nothing.
+
+    With `of_days`, the time of the day may change.
+    """
     node = bare(node)
     if isinstance(node, exp.Cast) and (kind_of(node) == "TIMESTAMP" or (of_days and kind_of(node) == "DATE")):
         column = _plain(bare(node.this), scope)
@@ -268,7 +271,7 @@ def _base(node: exp.Expr, scope: Scope, *, of_days: bool) -> str | None:
 
 
 def kind_of(node: exp.Cast) -> str:
-    """The name of the type that a cast is to, if it has no modifier that could change a value."""
+    """Return the name of the type that a cast is to, if it has no modifier that could change a value."""
     kind = node.to.this
     value = str(kind.value) if isinstance(kind, exp.DataType.Type) else ""
     return value if not node.to.expressions or (value == "TIMESTAMP" and _microseconds(node)) else ""
@@ -291,19 +294,19 @@ def numeric_scale(node: exp.Cast) -> tuple[int, int] | None:
 
 
 def _microseconds(node: exp.Cast) -> bool:
-    """Whether a cast to timestamp(n) keeps all digits; with fewer it rounds, even to another day."""
+    """Return True if a cast to timestamp(n) keeps all digits; with fewer it rounds, even to another day."""
     return [str(one.this) for one in node.to.expressions] == ["6"]
 
 
 def _plain(node: exp.Expr, scope: Scope) -> Column | None:
-    """The column that a plain reference names. Raises KH201."""
+    """Return the column that a plain reference names. Raise KH201."""
     if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
         return None
     return scope.column(node)
 
 
 def derivation(node: exp.Expr, scope: Scope) -> Derivation | None:
-    """The derivation that an expression writes out, if it is one."""
+    """Return the derivation that an expression writes out, if it is one."""
     match node:
         case exp.TimestampTrunc() if node.args.get("zone") is None:
             function, part, inner = "date_trunc", part_of(node), node.this
@@ -325,7 +328,7 @@ def derivation(node: exp.Expr, scope: Scope) -> Derivation | None:
 
 
 def part_of(node: exp.TimestampTrunc) -> str:
-    """To what date_trunc truncates, where its text says so, as a literal or a literal cast to text; else empty."""
+    """Return the unit of date_trunc if its text says so, as a literal or a literal cast to text; else empty."""
     unit = bare(node.unit) if isinstance(node.unit, exp.Expr) else node.unit
     if isinstance(unit, exp.Cast) and kind_of(unit) in ("TEXT", "VARCHAR"):
         unit = bare(unit.this)
@@ -339,7 +342,7 @@ def part_of(node: exp.TimestampTrunc) -> str:
 
 
 def same(first: Derivation | Lookup | Merged | Parts | Product | Computed | None, second: Derivation) -> bool:
-    """Whether two derivations give the same values: a timestamp's day has two spellings."""
+    """Return True if two derivations give the same values: a timestamp's day has two spellings."""
     days = (("date", ""), ("date_trunc", "day"))
     if not isinstance(first, Derivation) or first.column != second.column:
         return False
@@ -348,7 +351,7 @@ def same(first: Derivation | Lookup | Merged | Parts | Product | Computed | None
 
 
 def find_column(node: exp.Expr, scope: Scope) -> Column | None:
-    """The exposed column that the node is, or None for any other expression. Raises KH201 for an unknown name."""
+    """Return the exposed column that the node is, or None for any other expression. Raise KH201 for an unknown name."""
     node = bare(node)
     plain = _plain(node, scope)
     if plain is not None:

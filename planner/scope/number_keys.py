@@ -28,7 +28,7 @@ NUMBERS = (
 
 
 def find_number(node: exp.Expr, scope: Scope) -> Column | None:
-    """The key that a computed number is; None for any other expression."""
+    """Return the key that a computed number is; None for any other expression."""
     if not isinstance(node, NUMBERS) or not any(is_number_key(column) for column in scope.table.columns):
         return None
     name = name_alike(node, scope)
@@ -36,13 +36,13 @@ def find_number(node: exp.Expr, scope: Scope) -> Column | None:
 
 
 def is_number_key(column: Column) -> bool:
-    """Whether a column numbers the values of a number that is computed of a row."""
+    """Return True if a column numbers the values of a number that is computed of a row."""
     parts = column.derivation
     return isinstance(parts, Parts) and isinstance(parts.column, ComputedName) and parts.kind is not SqlType.BOOLEAN
 
 
 def shown_type(key: Column) -> str:
-    """The type in which the number is shown: PostgreSQL's own."""
+    """Return the type in which the number is shown: PostgreSQL's own."""
     assert isinstance(key.derivation, Parts)
     assert isinstance(key.derivation.column, ComputedName)
     return str(key.derivation.column.column.comment)

@@ -57,7 +57,7 @@ def _rename(node: exp.Table, known: SourceName, tokens: tuple[Token, ...]) -> Ed
 
 
 def _unqualify(query: Parsed, catalog: Catalog, bare: set[SourceName]) -> Iterator[Edit]:
-    """The cuts of schemas before columns of tables that have no alias."""
+    """Yield the cuts of schemas before columns of tables that have no alias."""
     for column in query.tree.find_all(exp.Column):
         schema, table, database = (column.args.get(part) for part in ("db", "table", "catalog"))
         if schema is None or table is None or name(database) not in ("", catalog.database):

@@ -34,7 +34,7 @@ WRITING = (
 
 
 def write_text(node: exp.Expr, of: _Of) -> Typed:
-    """Return the value of one of `WRITING`. Raises `NotExact`."""
+    """Return the value of one of `WRITING`. Raise `NotExact`."""
     match node:
         case exp.Concat():
             return Typed("text", "".join(_list_texts([of(part) for part in node.expressions], node)))
@@ -57,14 +57,14 @@ def write_text(node: exp.Expr, of: _Of) -> Typed:
 
 
 def read_text(found: Typed, node: exp.Expr) -> str | None:
-    """Return a text, None for NULL. Raises `NotExact` for another type."""
+    """Return a text, None for NULL. Raise `NotExact` for another type."""
     if found.kind not in TEXTS:
         raise NotExact(write_short(node))
     return None if found.raw is None else str(found.raw)
 
 
 def _list_texts(found: Sequence[Typed], node: exp.Expr) -> list[str]:
-    """The arguments of concat as texts, without those that are NULL. Unlike a cast it writes `t` and `f`."""
+    """Return the arguments of concat as texts, without those that are NULL. Unlike a cast it writes `t` and `f`."""
     parts = [one if one.kind == "boolean" else to_text(one, node) for one in found]
     if any(part.kind == "opaque" for part in parts):
         raise NotExact(write_short(node))

@@ -31,7 +31,7 @@ def is_test(node: exp.Expr) -> bool:
 
 
 def find_truth(node: exp.Expr, scope: Scope) -> Column | None:
-    """The key that a condition is; None for any other expression."""
+    """Return the key that a condition is; None for any other expression."""
     if not is_test(node) or not any(is_truth_key(column) for column in scope.table.columns):
         return None
     name = name_alike(node, scope)
@@ -39,7 +39,7 @@ def find_truth(node: exp.Expr, scope: Scope) -> Column | None:
 
 
 def is_truth_key(column: Column) -> bool:
-    """Whether a column numbers the values of a condition of a row."""
+    """Return True if a column numbers the values of a condition of a row."""
     parts = column.derivation
     return isinstance(parts, Parts) and isinstance(parts.column, ComputedName) and parts.kind is SqlType.BOOLEAN
 
@@ -53,7 +53,7 @@ def value_name(key: Column) -> str:
 
 
 def name_alike(node: exp.Expr, scope: Scope) -> str:
-    """The text of an expression with every reference to a column spelled as the scope spells it."""
+    """Return the text of an expression with every reference to a column spelled as the scope spells it."""
 
     def spell(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Column) and (found := find_column(part, scope)) is not None:
