@@ -43,13 +43,13 @@ def _write_emptied(
 
 
 def _drop_schema(node: exp.Column) -> Iterator[Edit]:
-    """A column that is qualified by its table alone, which may be a subquery there."""
+    """Yield a column that is qualified by its table alone, which may be a subquery there."""
     if (schema := node.args.get("catalog") or node.args.get("db")) is not None:
         yield Edit.of(offset(schema), offset(node.args["table"]), "")
 
 
 def _empty(node: exp.Table, text: str, tokens: tuple[Token, ...], catalog: Catalog, select: exp.Select) -> Edit | None:
-    """A private table, or a WITH query that reads one, as a relation without rows."""
+    """Return the edit that makes a private table, or a WITH query that reads one, a relation without rows."""
     first = at_offset(tokens, offset(node.args.get("catalog") or node.args.get("db") or node.this))
     last = at_offset(tokens, offset(node.this))
     alias = node.args.get("alias")
@@ -77,7 +77,7 @@ def _empty(node: exp.Table, text: str, tokens: tuple[Token, ...], catalog: Catal
 
 
 def _list_mentioned(tokens: tuple[Token, ...]) -> frozenset[str] | None:
-    """Return the names that a statement says; None where a star may mean others, too."""
+    """Return the names that a statement says; None if a star may mean others, too."""
     for before, token in pairwise(tokens):
         if token.is_symbol("*") and (before.is_symbol(".") or before.is_symbol(",") or before.is_word("select")):
             return None

@@ -20,12 +20,12 @@ _OPEN = (*_COMPARISONS, *_CONNECTIVES, exp.Not, exp.Is, exp.Case, exp.If, exp.Wi
 
 
 def find_predicates(part: exp.Expr) -> tuple[exp.Expr, ...]:
-    """The predicates of one item, from left to right; those of equal text are all there."""
+    """Return the predicates of one item, from left to right; those of equal text are all there."""
     return tuple(_find(part))
 
 
 def shows_size(part: exp.Expr) -> bool:
-    """Whether an item shows how large a group is: it calls an aggregate that is in no predicate."""
+    """Return True if an item shows how large a group is: it calls an aggregate that is in no predicate."""
     if not contains(part, *AGGREGATES) or _is_predicate(part):
         return False
     if not isinstance(part, exp.Window) and isinstance(part, AGGREGATES) and not find_predicates(part):
@@ -34,7 +34,10 @@ def shows_size(part: exp.Expr) -> bool:
 
 
 def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """What an expression is made of; of a window its function's arguments, as the function reads the answer's rows."""
+    """Yield the parts of an expression.
+
+    Of a window its function's arguments, as the function reads the answer's rows.
+    """
     for child in node.iter_expressions():
         if isinstance(node, exp.Window) and child is node.this:
             called = child.this if isinstance(child, exp.Filter) else child
@@ -56,7 +59,7 @@ def _find(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _is_predicate(node: exp.Expr) -> bool:
-    """Whether the expression is a formula of thresholds of aggregates, and nothing else."""
+    """Return True if the expression is a formula of thresholds of aggregates, and nothing else."""
     inner = bare(node)
     if isinstance(inner, _CONNECTIVES):
         return all(_is_predicate(child) for child in inner.flatten())
@@ -84,7 +87,7 @@ def _operands(comparison: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _is_compared(operand: exp.Expr) -> bool:
-    """Whether an operand is arithmetic over aggregates and constants, as far as its form tells."""
+    """Return True if an operand is arithmetic over aggregates and constants, as far as its form tells."""
     waiting = [operand]
     while waiting:
         node = waiting.pop()

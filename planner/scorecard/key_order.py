@@ -71,7 +71,7 @@ def read_key_order(question: Embedded, statement: str) -> KeyOrder | None:
 
 
 def _read_item(item: exp.Ordered, question: Embedded) -> SortedColumn | None:
-    """The column that an item sorts by; None for a constant of the select list, which sorts nothing."""
+    """Return the column that an item sorts by; None for a constant of the select list, which sorts nothing."""
     node, descending = resolve_in_order(bare(item.this), question.tree), bool(item.args.get("desc"))
     if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
         return None
@@ -110,7 +110,10 @@ def _read_item(item: exp.Ordered, question: Embedded) -> SortedColumn | None:
 
 
 def resolve_in_order(node: exp.Expr, select: exp.Select) -> exp.Expr:
-    """What a position or a name of the select list stands for; in ORDER BY it comes before a column of the table."""
+    """Return the expression of a position or a name of the select list.
+
+    In ORDER BY it comes before a column of the table.
+    """
     place = read_position(node, select, clause="ORDER BY")
     if place is not None:
         return _without_name(select.expressions[place])
@@ -123,7 +126,7 @@ def resolve_in_order(node: exp.Expr, select: exp.Select) -> exp.Expr:
 
 
 def _output_name(shown: exp.Expr) -> str:
-    """What PostgreSQL calls a column of the answer, if that is given to it or its own name."""
+    """Return PostgreSQL's name for a column of the answer, if it is given or the column's own."""
     if isinstance(shown, exp.Alias):
         return name(shown.args["alias"])
     inner = bare(shown)

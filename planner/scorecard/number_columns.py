@@ -77,7 +77,7 @@ NO_NUMBERS = Numbers()
 def band_numbers(
     numbers: tuple[ShownNumber, ...], scope: Scope, keys: Sequence[Column], shown: tuple[ShownPredicate, ...]
 ) -> tuple[tuple[_Banded | None, ...], tuple[exp.Expr, ...]]:
-    """Return for each number its bands, None where its owner declared none, and the predicates to be asked."""
+    """Return for each number its bands, None if its owner declared none, and the predicates to be asked."""
     known = {write_node(one.node): one.number for one in shown}
     asked: list[exp.Expr] = []
     found: list[_Banded | None] = []
@@ -100,7 +100,7 @@ def band_numbers(
 
 
 def _lowest(call: exp.Expr, bands: Bands, scope: Scope) -> Decimal | None:
-    """What every group has at least: no rows, or the sum of no values that is not below 0."""
+    """Return the least value of every group: no rows, or the sum of no values that is not below 0."""
     if bands.aggregate in ("rows", "units"):
         return Decimal(0)
     column = call.this if bands.aggregate == "sum" and isinstance(call, exp.Sum) else None
@@ -110,7 +110,7 @@ def _lowest(call: exp.Expr, bands: Bands, scope: Scope) -> Decimal | None:
 
 
 def _reaches(call: exp.Expr, bands: Bands, number: str, *, above: bool) -> tuple[exp.Expr, bool]:
-    """The predicate that says whether a threshold is reached, and whether it is by holding.
+    """Return the predicate for a reached threshold, and True if the threshold is reached where it holds.
 
     A sum of nothing is 0: thresholds up to 0 are asked from below, as in `scope.bands.band_sql`.
     """
@@ -173,7 +173,7 @@ def _is_plain(node: exp.Expr, inner: exp.Expr) -> bool:
 
 
 def _prove(node: exp.Expr, having: exp.Expr | None, scope: Scope) -> tuple[exp.Expr, Bound] | None:
-    """The part of a number of which HAVING proves a bound, the largest one, and the bound."""
+    """Return the part of a number of which HAVING proves a bound, the largest one, and the bound."""
     while having is not None and not contains(node, exp.Window):
         bound = prove_bound(node, (having,), scope)
         if bound is not None:
@@ -186,7 +186,7 @@ def _prove(node: exp.Expr, having: exp.Expr | None, scope: Scope) -> tuple[exp.E
 
 @dataclass(frozen=True, slots=True)
 class NumberSql:
-    """What writes the columns of a question's numbers, where it stands in a statement."""
+    """The SQL of the columns of a question's numbers, where it stands in a statement."""
 
     numbers: Numbers
     select: exp.Select
@@ -196,7 +196,7 @@ class NumberSql:
     source: str
 
     def edits(self) -> Iterator[Edit]:
-        """Every number of the select list as what stands in its column, and of ORDER BY as that column's place."""
+        """Yield edits that write every number of the select list as its column, and in ORDER BY as its place."""
         for place, number in enumerate(self.numbers.shown):
             begin, end = self.tokens[number.first].start, self.tokens[number.past - 1].end
             written, is_named = self._write(number, place)
@@ -209,7 +209,10 @@ class NumberSql:
         yield from self._without_edge_last()
 
     def _without_edge_last(self) -> Iterator[Edit]:
-        """NULLS LAST behind DESC for the bands whose lowest one has no edge, as the numbers themselves would come."""
+        """Yield NULLS LAST behind DESC for bands whose lowest one has no edge.
+
+        The numbers themselves would come last.
+        """
         order = self.select.args.get("order")
         edgeless = {
             number.item
@@ -228,7 +231,7 @@ class NumberSql:
                 yield Edit.of(self.tokens[last].end, self.tokens[last].end, " NULLS LAST")
 
     def _write(self, number: ShownNumber, place: int) -> tuple[str, bool]:
-        """A number's column, and whether PostgreSQL names it as it names the number."""
+        """Return a number's column, and True if PostgreSQL names it as it names the number."""
         if self.numbers.bands and (banded := self.numbers.bands[place]) is not None:
             return self._within(number, banded.call, self._band(number, banded)), False
         if self.numbers.chosen == "threshold":
@@ -253,7 +256,7 @@ class NumberSql:
         return f"(ARRAY[{first}, {edges}])[1 + {reached}]"
 
     def _within(self, number: ShownNumber, node: exp.Expr, instead: str) -> str:
-        """The number's text with something else in the place of one expression."""
+        """Return the number's text with something else in the place of one expression."""
         first, past = self._span(number, node)
         before = self.text[self.tokens[number.first].start : self.tokens[first].start]
         return f"{before}{instead}{self.text[self.tokens[past - 1].end : self.tokens[number.past - 1].end]}"
@@ -265,7 +268,7 @@ class NumberSql:
         return first, past
 
     def _without_schemas(self, node: exp.Expr, begin: int, end: int) -> str:
-        """A text of the question whose columns are qualified by the table alone, which is a subquery there."""
+        """Return a text of the question whose columns are qualified by the table alone, which is a subquery there."""
         parts, at = [], begin
         for column in sorted(node.find_all(exp.Column), key=lambda one: offset(one.this)):
             if (schema := column.args.get("catalog") or column.args.get("db")) is not None:
@@ -274,7 +277,7 @@ class NumberSql:
         return "".join((*parts, self.text[at:end]))
 
     def _null(self, number: ShownNumber, node: exp.Expr) -> str:
-        """NULL, of the type that PostgreSQL gives an expression of the question."""
+        """Return NULL, of the type that PostgreSQL gives an expression of the question."""
         first, past = self._span(number, node)
         written = self._without_schemas(node, self.tokens[first].start, self.tokens[past - 1].end)
         # any column may be a group here: nothing but the type is read
@@ -283,7 +286,7 @@ class NumberSql:
 
 
 def _list_grouped(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The columns of a number outside of all aggregates."""
+    """Yield the columns of a number outside of all aggregates."""
     if isinstance(node, exp.Column):
         yield node
         return

@@ -79,8 +79,10 @@ def is_place(window: exp.Expr) -> bool:
 
 
 def default_name(node: exp.Expr, tokens: tuple[Token, ...]) -> str:
-    """Return the name that PostgreSQL gives a call, or a cast of one, without an alias; an operation has none, and its
-    cast, or that of a CASE, that of the type."""
+    """Return the name that PostgreSQL gives a call, or a cast of one, without an alias.
+
+    An operation has none, and its cast, or that of a CASE, that of the type.
+    """
     node = bare(node)
     kind: object = None
     while isinstance(node, exp.Cast):
@@ -368,7 +370,7 @@ class _Reading:
         return True
 
     def _aliases(self) -> set[str]:
-        """The names by which the rows that hold numbers can be meant as a whole."""
+        """Return the names by which the rows that hold numbers can be meant as a whole."""
         found: set[str] = set()
         node: exp.Expr | None = self._select.parent
         while node is not None:
@@ -388,7 +390,7 @@ class _Reading:
 
 
 def _first_side(node: exp.Expr) -> exp.Expr:
-    """The SELECT whose columns give those of a set operation their names; of anything else nothing is named."""
+    """Return the SELECT whose columns name those of a set operation; anything else names nothing."""
     if not isinstance(node, exp.SetOperation):
         return exp.Select()
     first: exp.Expr = node.left

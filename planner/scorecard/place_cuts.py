@@ -36,8 +36,10 @@ class PlaceCut:
 
 @dataclass(frozen=True, slots=True)
 class _Parted:
-    """A use that tells places up to `last` from those behind, and, where it is there, those up to `first` from them;
-    `dropped` if no row beyond `last` is left."""
+    """A use that tells places up to `last` from those behind, and, where it is there, those up to `first` from them.
+
+    `dropped` if no row beyond `last` is left.
+    """
 
     last: exp.Expr
     first: exp.Expr | None = None
@@ -51,7 +53,7 @@ ALL, ANYWHERE = PlaceCut(), PlaceCut(any_cut=True)
 
 
 def cut_by_order(select: exp.Select) -> PlaceCut:
-    """What LIMIT and OFFSET leave of a SELECT that is ordered by its ranking."""
+    """Return the rows that LIMIT and OFFSET leave of a SELECT that is ordered by its ranking."""
     limit, skipped = read_limit(select), select.args.get("offset")
     offset = None if skipped is None else skipped.expression
     if limit is not None and offset is not None:
@@ -60,7 +62,7 @@ def cut_by_order(select: exp.Select) -> PlaceCut:
 
 
 def cut_by_uses(select: exp.Select, windows: Sequence[exp.Window], *, partitioned: bool) -> PlaceCut:
-    """What a SELECT and the queries around it read of the places that its windows give."""
+    """Return the places of a SELECT's windows that it and the queries around it read."""
     uses = [use for window in windows for use in _uses_of_window(window, select, partitioned=partitioned)]
     if not uses or not all(isinstance(use, _Parted) for use in uses):
         return ANYWHERE if any(use is not True for use in uses) else ALL
@@ -93,7 +95,7 @@ _DEFAULT = {"rownumber": "row_number", "denserank": "dense_rank"}
 
 
 def _uses_around(select: exp.Select, called: str, *, partitioned: bool, around: int) -> Iterator[_Use]:
-    """The uses of a column of a SELECT, in its own ORDER BY and in what reads it."""
+    """Yield the uses of a column of a SELECT, in its own ORDER BY and in what reads it."""
     ordered = _cut_by_name(select, called, alias="", partitioned=partitioned)
     if ordered is not None:
         yield ordered
@@ -107,7 +109,7 @@ def _uses_around(select: exp.Select, called: str, *, partitioned: bool, around: 
 
 
 def _find_reader(select: exp.Select) -> tuple[exp.Expr, exp.Select] | None:
-    """Where a SELECT is read, and the SELECT that reads it; None for the statement, and where several do."""
+    """Return where a SELECT is read, and the SELECT that reads it; None for the statement, and if several do."""
     parent = select.parent
     nodes: list[exp.Expr] = [parent] if isinstance(parent, exp.Subquery) else []
     if isinstance(parent, exp.CTE) and not parent.args["alias"].args.get("columns"):
@@ -120,7 +122,7 @@ def _find_reader(select: exp.Select) -> tuple[exp.Expr, exp.Select] | None:
 
 
 def _uses_in(node: exp.Expr, outer: exp.Select, called: str, *, partitioned: bool, around: int) -> Iterator[_Use]:
-    """The uses of a column in the SELECT that reads it."""
+    """Yield the uses of a column in the SELECT that reads it."""
     alias = node.args.get("alias")
     qualifier = name(alias.this) if alias is not None else name(node.this) if isinstance(node, exp.Table) else ""
     hidden = {id(one) for one in node.walk()}
@@ -156,7 +158,7 @@ def _uses_in(node: exp.Expr, outer: exp.Select, called: str, *, partitioned: boo
 
 
 def _kept_by_where(select: exp.Select, columns: Sequence[exp.Column]) -> _Parted | None:
-    """What conditions that WHERE joins by AND leave of the places; None where they leave any number."""
+    """Return the places that WHERE's conditions, joined by AND, leave; None if they leave any number."""
     where = select.args.get("where")
     if where is None:
         return None
@@ -183,7 +185,7 @@ def _kept_by_where(select: exp.Select, columns: Sequence[exp.Column]) -> _Parted
 
 
 def _read_comparison(place: exp.Expr, *, kept: bool = False) -> _Parted | None:
-    """What a comparison of a place with a constant tells apart.
+    """Return the parting that a comparison of a place with a constant makes.
 
     Parameters:
         kept: rows for which it does not hold are dropped: `dropped` says whether those behind are.
@@ -210,7 +212,7 @@ def _read_comparison(place: exp.Expr, *, kept: bool = False) -> _Parted | None:
 
 
 def _cut_by_name(select: exp.Select, called: str, *, alias: str, partitioned: bool) -> _Parted | None:
-    """What LIMIT leaves of a SELECT that is ordered by a column with places, the first of them first."""
+    """Return the rows that LIMIT leaves of a SELECT ordered by a column with places, the first of them first."""
     order, limit = select.args.get("order"), read_limit(select)
     if order is None or limit is None or partitioned:
         return None
@@ -224,14 +226,14 @@ def _cut_by_name(select: exp.Select, called: str, *, alias: str, partitioned: bo
 
 
 def _with_parentheses(node: exp.Expr) -> exp.Expr:
-    """The expression with the parentheses around it."""
+    """Return the expression with the parentheses around it."""
     while isinstance(node.parent, exp.Paren):
         node = node.parent
     return node
 
 
 def _constant(node: exp.Expr) -> exp.Expr | None:
-    """A whole number or a parameter; None for anything else."""
+    """Return a whole number or a parameter; None for anything else."""
     inner = bare(node)
     return inner if _whole(inner) is not None or isinstance(inner, exp.Parameter) else None
 
@@ -250,7 +252,7 @@ def _unless_zero(node: exp.Expr) -> exp.Expr | None:
 
 
 def _whole(node: exp.Expr) -> int | None:
-    """The whole number that a literal is."""
+    """Return the whole number that a literal is."""
     if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdecimal():
         return int(str(node.this))
     return None

@@ -29,7 +29,7 @@ _WRAPPINGS = (exp.Paren, exp.Cast, exp.Coalesce)
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """What a conjunction says of an expression: from `low` to `high`, each with whether it is left out."""
+    """The range of an expression in a conjunction: from `low` to `high`, each with whether it is left out."""
 
     low: Fraction | None = None
     low_out: bool = False
@@ -134,7 +134,7 @@ def _type(column: exp.Column, scope: Scope) -> SqlType | None:
 
 
 def _decimal(value: Fraction, number: exp.Expr, scope: Scope, *, up: bool) -> Decimal | None:
-    """The bound as a literal that the number's type can read: whole where that may be a type of whole numbers."""
+    """Return the bound as a literal that the number's type can read: whole if that may be a type of whole numbers."""
     if value.denominator == 1 or _has_fractions(number, scope):
         return terminating_decimal(value)
     return Decimal(ceil(value) if up else floor(value))
@@ -175,8 +175,10 @@ def _narrows(node: exp.Expr) -> bool:
 
 
 def _terms(formulas: Sequence[tuple[exp.Expr, bool]]) -> list[_Term] | None:
-    """The conjunctions of which some one holds where all formulas do, each formula with whether it is negated; None
-    if they are too many."""
+    """Return the conjunctions, one of which holds if all formulas do.
+
+    Each formula comes with its negation's flag. Return None if they are too many.
+    """
     found: list[_Term] = [{}]
     for formula, negated in formulas:
         read = _read(formula, negated=negated)

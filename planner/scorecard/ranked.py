@@ -32,7 +32,7 @@ _CUT = exp.Literal.number(1)  # of DISTINCT ON, which keeps the first row
 
 @dataclass(frozen=True, slots=True)
 class RankedItem:
-    """What keys are ranked by, among those with equal `partition`, and how far.
+    """The ranking of keys, among those with equal `partition`, and how far.
 
     `spans` are the tokens that become the place of a key, each from its first up to the one behind its last, and
     `sizes` what stands there. `end` is the token behind what orders and cuts the answer. `private` is what
@@ -60,14 +60,14 @@ class _Order:
 
     @property
     def meaning(self) -> tuple[str, bool, frozenset[str]]:
-        """What makes two of them one ranking."""
+        """Return the identity of a ranking."""
         return write_node(bare(self.node)), self.descending, frozenset(map(write_node, self.partition))
 
 
 def ranked_item(
     select: exp.Select, place: Clauses, text: str, tokens: tuple[Token, ...], numbers: tuple[ShownNumber, ...] = ()
 ) -> RankedItem | None:
-    """What a SELECT ranks its keys by; None where it is sorted by what it may show.
+    """Return the ranking of a SELECT's keys; None if it is sorted by something that it may show.
 
     One that shows `numbers` ranks by ORDER BY where it is cut to the first few; else nobody is told its order. Raises
     KH106 where it ranks them in several ways.
@@ -108,7 +108,7 @@ def _order_of(window: exp.Window) -> _Order:
 
 
 def shows_sizes_beside_ranks(select: exp.Select) -> bool:
-    """Whether a select list shows how large groups are in more than windows that rank by it."""
+    """Return True if a select list shows sizes of groups outside the windows that rank by them."""
     ranking = {id(window) for item in select.expressions for window in item.find_all(exp.Window) if _ranks(window)}
     if not ranking:
         return any(map(shows_size, select.expressions))
@@ -120,13 +120,13 @@ def shows_sizes_beside_ranks(select: exp.Select) -> bool:
 
 
 def _find_windows(select: exp.Select, place: Clauses) -> Iterator[tuple[exp.Window, tuple[int, int]]]:
-    """The windows of the select list that rank by a size, each with the tokens of its item."""
+    """Yield the windows of the select list that rank by a size, each with the tokens of its item."""
     for item, bounds in zip(select.expressions, place.items, strict=False):
         yield from ((window, bounds) for window in item.find_all(exp.Window) if _ranks(window))
 
 
 def _ranks(window: exp.Window) -> bool:
-    """Whether a window ranks groups by their size, and reads that alone."""
+    """Return True if a window ranks groups by their size, and reads that alone."""
     order = window.args.get("order")
     if order is None or window.args.get("spec") or window.args.get("alias") or not isinstance(window.this, RANKS):
         return False
@@ -142,8 +142,10 @@ def _reads_size(node: exp.Expr) -> bool:
 def _find_ordered(
     select: exp.Select, place: Clauses, tokens: tuple[Token, ...], numbers: tuple[ShownNumber, ...]
 ) -> tuple[int, exp.Ordered, exp.Expr] | None:
-    """The item of ORDER BY that ranks by a size, its number, and that size: the first, or the one behind those of
-    DISTINCT ON."""
+    """Return the item of ORDER BY that ranks by a size, its number, and that size.
+
+    It is the first, or the one behind those of DISTINCT ON.
+    """
     order, distinct = select.args.get("order"), select.args.get("distinct")
     if order is None or place.end >= len(tokens) or not tokens[place.end].is_word("order"):
         return None
@@ -160,7 +162,7 @@ def _find_ordered(
 
 
 def _tokens_of(number: int, place: Clauses, tokens: tuple[Token, ...]) -> tuple[int, int]:
-    """The tokens of an item of ORDER BY."""
+    """Return the tokens of an item of ORDER BY."""
     first = place.end + 2
     for _ in range(number):
         first = end_of(tokens, first, before=(*_CUTS, *_JOINS), commas=True) + 1
@@ -168,7 +170,7 @@ def _tokens_of(number: int, place: Clauses, tokens: tuple[Token, ...]) -> tuple[
 
 
 def _past_direction(at: int, tokens: tuple[Token, ...]) -> int:
-    """The token behind ASC or DESC, and NULLS FIRST or LAST."""
+    """Return the token behind ASC or DESC, and NULLS FIRST or LAST."""
     if at < len(tokens) and tokens[at].is_word("asc", "desc"):
         at += 1
     return at + 2 if at + 1 < len(tokens) and tokens[at].is_word("nulls") else at
@@ -177,7 +179,7 @@ def _past_direction(at: int, tokens: tuple[Token, ...]) -> int:
 def _read_cut(
     select: exp.Select, windows: tuple[exp.Window, ...], *, partition: tuple[exp.Expr, ...], ordered: bool
 ) -> PlaceCut:
-    """How far down the ranking the statement reads."""
+    """Return how far down the ranking the statement reads."""
     if any(isinstance(window.this, _PARTS) for window in windows):
         return ANYWHERE
     if ordered and partition:
@@ -209,7 +211,7 @@ def _write(order: _Order) -> str:
 
 
 def is_size(node: exp.Expr) -> bool:
-    """Whether an expression says how large a group is, and reads neither the answer's rows nor thresholds."""
+    """Return True if an expression says how large a group is, and reads neither the answer's rows nor thresholds."""
     return (
         contains_aggregate(node) and shows_size(node) and not contains(node, exp.Window) and not find_predicates(node)
     )

@@ -29,14 +29,17 @@ _LONGEST_NAME = 63  # bytes that PostgreSQL keeps of a name
 
 @dataclass(frozen=True, slots=True)
 class SelectList:
-    """What an answer shows of each key: the names of its columns as PostgreSQL gives them, and how each is made of the
-    key's texts and the truths behind them."""
+    """The form of an answer's rows for each key.
+
+    It has the names of the columns as PostgreSQL gives them, and how each is made of the key's texts and the truths
+    behind them.
+    """
 
     names: tuple[str, ...]
     items: tuple[_Show, ...]
 
     def show(self, key: Sequence[str | None]) -> list[Cell]:
-        """The row of one key: keys are their texts, truths true or false."""
+        """Return the row of one key: keys are their texts, truths true or false."""
         return [item(key) for item in self.items]
 
 
@@ -53,7 +56,7 @@ class _Unread(Exception):
 
 
 def read_select_list(embedded: Embedded) -> SelectList | None:
-    """The select list of a question with predicates or numbers; None where PostgreSQL alone can run it."""
+    """Return the select list of a question with predicates or numbers; None if PostgreSQL alone can run it."""
     if not (embedded.predicates or embedded.numbers) or embedded.tree.args.get("distinct") is not None:
         return None
     reader = _Reader(embedded)
@@ -92,7 +95,7 @@ class _Reader:
         return next((one for one in columns if one.item == place), None)
 
     def _read_number(self, told: ToldNumber) -> _Value:
-        """What stands in the column of a number."""
+        """Return the column's expression for a number."""
         if not told.is_plain:
             raise _Unread
         if told.kind != "bands":
@@ -174,7 +177,10 @@ class _Reader:
         return _Value(type_, show)
 
     def name_of(self, item: exp.Expr) -> str:
-        """As PostgreSQL names the item; a computed key without an alias as the answer's column of it."""
+        """Return PostgreSQL's name for the item.
+
+        A computed key without an alias is named as the answer's column of it.
+        """
         if isinstance(item, exp.Alias):
             return _shorten(name(item.args["alias"]))
         if (place := self._place_of_computed(bare(item))) is not None:
@@ -182,7 +188,7 @@ class _Reader:
         return _shorten(self._own_name(item)[0])
 
     def _own_name(self, item: exp.Expr) -> tuple[str, bool]:
-        """The name that an expression gives, and whether it comes from what the expression is of."""
+        """Return the name that an expression gives, and True if it comes from the expression's argument."""
         node = bare(item)
         match node:
             case _ if write_node(node) in self._truths:
@@ -202,7 +208,10 @@ class _Reader:
 
 
 def _truth_name(node: exp.Expr) -> tuple[str, bool]:
-    """A formula has no name, an aggregate its own; bool_and alone is no predicate: a group without rows has it."""
+    """Return a name: a formula has none, an aggregate its own.
+
+    A group without rows has a bool_and, which alone is no predicate.
+    """
     called = node.this if isinstance(node, exp.Filter) else node
     return ("bool_or", True) if isinstance(called, exp.LogicalOr) else ("?column?", False)
 
@@ -235,8 +244,10 @@ def _constant(node: exp.Boolean | exp.Null | exp.Literal) -> _Value:
 
 
 def _common_type(values: Sequence[_Value]) -> str:
-    """The one type of what may be shown in one place, of nothing but NULL that of texts; keys have texts of some type,
-    which no text constant has."""
+    """Return the one type of the expressions that may be shown in one place.
+
+    NULLs alone have that of texts; keys have texts of some type, which no text constant has.
+    """
     types = {value.type for value in values} - {""}
     if len(types) > 1 or "key" in types:
         raise _Unread
@@ -249,7 +260,7 @@ def _first_of(values: list[_Value]) -> _Value:
 
 
 def _connect(values: list[_Value], *, every: bool) -> _Value:
-    """AND or OR of SQL's three truths."""
+    """Return AND or OR of SQL's three truths."""
 
     def show(key: Sequence[str | None]) -> Cell:
         truths = [value.show(key) for value in values]

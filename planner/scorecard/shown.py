@@ -27,7 +27,7 @@ class ShownPredicate:
 def shown_predicates(
     select: exp.Select, place: Clauses, text: str, tokens: tuple[Token, ...], *, hidden: frozenset[int] = frozenset()
 ) -> tuple[ShownPredicate, ...]:
-    """The predicates in the select list, DISTINCT ON and ORDER BY. Raises KH106 for one that cannot be located.
+    """Return the predicates in the select list, DISTINCT ON and ORDER BY. Raise KH106 for one that cannot be located.
 
     Parameters:
         hidden: the places of items whose predicates nobody is told, since no number is.
@@ -47,7 +47,7 @@ def shown_predicates(
 def _parts(
     select: exp.Select, place: Clauses, tokens: tuple[Token, ...], hidden: frozenset[int]
 ) -> Iterator[tuple[exp.Expr, int, int]]:
-    """What is shown or sorted by, as far as it calls aggregates, and the tokens among which it stands."""
+    """Yield the shown or sorted expressions that call aggregates, and the tokens among which each stands."""
     for index, (item, (first, past)) in enumerate(zip(select.expressions, place.items, strict=False)):
         if index not in hidden and contains_aggregate(item):
             yield item, first, past
@@ -59,7 +59,7 @@ def _parts(
 
 
 def list_predicates(shown: tuple[ShownPredicate, ...], text: str, tokens: tuple[Token, ...]) -> tuple[Predicate, ...]:
-    """The predicates by number, each as it was written first, under the first name that it was given."""
+    """Return the predicates by number, each as it was written first, under the first name that it was given."""
     found: dict[int, Predicate] = {}
     for one in shown:
         written, known = text[tokens[one.first].start : tokens[one.past - 1].end], found.get(one.number)
@@ -71,14 +71,14 @@ def list_predicates(shown: tuple[ShownPredicate, ...], text: str, tokens: tuple[
 
 
 def _given_name(node: exp.Expr) -> str:
-    """The name of the item that a predicate is; "" where it is only part of one, or has no name."""
+    """Return the name of the item that a predicate is; "" where it is only part of one, or has no name."""
     while isinstance(node.parent, exp.Paren):
         node = node.parent
     return name(node.parent.args["alias"]) if isinstance(node.parent, exp.Alias) else ""
 
 
 def with_constants(select: exp.Select, private: tuple[exp.Expr, ...]) -> exp.Select:
-    """The SELECT with `true` in the place of some expressions; itself where there are none."""
+    """Return the SELECT with `true` in the place of some expressions; itself if there are none."""
     if not private:
         return select
     masked = {id(node) for node in private}

@@ -120,8 +120,10 @@ def check_setting(name: str, value: tuple[Token, ...], *, position: int) -> None
 
 
 def is_harmless(name: str, value: str) -> bool:
-    """Whether a setting of PostgreSQL, by its lower-case name, may have a value here: by SET, set_config() and at
-    connection start alike."""
+    """Return True if a setting of PostgreSQL, by its lower-case name, may have a value here.
+
+    SET, set_config() and connection start are treated alike.
+    """
     if name == "standard_conforming_strings":
         return value.lower() in ("on", "true", "1")
     return name in HARMLESS_SETTINGS
@@ -155,14 +157,16 @@ def _check_set_config(tokens: tuple[Token, ...], index: int) -> None:
 
 
 def _plain_text(value: tuple[Token, ...]) -> tuple[Token, ...]:
-    """The argument that begins here, if it is a text and nothing else; nothing for all that must be computed first."""
+    """Return the argument that begins here, if it is a text and nothing else; nothing if it must be computed first."""
     plain = len(value) > 1 and value[0].kind == "string" and value[1].is_symbol(",")
     return value[:1] if plain else ()
 
 
 def check_own_names(tokens: tuple[Token, ...]) -> None:
-    """Refuse names of statements and cursors that are Keyhole's own (KH404): what it keeps under them was never meant
-    to be run by a client."""
+    """Raise KH404 for names of statements and cursors that are Keyhole's own.
+
+    No client may run what it keeps under them.
+    """
     for token in tokens:
         if token.kind == "quoted" and token.value.startswith(OWN_NAMES):
             raise own_name_refused(position=token.start + 1)

@@ -39,7 +39,7 @@ class StatementText:
 
 
 def split(sql: str) -> tuple[StatementText, ...]:
-    """The statements between the semicolons; none for a text of spaces and comments. Raises KH100."""
+    """Split a text into the statements between the semicolons; none for spaces and comments. Raise KH100."""
     found: list[StatementText] = []
     first: Token | None = None
     last: Token | None = None
@@ -56,7 +56,7 @@ def split(sql: str) -> tuple[StatementText, ...]:
 
 
 def classify(text: str, catalog: Catalog) -> Statement:
-    """What one statement is.
+    """Return the kind of one statement.
 
     Raises KH100, KH101-KH108, KH2xx where keys cannot be resolved, KH402, KH403, with positions in `text`.
     """
@@ -109,7 +109,7 @@ def _transaction(text: str, found: tuple[Token, ...], catalog: Catalog) -> State
 
 
 def classify_prepared(text: str, catalog: Catalog, *, in_sql: bool) -> str | None:
-    """What Keyhole answers of what was prepared, by PREPARE or through the protocol; None if it does nothing.
+    """Return Keyhole's answer to a prepared statement, by PREPARE or through the protocol; None if it does nothing.
 
     Raises KH1xx, KH2xx as `classify` does.
     """

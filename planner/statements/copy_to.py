@@ -9,7 +9,7 @@ from planner.statements.refusals import copies_elsewhere, copies_other, copies_t
 
 
 def copy_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
-    """COPY of a query, which is answered as the query alone would be. Raises KH102 and as `classify` does."""
+    """Read COPY of a query, which is answered as the query alone would be. Raise KH102 and as `classify` does."""
     close = _closing_index(found)
     if close is None:
         raise copies_table(found)
@@ -29,7 +29,7 @@ def copy_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Sta
 
 
 def _closing_index(found: tuple[Token, ...]) -> int | None:
-    """Where the parentheses behind COPY end."""
+    """Return the end of the parentheses behind COPY."""
     depth = 0
     for index, token in enumerate(found[1:], start=1):
         depth += token.is_symbol("(") - token.is_symbol(")")

@@ -14,8 +14,9 @@ from planner.statements.refusals import explains_several, nothing_explained, run
 
 
 def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
-    """Read EXPLAIN of a query or of EXECUTE, without ANALYZE. Keyhole explains questions and monitors as text, with
-    VERBOSE as longer text, or as JSON.
+    """Read EXPLAIN of a query or of EXECUTE, without ANALYZE.
+
+    Keyhole explains questions and monitors as text, with VERBOSE as longer text, or as JSON.
 
     Raises KH100, KH102, KH106 and as `classify` does.
     """

@@ -46,7 +46,7 @@ def find_key_parameters(text: str) -> frozenset[int]:
 
 
 def _list_keys(select: exp.Select) -> Iterator[exp.Expr]:
-    """What a SELECT groups by, and what it shows beside aggregates: a position or a name may mean that."""
+    """Yield the grouped expressions of a SELECT, and those beside aggregates: a position or a name may mean these."""
     group = select.args.get("group")
     if group is None:
         return
@@ -82,8 +82,9 @@ def write_keys(text: str, catalog: Catalog, parameters: Mapping[int, ParameterVa
 
 
 def bind_keys(text: str, parameters: Mapping[int, ParameterValue | None]) -> str | None:
-    """Return the statement with the values of the parameters that it groups by; None without any, or if one cannot be
-    written.
+    """Return the statement with the values of the parameters that it groups by.
+
+    None without any, or if one cannot be written.
 
     Guarantee: a value stays one constant, whatever it is: its quotes are doubled, and a backslash is not written, since
     what it means is a setting.
@@ -105,7 +106,7 @@ def bind_keys(text: str, parameters: Mapping[int, ParameterValue | None]) -> str
 
 
 def _write(value: ParameterValue | None, *, is_cast: bool) -> str | None:
-    """A value as a constant; one that is cast as a text that means it."""
+    """Return a value as a constant; one that is cast as a text that means it."""
     match value:
         case datetime():
             written = f"timestamp '{as_text(value)}'"

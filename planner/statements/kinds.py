@@ -41,9 +41,11 @@ class Explaining:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """The query of a COPY, with blanks before it where the statement has other text, and what stands `behind` it there,
-    at `behind_at`: the parenthesis that closes, TO STDOUT and the options. `spelled` is what the shadow reads in the
-    query's place, as of `Asking`."""
+    """The query of a COPY, with blanks before it where the statement has other text.
+
+    `behind` is the text behind it, at `behind_at`: the parenthesis that closes, TO STDOUT and the options. `spelled` is
+    what the shadow reads in the query's place, as of `Asking`.
+    """
 
     query: str
     behind: str

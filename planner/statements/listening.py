@@ -7,7 +7,7 @@ PREFIX = "keyhole_"
 
 
 def channel_of(monitor: str) -> str:
-    """The channel on which a monitor notifies, as PostgreSQL keeps its name.
+    """Return the channel on which a monitor notifies, as PostgreSQL keeps its name.
 
     >>> channel_of("crowded")
     'keyhole_crowded'
@@ -16,7 +16,7 @@ def channel_of(monitor: str) -> str:
 
 
 def listened_channel(text: str) -> str | None:
-    """The channel to which a statement listens; None for every other statement.
+    """Return the channel to which a statement listens; None for every other statement.
 
     >>> listened_channel("LISTEN Keyhole_crowded")
     'keyhole_crowded'

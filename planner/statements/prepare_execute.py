@@ -12,7 +12,7 @@ from planner.statements.query import query_statement
 
 
 def _after(found: tuple[Token, ...], word: str) -> int | None:
-    """The index of the token after the first `word` outside parentheses."""
+    """Return the index of the token after the first `word` outside parentheses."""
     depth = 0
     for index, token in enumerate(found):
         depth += token.is_symbol("(") - token.is_symbol(")")
@@ -24,7 +24,7 @@ def _after(found: tuple[Token, ...], word: str) -> int | None:
 def _read_held_query(
     word: str, what: str, text: str, found: tuple[Token, ...], catalog: Catalog
 ) -> PassThrough | Asking:
-    """The query after `word` in DECLARE and PREPARE."""
+    """Read the query after `word` in DECLARE and PREPARE."""
     check_own_names(found[1:2])
     start = _after(found, word)
     if start is None:
@@ -37,7 +37,7 @@ def _read_held_query(
 
 
 def declare_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
-    """A cursor over a question: the question is answered when the cursor is declared, and FETCH reads the answer.
+    """Read a cursor over a question. The question is answered when the cursor is declared, and FETCH reads the answer.
 
     A cursor of the same kind over nothing, declared and closed first, shows whether there may be one here: a name that
     is taken and a missing transaction are found before anything else happens. Declared over no keys, and closed, the
@@ -54,7 +54,7 @@ def declare_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
 
 
 def prepare_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
-    """PREPARE of a query: what Keyhole answers of it is kept. Raises as `classify` does."""
+    """Read PREPARE of a query: Keyhole's answer to it is kept. Raise as `classify` does."""
     result = _read_held_query("as", "PREPARE", text, found, catalog)
     if isinstance(result, PassThrough):
         return result
@@ -64,7 +64,7 @@ def prepare_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
 
 
 def execute_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
-    """EXECUTE; what is no such statement is left to the shadow to refuse. Raises KH404."""
+    """Read EXECUTE; any other statement is left to the shadow to refuse. Raise KH404."""
     check_own_names(found[1:2])
     if len(found) < 2 or not found[1].names:
         return PassThrough("execute")

@@ -9,6 +9,6 @@ from planner.statements.kinds import PassThrough
 
 
 def query_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> PassThrough | Asking:
-    """A query, whose tokens these are: passed to the shadow where no question is inside. Raises as `classify` does."""
+    """Read a query with these tokens: it is passed to the shadow if no question is inside. Raise as `classify` does."""
     check_functions(found)
     return embed(text, found, catalog) or PassThrough("select")

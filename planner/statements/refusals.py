@@ -8,12 +8,12 @@ from planner.statements.kinds import OWN_NAMES
 
 
 def nested_too_deeply() -> KeyholeError:
-    """KH100 for a statement that is too deep to be read."""
+    """Return KH100 for a statement that is too deep to be read."""
     return KeyholeError("KH100", "the statement is nested too deeply")
 
 
 def several_statements(semicolon: Token) -> KeyholeError:
-    """KH108 for what follows a semicolon."""
+    """Return KH108 for what follows a semicolon."""
     return KeyholeError(
         "KH108",
         "several statements where one is expected",
@@ -23,12 +23,12 @@ def several_statements(semicolon: Token) -> KeyholeError:
 
 
 def prepares_transaction(first: Token) -> KeyholeError:
-    """KH102 for PREPARE TRANSACTION and its likes."""
+    """Return KH102 for PREPARE TRANSACTION and its likes."""
     return not_allowed("two-phase transactions are not allowed", position=first.start + 1, hint="Use COMMIT.")
 
 
 def acts_on_server(called: Token) -> KeyholeError:
-    """KH102 for the call of a function that does more than compute."""
+    """Return KH102 for the call of a function that does more than compute."""
     return not_allowed(
         f"{called.value}() acts on the server or runs text as SQL",
         position=called.start + 1,
@@ -40,7 +40,7 @@ _COPY = "Write COPY (SELECT ...) TO STDOUT; in psql: \\copy (SELECT ...) TO 'ans
 
 
 def copies_table(found: Sequence[Token]) -> KeyholeError:
-    """KH102 for a COPY of other things than a query."""
+    """Return KH102 for a COPY of other things than a query."""
     at = found[0].start + 1
     if any(token.is_word("from") for token in found):
         return not_allowed("COPY FROM is not allowed", position=at, hint="Leave it out: nothing can be written here.")
@@ -48,17 +48,17 @@ def copies_table(found: Sequence[Token]) -> KeyholeError:
 
 
 def copies_other(first: Token) -> KeyholeError:
-    """KH102 for a COPY of a statement that is no query."""
+    """Return KH102 for a COPY of a statement that is no query."""
     return not_allowed(f"COPY of {first.value.upper()[:40]} is not allowed", position=first.start + 1, hint=_COPY)
 
 
 def copies_elsewhere(target: Token) -> KeyholeError:
-    """KH102 for a COPY to a file or a program of the server."""
+    """Return KH102 for a COPY to a file or a program of the server."""
     return not_allowed("COPY to anything but STDOUT is not allowed", position=target.start + 1, hint=_COPY)
 
 
 def own_name_refused(*, position: int | None = None) -> KeyholeError:
-    """KH404 for a statement or cursor whose name is kept for Keyhole."""
+    """Return KH404 for a statement or cursor whose name is kept for Keyhole."""
     return KeyholeError(
         "KH404",
         f'names of statements and cursors that start with "{OWN_NAMES}" are Keyhole\'s own',
@@ -68,12 +68,12 @@ def own_name_refused(*, position: int | None = None) -> KeyholeError:
 
 
 def nothing_explained(last: Token) -> KeyholeError:
-    """KH100 for an EXPLAIN that ends before its statement."""
+    """Return KH100 for an EXPLAIN that ends before its statement."""
     return KeyholeError("KH100", "EXPLAIN needs a statement", position=last.end)
 
 
 def runs_what_it_explains(*, position: int, explained: str) -> KeyholeError:
-    """KH102 for EXPLAIN ANALYZE of `explained`; without ANALYZE it costs nothing."""
+    """Return KH102 for EXPLAIN ANALYZE of `explained`; without ANALYZE it costs nothing."""
     return not_allowed(
         "EXPLAIN ANALYZE is not allowed",
         position=position,
@@ -83,7 +83,7 @@ def runs_what_it_explains(*, position: int, explained: str) -> KeyholeError:
 
 
 def explains_several(first: Token) -> KeyholeError:
-    """KH106 for EXPLAIN of a statement with a question and another relation of Keyhole's, or with two of these."""
+    """Return KH106 for EXPLAIN of a statement with a question and a further relation of Keyhole's, or two of these."""
     return KeyholeError(
         "KH106",
         "EXPLAIN explains questions, or one monitor",
@@ -93,29 +93,29 @@ def explains_several(first: Token) -> KeyholeError:
 
 
 def unknown_format(form: Token, *, explained: str) -> KeyholeError:
-    """KH106 for EXPLAIN of a question in YAML or XML."""
+    """Return KH106 for EXPLAIN of a question in YAML or XML."""
     return KeyholeError(
         "KH106", "EXPLAIN gives text or JSON", hint=f"EXPLAIN (FORMAT JSON) {explained};", position=form.start + 1
     )
 
 
 def names_no_setting(word: Token) -> KeyholeError:
-    """KH100 for a SET or RESET of nothing."""
+    """Return KH100 for a SET or RESET of nothing."""
     return KeyholeError("KH100", f"{word.value.upper()} names no setting", position=word.start + 1)
 
 
 def without_value(name: str, *, position: int) -> KeyholeError:
-    """KH100 for a SET that ends after the setting's name."""
+    """Return KH100 for a SET that ends after the setting's name."""
     return KeyholeError("KH100", f"SET {name[:60]} needs a value", position=position)
 
 
 def role_refused(*, position: int) -> KeyholeError:
-    """KH102 for SET ROLE and SET SESSION AUTHORIZATION."""
+    """Return KH102 for SET ROLE and SET SESSION AUTHORIZATION."""
     return not_allowed("the role of a session cannot be changed", position=position, hint="Connect as another analyst.")
 
 
 def setting_refused(name: str, *, position: int) -> KeyholeError:
-    """KH102 for a setting of PostgreSQL that is the owner's."""
+    """Return KH102 for a setting of PostgreSQL that is the owner's."""
     return not_allowed(
         f'the setting "{name}" may not be changed here',
         position=position,
@@ -125,12 +125,12 @@ def setting_refused(name: str, *, position: int) -> KeyholeError:
 
 
 def stays_on(name: str, *, position: int) -> KeyholeError:
-    """KH102 for a setting that decides how text is read."""
+    """Return KH102 for a setting that decides how text is read."""
     return not_allowed(f'"{name}" stays on', position=position, hint="Write backslashes in E'...' strings.")
 
 
 def name_to_be_computed(*, position: int) -> KeyholeError:
-    """KH102 for a set_config() of which only running it would tell what it sets."""
+    """Return KH102 for a set_config() whose setting is known only once it runs."""
     return not_allowed(
         "set_config() needs the setting's name as a plain text",
         position=position,
@@ -139,26 +139,26 @@ def name_to_be_computed(*, position: int) -> KeyholeError:
 
 
 def unknown_setting(name: str, known: Iterable[str]) -> KeyholeError:
-    """KH403 for a setting under `keyhole.` that does not exist."""
+    """Return KH403 for a setting under `keyhole.` that does not exist."""
     return KeyholeError("KH403", f'unrecognised setting "{name}"', hint=f"Settings: {', '.join(known)}.")
 
 
 def unknown_parameter(setting: str, known: Iterable[str]) -> KeyholeError:
-    """KH403 for a parameter that no stored question has."""
+    """Return KH403 for a parameter that no stored question has."""
     listed = ", ".join(known)
     hint = f"Parameters: {listed}." if listed else "No stored question of this database has parameters."
     return KeyholeError("KH403", f'unrecognised setting "{setting}"', hint=hint)
 
 
 def bad_value(name: str, value: str, *, wanted: str, example: str) -> KeyholeError:
-    """KH402 for a setting's value, with one that it may have."""
+    """Return KH402 for a setting's value, with one that it may have."""
     return KeyholeError(
         "KH402", f"{name} cannot be {value[:60]!r}", detail=f"It must be {wanted}.", hint=f"SET {name} = {example};"
     )
 
 
 def bad_parameter(setting: str, value: str, *, described: str, example: str) -> KeyholeError:
-    """KH402 for the value of a stored question's parameter, with its default."""
+    """Return KH402 for the value of a stored question's parameter, with its default."""
     return KeyholeError(
         "KH402",
         f"{setting} cannot be {value[:60]!r}",
@@ -168,12 +168,12 @@ def bad_parameter(setting: str, value: str, *, described: str, example: str) -> 
 
 
 def value_too_long(name: str, *, most_characters: int) -> KeyholeError:
-    """KH402 for a value that would take long to read."""
+    """Return KH402 for a value that would take long to read."""
     return KeyholeError("KH402", f"{name} is longer than {most_characters:,} characters", hint=f"RESET {name};")
 
 
 def mechanism_refused(mechanism: str, *, allowed: Iterable[str], default: str) -> KeyholeError:
-    """KH402 for a mechanism that the policy does not let analysts choose."""
+    """Return KH402 for a mechanism that the policy does not let analysts choose."""
     return KeyholeError(
         "KH402",
         f"the policy does not allow mechanism {mechanism}",
@@ -183,7 +183,7 @@ def mechanism_refused(mechanism: str, *, allowed: Iterable[str], default: str) -
 
 
 def without_limit(mechanism: str) -> KeyholeError:
-    """KH402 for a sparse vector that may return any number of groups."""
+    """Return KH402 for a sparse vector that may return any number of groups."""
     return KeyholeError(
         "KH402",
         f"mechanism {mechanism} needs a limit on the groups it returns",
@@ -193,7 +193,7 @@ def without_limit(mechanism: str) -> KeyholeError:
 
 
 def useless_setting(name: str, mechanism: str, *, users: Iterable[str], instead: str | None) -> KeyholeError:
-    """KH402 for a setting that the mechanism would not read; `instead` is a mechanism that would."""
+    """Return KH402 for a setting that the mechanism would not read; `instead` is a mechanism that would."""
     other = "" if instead is None else f"  or  SET keyhole.mechanism = '{instead}';"
     return KeyholeError(
         "KH402",

@@ -11,7 +11,7 @@ from planner.statements.settings import check
 
 
 def set_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:
-    """SET, but of roles. Raises KH100, KH102, KH402, KH403 with positions in the text."""
+    """Read SET, except of roles. Raise KH100, KH102, KH402, KH403 with positions in the text."""
     rest = found[1:]
     local = bool(rest) and rest[0].is_word("local")
     if rest and rest[0].is_word("local", "session") and not (len(rest) > 1 and rest[1].is_word("authorization")):
@@ -42,13 +42,13 @@ def set_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Stat
 
 
 def _own_role(rest: tuple[Token, ...]) -> bool:
-    """Whether this is what pools send to become again who they logged in as."""
+    """Return True if pools send this to return to the role that they logged in as."""
     words = tuple(token.value for token in rest if token.kind == "word")
     return len(words) == len(rest) and words in (("role", "none"), ("session", "authorization", "default"))
 
 
 def _name(rest: tuple[Token, ...]) -> tuple[str, int]:
-    """A possibly dotted setting's name in lower case, and how many tokens it takes."""
+    """Return a possibly dotted setting's name in lower case, and its number of tokens."""
     name, taken = rest[0].value.lower(), 1
     while len(rest) > taken + 1 and rest[taken].is_symbol(".") and rest[taken + 1].names:
         name += "." + rest[taken + 1].value.lower()
@@ -85,7 +85,7 @@ def check_own_setting(name: str, value_text: str | None, catalog: Catalog) -> No
 
 
 def reset_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:  # noqa: ARG001
-    """RESET, which gives back what the session began with, its own role included. Raises KH100, KH403."""
+    """Read RESET, which restores the session's initial values, its own role included. Raise KH100, KH403."""
     if len(found) < 2:
         raise names_no_setting(found[0])
     name, _ = _name(found[1:])

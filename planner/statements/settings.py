@@ -201,7 +201,7 @@ _BY_NAME = {setting.name: setting for setting in ALL_SETTINGS}
 
 
 def find_setting(name: str) -> Setting:
-    """The setting of that full name, in any case. Raises KH403."""
+    """Return the setting of that full name, in any case. Raise KH403."""
     found = _BY_NAME.get(name.lower())
     if found is None:
         raise unknown_setting(name, (known.name for known in SETTINGS))
@@ -234,7 +234,7 @@ def _read_value(values: Mapping[str, str | None], name: str, defaults: Defaults)
 
 
 def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
-    """The accuracy that a session's settings ask for; unset, empty and None mean the policy's default.
+    """Return the accuracy that a session's settings ask for; unset, empty and None mean the policy's default.
 
     A tolerance that names some aggregates leaves the policy's for the others. What the mechanism cannot use is refused,
     and so is a sparse vector without its limit. Raises KH402, KH403.
@@ -267,14 +267,14 @@ def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
 
 
 def numbers(values: Mapping[str, str | None], defaults: Defaults) -> str:
-    """Return what stands in columns of numbers for a session. Raises KH402."""
+    """Return what stands in columns of numbers for a session. Raise KH402."""
     value = _read_value(values, "keyhole.numbers", defaults)
     _check_value("keyhole.numbers", value)
     return value.strip().lower()
 
 
 def read_catalog(catalog: Catalog, values: Mapping[str, str | None]) -> Catalog:
-    """Return the catalog with which a session's statements are read. Raises KH402."""
+    """Return the catalog with which a session's statements are read. Raise KH402."""
     return catalog.with_numbers(numbers(values, catalog.defaults))
 
 
@@ -299,7 +299,7 @@ def _useless(name: str, mechanism: str, instead: str, *, users: frozenset[str], 
 
 
 def max_epsilon(values: Mapping[str, str | None]) -> float | None:
-    """The session's own cap on one question's worst-case loss, if it set one. Raises KH402."""
+    """Return the session's own cap on one question's worst-case loss, if it set one. Raise KH402."""
     value = values.get("keyhole.max_epsilon")
     if value is None or not value.strip():
         return None
@@ -308,7 +308,7 @@ def max_epsilon(values: Mapping[str, str | None]) -> float | None:
 
 
 def reuse(values: Mapping[str, str | None]) -> bool:
-    """Whether a session's questions may be decided on noise that earlier ones have left. Raises KH402."""
+    """Return True if a session's questions may be decided on noise that earlier ones have left. Raise KH402."""
     value = values.get("keyhole.reuse") or "on"
     _check_value("keyhole.reuse", value)
     return value.strip().lower() == "on"

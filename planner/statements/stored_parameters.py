@@ -24,7 +24,7 @@ _TRUTHS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0
 
 
 def with_defaults(stored: StoredQuestion) -> str:
-    """The SQL with its parameters' defaults in place, as the shadow declares the relation."""
+    """Return the SQL with its parameters' defaults in place, as the shadow declares the relation."""
     parts: list[str] = []
     at = 0
     for token in tokens(stored.sql):
@@ -47,12 +47,12 @@ def _literal(value: Value) -> str:
 
 
 def settings_of(catalog: Catalog) -> Mapping[str, str]:
-    """The session settings of all stored questions' parameters, with their defaults as text."""
+    """Return the session settings of all stored questions' parameters, with their defaults as text."""
     return {setting: as_text(parameter.default) for setting, parameter in _parameters(catalog)}
 
 
 def meanings(catalog: Catalog) -> Mapping[str, str]:
-    """What each of these settings is, for people."""
+    """Return the meaning of each of these settings, for people."""
     return {setting: _describe_parameter(setting, parameter) for setting, parameter in _parameters(catalog)}
 
 
@@ -76,7 +76,7 @@ def check(setting: str, value: str | None, catalog: Catalog) -> None:
 
 
 def read_parameters(embedded: Embedded, settings: Mapping[str, str | None]) -> Mapping[int, Value | None]:
-    """The values of a stored question's parameters by number: the session's, else the defaults. Raises KH402."""
+    """Return the values of a stored question's parameters by number: the session's, else the defaults. Raise KH402."""
     return {
         number: _value(f"{PREFIX}{embedded.stored}.{parameter.name}", parameter, settings)
         for number, parameter in enumerate(embedded.parameters, start=1)

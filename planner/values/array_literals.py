@@ -8,7 +8,7 @@ _ITEM = re.compile(rf'\s*+(?:"((?:[^"\\]++|\\.)*+)"|({_BARE}))\s*+([,}}])', re.D
 
 
 def members(text: str) -> list[str | None] | None:
-    """The elements, None for NULL; None for text that is no such array, or one of several dimensions."""
+    """Return the elements, None for NULL; None for text that is no such array, or one of several dimensions."""
     text = text.strip()
     if not text.startswith("{"):
         return None

@@ -25,7 +25,7 @@ from planner.values.operators import COMPARISONS, OPERATORS
 
 
 def constants_compared(left: Constant, operator: str, right: Constant, node: exp.Expr) -> bool | None:
-    """`left operator right`; None if either is NULL. Raises KH212 for constants of different types."""
+    """Return `left operator right`; None if either is NULL. Raise KH212 for constants of different types."""
     if left is None or right is None:
         return None
     uncompared = Span | Clock | Foreign | ArrayValue
@@ -39,7 +39,7 @@ def constants_compared(left: Constant, operator: str, right: Constant, node: exp
 
 
 def _alike(value: Constant, other: Constant, node: exp.Expr) -> object:
-    """A constant as Python compares it, a quoted one with the type of the other; times as timestamps."""
+    """Return a constant as Python compares it, a quoted one with the type of the other; times as timestamps."""
     match value, other:
         case Untyped(text), Number():
             return number(text, node).value
@@ -59,7 +59,7 @@ def _alike(value: Constant, other: Constant, node: exp.Expr) -> object:
 
 
 def constant_truth(node: exp.Expr, given: Given) -> bool | None:
-    """The value of a condition without columns; None if it is unknown or no constant. Raises KH212, KH109."""
+    """Return the value of a condition without columns; None if it is unknown or no constant. Raise KH212, KH109."""
     match bare(node):
         case exp.Not() as inner:
             value = constant_truth(inner.this, given)

@@ -27,12 +27,15 @@ _FARTHEST_HOURS = 15  # offsets from UTC that PostgreSQL reads end before the si
 
 
 def moment(text: str, node: exp.Expr) -> datetime:
-    """A date or timestamp without time zone in ISO form; a zone behind it is read and dropped, as PostgreSQL does."""
+    """Return a date or timestamp without time zone in ISO form.
+
+    A zone behind it is read and dropped, as PostgreSQL does.
+    """
     return _read_moment(text, node)[0]
 
 
 def instant(text: str, node: exp.Expr) -> datetime:
-    """A timestamp with time zone as a session in UTC shows it; without a zone it is one in UTC."""
+    """Return a timestamp with time zone as a session in UTC shows it; without a zone it is one in UTC."""
     at, offset = _read_moment(text, node)
     try:
         return at - offset
@@ -84,7 +87,7 @@ def _no_moment(text: str, node: exp.Expr) -> KeyholeError:
 
 
 def date_out_of_range(node: exp.Expr) -> KeyholeError:
-    """KH212 for a date before the year 1 or after 9999."""
+    """Return KH212 for a date before the year 1 or after 9999."""
     return wrong(node, "a date is out of range")
 
 
@@ -106,7 +109,7 @@ _DAY = 86_400_000_000  # microseconds
 
 
 def span(text: str, node: exp.Expr) -> Span:
-    """An interval written as numbers with units, and a time of the day behind them."""
+    """Return an interval written as numbers with units, and a time of the day behind them."""
     if re.fullmatch(r"\s*0+\s*", text):
         return Span(0, 0, 0)
     totals = [0, 0, 0]
@@ -128,7 +131,7 @@ def span(text: str, node: exp.Expr) -> Span:
 
 
 def add_spans(left: Span, right: Span, sign: int) -> Span:
-    """One interval and another one, or less that one if `sign` is -1."""
+    """Return one interval and another one, or less that one if `sign` is -1."""
     return Span(
         left.months + sign * right.months,
         left.days + sign * right.days,
@@ -137,8 +140,10 @@ def add_spans(left: Span, right: Span, sign: int) -> Span:
 
 
 def scale_span(length: Span, factor: Fraction, node: exp.Expr) -> Span:
-    """So many times an interval: a part of a day becomes hours, as PostgreSQL has it. Raises KH212 for parts of months
-    and of microseconds."""
+    """Return an interval times a number.
+
+    A part of a day becomes hours, as PostgreSQL has it. Raise KH212 for parts of months and of microseconds.
+    """
     months, days = length.months * factor, length.days * factor
     whole = days.numerator // days.denominator if days >= 0 else -(-days.numerator // days.denominator)
     microseconds = length.microseconds * factor + (days - whole) * _DAY
@@ -161,7 +166,7 @@ _TIME_OF_DAY = re.compile(r"\s*(\d{1,2}):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?\s*")
 
 
 def time_of_day(text: str, node: exp.Expr) -> Clock:
-    """A time of the day, as '18:30' or '18:30:00.5'. Raises KH212 for anything else."""
+    """Return a time of the day, as '18:30' or '18:30:00.5'. Raise KH212 for anything else."""
     match = _TIME_OF_DAY.fullmatch(text)
     hours, minutes, seconds = (0, 60, 0) if match is None else (int(match[i] or 0) for i in (1, 2, 3))
     found = ((hours * 60 + minutes) * 60 + seconds) * 1_000_000
@@ -171,7 +176,7 @@ def time_of_day(text: str, node: exp.Expr) -> Clock:
 
 
 def shift_moment(at: date, by: Span, sign: int) -> datetime:
-    """The moment plus (sign 1) or minus (-1) an interval. Raises ValueError or OverflowError beyond the years."""
+    """Return the moment plus (sign 1) or minus (-1) an interval. Raise ValueError or OverflowError beyond the years."""
     at = midnight(at)
     month = at.year * 12 + at.month - 1 + sign * by.months
     year, month = divmod(month, 12)
@@ -180,7 +185,7 @@ def shift_moment(at: date, by: Span, sign: int) -> datetime:
 
 
 def midnight(at: date) -> datetime:
-    """A date as the timestamp at its start; a timestamp as it is."""
+    """Return a date as the timestamp at its start; a timestamp as it is."""
     return at if isinstance(at, datetime) else datetime.combine(at, datetime.min.time())
 
 
@@ -197,13 +202,13 @@ STEPS = {
 
 
 def step_name(unit: str) -> str:
-    """A unit of date_trunc as `STEPS` calls it."""
+    """Return a unit of date_trunc as `STEPS` calls it."""
     unit = unit.lower().strip("'")
     return "week" if unit == "week(monday)" else unit
 
 
 def truncate_to_unit(value: date, unit: str) -> datetime:
-    """`date_trunc(unit, value)`, for a unit in `STEPS`."""
+    """Return `date_trunc(unit, value)`, for a unit in `STEPS`."""
     at = midnight(value)
     start = at.replace(hour=0, minute=0, second=0, microsecond=0)
     match unit:
@@ -228,7 +233,7 @@ def truncate_to_unit(value: date, unit: str) -> datetime:
 
 
 def extract_part(part: str, moment: datetime) -> int:
-    """`extract(part from moment)`, for the parts that derived columns may have."""
+    """Return `extract(part from moment)`, for the parts that derived columns may have."""
     return _PARTS[part](moment)
 
 

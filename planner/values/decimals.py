@@ -6,7 +6,7 @@ from math import ceil, floor, log
 
 
 def decimal(value: Fraction) -> Decimal:
-    """The fraction as a decimal for people: exact if it ends, else to 12 digits."""
+    """Return the fraction as a decimal for people: exact if it ends, else to 12 digits."""
     exact = terminating_decimal(value)
     if exact is not None and len(exact.as_tuple().digits) <= 30:
         return exact
@@ -16,7 +16,7 @@ def decimal(value: Fraction) -> Decimal:
 
 
 def terminating_decimal(value: Fraction) -> Decimal | None:
-    """The fraction as an exact decimal, or None if its digits never end."""
+    """Return the fraction as an exact decimal, or None if its digits never end."""
     denominator, twos, fives = value.denominator, 0, 0
     while denominator % 2 == 0:
         denominator, twos = denominator // 2, twos + 1
@@ -30,7 +30,7 @@ def terminating_decimal(value: Fraction) -> Decimal | None:
 
 
 def round_up(value: Fraction) -> Fraction:
-    """The number with two digits, rounded up."""
+    """Return the number with two digits, rounded up."""
     if not value:
         return value
     step = Fraction(10) ** (floor(log(value, 10)) - 1)

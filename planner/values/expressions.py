@@ -48,7 +48,7 @@ def _bound_digits(value: Fraction, node: exp.Expr, *, integral: bool) -> Number:
 
 
 def fold(node: exp.Expr, given: Given) -> Constant:
-    """The value of a constant expression. Raises `NotConstant`, KH109 for a parameter without value, or KH212."""
+    """Return the value of a constant expression. Raise `NotConstant`, KH109 for a parameter without value, or KH212."""
     node = bare(node)
     match node:
         case exp.Literal() | exp.National() | exp.Boolean() | exp.Null():
@@ -80,7 +80,7 @@ def fold(node: exp.Expr, given: Given) -> Constant:
 
 
 def _call_function(node: exp.Expr, given: Given) -> Constant:
-    """A function of constants."""
+    """Return the value of a function of constants."""
     match node:
         case exp.Case():
             return choose(node, lambda one: fold(one, given))
@@ -107,7 +107,10 @@ def _call_function(node: exp.Expr, given: Given) -> Constant:
 
 
 def _pattern(node: exp.Expr) -> str | None:
-    """A literal pattern of dates in the parser's spelling; None where the text may have meant something else by it."""
+    """Return a literal pattern of dates in the parser's spelling.
+
+    Return None if the text may have meant something else by it.
+    """
     pattern = node.args.get("format")
     if not isinstance(pattern, exp.Literal) or not pattern.is_string or "percent" in node.meta:
         return None
@@ -127,7 +130,7 @@ def _with_zone(value: Constant, node: exp.Expr, given: Given) -> Constant:
 
 
 def _coalesce(parts: tuple[exp.Expr, ...], given: Given) -> Constant:
-    """The first that is not NULL. What stands behind a text may be anything, behind a number it decides the type."""
+    """Return the first that is not NULL. Anything may stand behind a text, but behind a number it decides the type."""
     values: list[Constant] = []
     for part in parts:
         try:
@@ -155,7 +158,7 @@ def _literal(node: exp.Expr) -> Constant:
 
 
 def uses_clock(node: exp.Expr) -> bool:
-    """Whether the expression depends on the day on which it is asked: the age of one time is until that day."""
+    """Return True if the expression depends on the day on which it is asked: the age of one time is until that day."""
     if contains(node, exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp):
         return True
     return any(str(one.this).lower() == "age" and len(one.expressions) == 1 for one in node.find_all(exp.Anonymous))
@@ -179,8 +182,10 @@ def _parameter(node: exp.Expr, given: Given) -> Constant:
 
 
 def given_value(value: ParameterValue | None, node: exp.Expr, given: Given) -> Constant:
-    """A parameter's value as a constant. Raises KH212 for a number out of range, and for a time with a time zone in
-    sessions that are not in UTC."""
+    """Return a parameter's value as a constant.
+
+    Raise KH212 for a number out of range, and for a time with a time zone in sessions that are not in UTC.
+    """
     match value:
         case bool() | None:
             return value
@@ -197,7 +202,7 @@ def given_value(value: ParameterValue | None, node: exp.Expr, given: Given) -> C
 
 
 def _first(values: list[Constant]) -> Constant:
-    """The first that is not NULL; among numbers, computed with as their common type."""
+    """Return the first that is not NULL; among numbers, computed with as their common type."""
     whole = all(isinstance(value, Number) and value.integral for value in values if value is not None)
     first = next((value for value in values if value is not None), None)
     return Number(first.value, whole) if isinstance(first, Number) else first
@@ -249,7 +254,7 @@ def _numbers(node: exp.Expr, left: Number, right: Number) -> Number:
 
 
 def _moment(node: exp.Expr, left: Constant, right: Constant) -> Constant:
-    """Dates and timestamps plus or minus intervals and days."""
+    """Return the value of dates and timestamps plus or minus intervals and days."""
     if isinstance(node, exp.Add) and not isinstance(left, date):
         left, right = right, left
     sign = -1 if isinstance(node, exp.Sub) else 1
@@ -295,7 +300,7 @@ def _truncate(value: Constant, unit: str, node: exp.Expr) -> Constant:
 
 
 def _parameter_in(node: exp.Expr) -> bool:
-    """Whether a side is a bare parameter: text for it that is no number can only be an interval's."""
+    """Return True if a side is a bare parameter: text for it that is no number can only be an interval's."""
     return isinstance(bare(node.this), exp.Parameter) or isinstance(bare(node.expression), exp.Parameter)
 
 
@@ -304,7 +309,7 @@ _FALSE = frozenset(("f", "false", "n", "no", "off", "0"))
 
 
 def truth(text: str, node: exp.Expr) -> bool:
-    """A boolean as PostgreSQL reads it from text."""
+    """Return the value of a boolean as PostgreSQL reads it from text."""
     word = text.strip().lower()
     if word in _TRUE or word in _FALSE:
         return word in _TRUE
@@ -319,7 +324,7 @@ _TEXTS = frozenset(("TEXT", "VARCHAR"))
 
 
 def cast(value: Constant, to: exp.DataType, node: exp.Expr) -> Constant:
-    """The constant cast to a type. Raises KH212 for what does not fit or is not folded."""
+    """Return the constant cast to a type. Raise KH212 for a value that does not fit or a cast that is not folded."""
     kind = to.this.value if isinstance(to.this, exp.DataType.Type) else ""
     if to.expressions:
         raise wrong(node, f"a cast to {write_node(to)} is not folded; write the constant as it is meant")
@@ -361,7 +366,10 @@ def _check_range(value: Fraction, kind: str, node: exp.Expr) -> Number:
 
 
 def _round_to_real(value: Fraction, node: exp.Expr) -> Number:
-    """The `real` that is nearest to a number: it is compared by its own value, not by that of its decimal text."""
+    """Return the `real` that is nearest to a number.
+
+    It is compared by its own value, not by that of its decimal text.
+    """
     nearest = nearest_real(value)
     if nearest is None:
         raise wrong(node, f"{write_node(node)} is out of range for type real")

@@ -22,12 +22,12 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 def text_of(value: Constant) -> str | None:
-    """The text of a constant that is text, or may become it."""
+    """Return the text of a constant that is text, or may become it."""
     return value.text if isinstance(value, Untyped) else value if isinstance(value, str) else None
 
 
 def concatenate(left: Constant, right: Constant, node: exp.Expr) -> Constant:
-    """`left || right` of two texts."""
+    """Return `left || right` of two texts."""
     if left is None or right is None:
         return None
     first, second = text_of(left), text_of(right)
@@ -37,7 +37,7 @@ def concatenate(left: Constant, right: Constant, node: exp.Expr) -> Constant:
 
 
 def lower_text(value: Constant, node: exp.Expr) -> Constant:
-    """`lower(value)` of ASCII without I, which Turkish collations lower to another letter."""
+    """Return `lower(value)` of ASCII without I, which Turkish collations lower to another letter."""
     if value is None:
         return None
     text = text_of(value)
@@ -51,7 +51,7 @@ def lower_text(value: Constant, node: exp.Expr) -> Constant:
 
 
 def null_if(value: Constant, other: Constant, node: exp.Expr) -> Constant:
-    """`nullif(value, other)` of two texts or two numbers."""
+    """Return `nullif(value, other)` of two texts or two numbers."""
     if value is None or other is None:
         return value
     first, second = text_of(value), text_of(other)
@@ -63,7 +63,7 @@ def null_if(value: Constant, other: Constant, node: exp.Expr) -> Constant:
 
 
 def day(year: Constant, month: Constant, day_: Constant, node: exp.Expr) -> date | None:
-    """`make_date(year, month, day)`."""
+    """Return `make_date(year, month, day)`."""
     if year is None or month is None or day_ is None:
         return None
     parts = [part.value for part in (year, month, day_) if isinstance(part, Number) and part.integral]
@@ -78,7 +78,10 @@ def _not_a_date(node: exp.Expr) -> date:
 
 
 def of_pattern(value: Constant, pattern: str | None, node: exp.Expr) -> datetime | None:
-    """`to_timestamp(value, pattern)` as local time, for digits at full length in the places that the pattern names."""
+    """Return `to_timestamp(value, pattern)` as local time.
+
+    It needs digits at full length in the places that the pattern names.
+    """
     if value is None:
         return None
     text = text_of(value)
@@ -105,7 +108,9 @@ def _unread(node: exp.Expr) -> Exception:
 
 
 def with_zone(at: datetime, node: exp.Expr, *, utc: bool, local: bool) -> datetime:
-    """A timestamp with time zone as a session in UTC shows it; `local` if it is local time of the session itself.
+    """Return a timestamp with time zone as a session in UTC shows it.
+
+    `local` if it is local time of the session itself.
 
     Raises KH212 in other sessions: comparing it with a timestamp without time zone depends on their daylight saving.
     """
@@ -122,12 +127,12 @@ def with_zone(at: datetime, node: exp.Expr, *, utc: bool, local: bool) -> dateti
 
 
 def of_text(text: str, node: exp.Expr, *, utc: bool) -> datetime:
-    """`text::timestamptz` in a session in UTC. Raises KH212 in others."""
+    """Return `text::timestamptz` in a session in UTC. Raise KH212 in others."""
     return with_zone(instant(text, node), node, utc=utc, local=False)
 
 
 def of_seconds(value: Constant, node: exp.Expr, *, utc: bool) -> datetime | None:
-    """`to_timestamp(seconds)` of whole seconds."""
+    """Return `to_timestamp(seconds)` of whole seconds."""
     if value is None:
         return None
     if not isinstance(value, Number) or value.value.denominator != 1 or abs(value.value) > Fraction(10) ** 10:

@@ -5,7 +5,7 @@ from itertools import groupby
 
 
 def parts(pattern: str) -> list[str | None]:
-    """The pattern as single characters, "" for `_` and None for `%`."""
+    """Return the pattern as single characters, "" for `_` and None for `%`."""
     found: list[str | None] = []
     characters = iter(pattern)
     for character in characters:
@@ -17,17 +17,17 @@ def parts(pattern: str) -> list[str | None]:
 
 
 def escape_pattern(text: str) -> str:
-    """A LIKE pattern that the text alone matches."""
+    """Return a LIKE pattern that the text alone matches."""
     return "".join(f"\\{character}" if character in "\\%_" else character for character in text)
 
 
 def is_unfinished(pattern: str) -> bool:
-    """Whether a LIKE pattern ends in the middle of an escape."""
+    """Return True if a LIKE pattern ends in the middle of an escape."""
     return (len(pattern) - len(pattern.rstrip("\\"))) % 2 == 1
 
 
 def like(text: str, pattern: str) -> bool:
-    """Whether text LIKE pattern; time is at most the product of the lengths."""
+    """Return True if text LIKE pattern. The time is at most the product of the lengths."""
     return _matches(text, parts(pattern))
 
 
@@ -70,7 +70,7 @@ def find_matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def like_prefix(pattern: str) -> str:
-    """The characters with which every match of the pattern begins."""
+    """Return the characters with which every match of the pattern begins."""
     prefix = ""
     for part in parts(pattern):
         if not part:
@@ -80,7 +80,10 @@ def like_prefix(pattern: str) -> str:
 
 
 def with_escape(pattern: str, escape: str) -> str | None:
-    """The pattern as one whose escape is the backslash; an empty `escape` is none. None if it ends unfinished."""
+    """Return the pattern as one whose escape is the backslash; an empty `escape` is none.
+
+    Return None if it ends unfinished.
+    """
     made = ""
     characters = iter(pattern)
     for character in characters:
@@ -95,7 +98,7 @@ def with_escape(pattern: str, escape: str) -> str | None:
 
 
 def collapse_wildcards(pattern: str) -> str:
-    """The same pattern with every run of `%` and `_` as its `_`, followed by one `%` if it has any.
+    """Return the same pattern with every run of `%` and `_` as its `_`, followed by one `%` if it has any.
 
     So no `_` stands behind a `%`, where an engine would try it again at every place.
     """
@@ -111,7 +114,7 @@ def collapse_wildcards(pattern: str) -> str:
 
 
 def split_at_percent(pattern: str) -> list[list[str]]:
-    """The parts of a pattern between its `%`, each as single characters, "" for `_`."""
+    """Return the parts of a pattern between its `%`, each as single characters, "" for `_`."""
     found: list[list[str]] = [[]]
     for part in parts(pattern):
         if part is None:
@@ -122,6 +125,9 @@ def split_at_percent(pattern: str) -> list[list[str]]:
 
 
 def only_lengths(pattern: str) -> tuple[int, bool] | None:
-    """How long a text has to be for a collapsed pattern of wildcards alone, and whether it may be longer; else None."""
+    """Return the length of texts that a collapsed pattern of wildcards alone matches, and True if they may be longer.
+
+    Else None.
+    """
     head, *behind = split_at_percent(pattern)
     return None if any(head) or any(behind) else (len(head), bool(behind))

@@ -85,7 +85,7 @@ class NotConstant(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What constants may depend on: the parameters' values by number, and the day on which the question is asked.
+    """The dependencies of constants: the parameters' values by number, and the day on which the question is asked.
 
     `casts` are the values of casts of parameters, as PostgreSQL computed them. `columns` are the columns that have one
     known value, by qualifier and name as written. `utc` says that the session's TimeZone is UTC, so
@@ -100,7 +100,7 @@ class Given:
 
 
 def wrong(node: exp.Expr, message: str, *, detail: str | None = None, hint: str | None = None) -> KeyholeError:
-    """KH212 for a constant that cannot be what it is used as."""
+    """Return KH212 for a constant that cannot be what it is used as."""
     return KeyholeError(
         "KH212",
         message,
@@ -112,7 +112,7 @@ def wrong(node: exp.Expr, message: str, *, detail: str | None = None, hint: str 
 
 
 def number(text: str, node: exp.Expr) -> Number:
-    """The number that a literal writes."""
+    """Return the number that a literal writes."""
     if text.isascii() and text.isdecimal() and len(text) <= _MOST_PLAIN:
         return Number(Fraction(int(text)), integral=True)
     cleaned = text.strip().replace("_", "")
@@ -126,7 +126,9 @@ def number(text: str, node: exp.Expr) -> Number:
 
 
 def nearest_real(value: Fraction) -> Decimal | None:
-    """The `real` that PostgreSQL reads from the number's decimal text, as an exact decimal; None out of its range.
+    """Return the `real` that PostgreSQL reads from the number's decimal text, as an exact decimal.
+
+    None out of its range.
 
     A double is never between the number and its `real`: rounding twice could end on the other neighbour.
     """

@@ -41,8 +41,10 @@ def patterns_of_expression(written: str) -> tuple[str, ...] | None:
 
 
 def plain_expression(written: str) -> str | None:
-    """Return a regular expression of PostgreSQL as all engines read it: characters, classes of ASCII letters and
-    digits, and how often they come, and such a part that may be missing. None for an expression that says more.
+    """Return a regular expression of PostgreSQL as all engines read it.
+
+    It has characters, classes of ASCII letters and digits, their repetitions, and such a part that may be missing.
+    Return None for an expression that says more.
 
     A digit is one of 0 to 9. It takes an engine that goes back no more than the square of a text's length.
     """
@@ -79,7 +81,7 @@ def patterns_of_similar(written: str) -> tuple[str, ...] | None:
 
 
 def _split(written: str) -> list[str] | None:
-    """The alternatives between bars; None where one is empty, or they are too many."""
+    """Return the alternatives between bars; None if one is empty, or they are too many."""
     parts, escaped = [""], False
     for character in written:
         if character == "|" and not escaped:
@@ -118,5 +120,5 @@ def _read_alternative(written: str, *, anchored: tuple[bool, bool]) -> str | Non
 
 
 def _is_letter(character: str) -> bool:
-    """Whether a backslash gives a character a meaning, or may."""
+    """Return True if a backslash gives a character a meaning, or may."""
     return character.isalnum() or not character.isascii()

@@ -11,7 +11,9 @@ from planner.values.model import Given, NotConstant, Number, Untyped
 
 
 def read_count(node: exp.Expr, given: Given) -> int | None:
-    """What LIMIT says; None for NULL, which cuts nothing. Below 0 it counts as 0: PostgreSQL itself refuses that.
+    """Return the number that LIMIT says; None for NULL, which cuts nothing.
+
+    Below 0 it counts as 0: PostgreSQL itself refuses that.
 
     Raises KH106 for what is no whole number, and KH109.
     """

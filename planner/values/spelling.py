@@ -34,11 +34,11 @@ class Spelling:
     """The type of a moment without a time zone, which also stands before such a constant."""
 
     def cast(self, expression: str, kind: str) -> str:
-        """The expression as a value of that type, which it fits."""
+        """Return the expression as a value of that type, which it fits."""
         return f"{self.cast_function}({expression} AS {kind})"
 
     def double(self, value: float) -> str:
-        """A double constant, spelled so that all engines read the same bits."""
+        """Return a double constant, spelled so that all engines read the same bits."""
         return self.cast(f"'{value!r}'", self.double_type)
 
     @property
@@ -47,19 +47,19 @@ class Spelling:
         return self.cast("'NaN'", self.double_type)
 
     def timestamp(self, value: datetime) -> str:
-        """A timestamp constant."""
+        """Return a timestamp constant."""
         return f"{self.timestamp_type.upper()} '{value.isoformat(sep=' ')}'"
 
     def as_moment(self, expression: str) -> str:
-        """A date or timestamp as a timestamp."""
+        """Return a date or timestamp as a timestamp."""
         return self.cast(expression, self.timestamp_type)
 
     def interval(self, length: timedelta) -> str:
-        """A length of time as a constant: so many microseconds, and no days or months."""
+        """Return a length of time as a constant: so many microseconds, and no days or months."""
         return f"INTERVAL '{length // _MICROSECOND} microseconds'"
 
     def years(self, kind: SqlType) -> str:
-        """`least AND greatest` value with which dates or timestamps are computed: the years 1 to 9999."""
+        """Return the SQL for `least AND greatest` value with which times are computed: the years 1 to 9999."""
         match kind:
             case SqlType.DATE:
                 return f"DATE '{date.min.isoformat()}' AND DATE '{_LAST.date().isoformat()}'"
@@ -69,7 +69,7 @@ class Spelling:
                 raise KeyholeError("KH900", "years of what is neither a date nor a timestamp")
 
     def constant(self, value: Value, *, column: Column) -> str:
-        """A constant of a column's type; numbers for exact columns go through `compare_exactly` instead."""
+        """Return a constant of a column's type; numbers for exact columns go through `compare_exactly` instead."""
         if column.sql_type is SqlType.DOUBLE and isinstance(value, int | Decimal):
             return self.double(_nearest_double(value))
         if column.sql_type is SqlType.UUID:
@@ -89,7 +89,7 @@ class Spelling:
                 return self.text(value)
 
     def type_name(self, column: Column) -> str:
-        """A column's type, wide enough for the declared one."""
+        """Return a column's type, wide enough for the declared one."""
         match column.sql_type:
             case SqlType.TEXT:
                 return self.text_type

@@ -13,14 +13,14 @@ _INTEGER_BITS = {"smallint": 15, "int2": 15, "integer": 31, "int": 31, "int4": 3
 
 
 def identifier(name: str) -> str:
-    """The name, quoted. Raises KH201 on a character that no name can hold."""
+    """Return the name, quoted. Raise KH201 on a character that no name can hold."""
     if "\x00" in name:
         raise KeyholeError("KH201", "a column name contains a NUL character")
     return '"' + name.replace('"', '""') + '"'
 
 
 def text(value: str) -> str:
-    """A text constant. Raises KH212 on what PostgreSQL's text cannot hold: NUL and unpaired surrogates."""
+    """Return a text constant. Raise KH212 on what PostgreSQL's text cannot hold: NUL and unpaired surrogates."""
     if _UNWRITABLE.search(value):
         raise KeyholeError("KH212", "a text constant contains a character that SQL text cannot hold")
     quoted = value.replace("'", "''")
@@ -30,12 +30,12 @@ def text(value: str) -> str:
 
 
 def integer(value: int) -> str:
-    """An integer constant; a negative one in parentheses."""
+    """Return an integer constant; a negative one in parentheses."""
     return str(value) if value >= 0 else f"({value})"
 
 
 def decimal(value: Fraction, *, scale: int) -> str:
-    """A terminating decimal as an exact numeric constant with `scale` places, which must hold it."""
+    """Return a terminating decimal as an exact numeric constant with `scale` places, which must hold it."""
     steps = value * 10**scale
     if steps.denominator != 1:
         raise ValueError("the constant has more decimal places than its type")
@@ -45,20 +45,20 @@ def decimal(value: Fraction, *, scale: int) -> str:
 
 
 def numeric_modifier(declared: str) -> tuple[int, int] | None:
-    """Precision and scale of `numeric(p, s)`, None for a numeric without them."""
+    """Return precision and scale of `numeric(p, s)`, None for a numeric without them."""
     found = _MODIFIER.search(declared)
     return None if found is None else (int(found[1]), int(found[2] or 0))
 
 
 def integer_limit(declared: str) -> int:
-    """The largest value of a declared integer type; the least is its negative minus one."""
+    """Return the largest value of a declared integer type; the least is its negative minus one."""
     bits = _INTEGER_BITS.get(declared.strip().lower(), 63)
     return (1 << bits) - 1
 
 
 @lru_cache(maxsize=256)
 def duckdb_numeric(declared: str) -> tuple[int, int]:
-    """Precision and scale of the DuckDB decimal that stands for a declared numeric type (at most 38 digits)."""
+    """Return precision and scale of the DuckDB decimal that stands for a declared numeric type (at most 38 digits)."""
     precision, scale = numeric_modifier(declared) or (_DUCKDB_DIGITS, 10)
     scale = min(max(scale, 0), _DUCKDB_DIGITS)
     return min(max(precision, scale, 1), _DUCKDB_DIGITS), scale
