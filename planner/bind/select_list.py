@@ -157,7 +157,7 @@ def computes_each_row(node: exp.Expr) -> bool:
 def check_shown(
     select: exp.Select, scope: Scope, keys: tuple[Column, ...], expressions: frozenset[str] = frozenset()
 ) -> None:
-    """Raise KH101 for shown expressions (select list, DISTINCT ON, ORDER BY) except keys, `expressions` and constants."""
+    """Raise KH101 for shown expressions (select list, DISTINCT ON, ORDER BY) except keys, `expressions`, constants."""
     if not select.expressions:
         raise shows_more_than_keys(select, "an empty select list")
     for item in select.expressions:

@@ -154,7 +154,7 @@ class FunctionalSql:
 
     @property
     def _condition(self) -> Condition:
-        """Return the condition of the rows that count, if all terms share it, or of the units with a number taken off."""
+        """Return the condition of the rows that count, if all terms share it, or of units with a number taken off."""
         off = self.functional.off_condition
         return conjunction(self.where, self.functional.terms[0].condition if off is None else off)
 
