@@ -87,7 +87,7 @@ def keep_listed(row: RowSql, known: Table, *, asked: Condition = ALWAYS, is_aske
 
 
 def _list_compared(table: Table) -> dict[str, None]:
-    """The columns of a row that are compared with those of lists."""
+    """Return the columns of a row that are compared with those of lists."""
     found = dict.fromkeys(table.unit)
     for listed in table.listed:
         found |= dict.fromkeys(name for name, _ in listed.by)
@@ -96,7 +96,7 @@ def _list_compared(table: Table) -> dict[str, None]:
 
 
 class _Way(Enum):
-    """How a row meets a list.
+    """The way that a row meets a list.
 
     `UNIT`: by its unit, and by its key if the list has one. `KEY_OF_UNIT`: by the key that leads to its own unit.
     `KEY_OF_OWNER`: by the key that leads other rows to its unit, if this row is the one that counts of its key.
@@ -169,14 +169,14 @@ def _join_owner(
 
 
 def _met(table: Table, listed: UnitList, number: int, of_row: Mapping[str, str], *, way: _Way) -> list[str]:
-    """That a row has the unit and the key that a list has."""
+    """Return SQL for the tests that a row has the unit and the key that a list has."""
     units = table.unit if way is _Way.UNIT else ()
     equal = [f"{of_row[name]} = keyhole_l{number}_{j}" for j, name in enumerate(units)]
     return equal + [f"{of_row[name]} = keyhole_l{number}_k{j}" for j, (name, _) in enumerate(listed.by)]
 
 
 def _compare(listed: UnitList, number: int, of_row: Mapping[str, str]) -> list[str]:
-    """That some value on a list stands to the row's as is asked: the least does, or the greatest."""
+    """Return SQL for the test that some value on a list compares with the row's: the least does, or the greatest."""
     if listed.compared is None:
         return []
     operator, name, _ = listed.compared
@@ -191,7 +191,7 @@ def _compare(listed: UnitList, number: int, of_row: Mapping[str, str]) -> list[s
 
 
 def _test(clause: tuple[UnitList, ...], names: Mapping[UnitList, str]) -> str:
-    """That a row's unit is on one of these lists, or is not on one that is absent."""
+    """Return SQL for the test that a row's unit is on one of these lists, or is not on one that is absent."""
     tests = [f"{names[replace(one, absent=False)]} IS {'' if one.absent else 'NOT '}NULL" for one in clause]
     return tests[0] if len(tests) == 1 else f"({' OR '.join(tests)})"
 
@@ -199,7 +199,9 @@ def _test(clause: tuple[UnitList, ...], names: Mapping[UnitList, str]) -> str:
 def _list_units(
     listed: UnitList, number: int, dialect: Dialect, *, is_only: bool, way: _Way
 ) -> tuple[str, tuple[NamedStep, ...]]:
-    """The relation with one row for each unit on the list, where `keyhole_l0_on` is 1, and the steps that it reads.
+    """Return SQL for the relation with one row for each unit on the list, where `keyhole_l0_on` is 1.
+
+    The steps that it reads follow.
 
     Some unit has a row in any case, with NULL there.
 
@@ -237,7 +239,7 @@ def _list_units(
 def _with_a_row(
     listed: UnitList, rule: ListedRows, names: Sequence[str], dialect: Dialect
 ) -> tuple[str, tuple[NamedStep, ...]]:
-    """The units of the rows that the rule asks for."""
+    """Return SQL for the units of the rows that the rule asks for."""
     read = [*listed.table.unit, *(inside for _, inside in listed.by)]
     if listed.compared is not None:
         read.append(listed.compared[2])
@@ -257,7 +259,7 @@ def _without_path(table: Table) -> Table:
 
 
 def _read_listed(table: Table, read: Iterable[str], dialect: Dialect) -> RowSql:
-    """A row of a listed table, with the columns that are read of it."""
+    """Return a row of a listed table, with the columns that are read of it."""
     table = keep_columns(table, read)
     return RowSql(table=join_lookups(join_members(table, dialect=dialect), dialect=dialect), dialect=dialect)
 
@@ -265,7 +267,7 @@ def _read_listed(table: Table, read: Iterable[str], dialect: Dialect) -> RowSql:
 def _with_totals(
     listed: UnitList, rule: ListedTotals, names: Sequence[str], dialect: Dialect
 ) -> tuple[str, tuple[NamedStep, ...]]:
-    """The units, and their keys, with a group of rows whose totals the rule asks for."""
+    """Return SQL for the units, and their keys, with a group of rows whose totals the rule asks for."""
     rows = rule.rows
     needed = list_needed(rows)
     keys = [inside for _, inside in listed.by]

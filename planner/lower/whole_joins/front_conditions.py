@@ -89,8 +89,9 @@ def split_front(question: Question, *, found: Sequence[PublicKeys] = ()) -> Fron
 def ask_rows(
     row: RowSql, front: FrontConditions, *, shown: Sequence[str], keys: Sequence[str]
 ) -> tuple[str, list[str]]:
-    """Return a table's rows that satisfy its own conditions as a relation, and one row that is nobody's; and its keys'
-    names.
+    """Return a table's rows that satisfy its own conditions as a relation, and one row that is nobody's.
+
+    And its keys' names.
 
     Parameters:
         shown: the columns that are carried on, as SQL.
