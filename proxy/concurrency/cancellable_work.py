@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def internal_error() -> KeyholeError:
-    """What a client is told of a bug; the cause is in the log."""
+    """Return the error that a client gets for a bug; the cause is in the log."""
     return KeyholeError("KH900", "internal error")
 
 
@@ -39,7 +39,7 @@ class Work:
 
     @contextmanager
     def asking(self) -> Iterator[Event]:
-        """The block is one question; the event is set once its client wants no answer."""
+        """Register the block as one question; the event is set once its client wants no answer."""
         self._withdrawn, self._interrupted = Event(), asyncio.get_running_loop().create_future()
         try:
             yield self._withdrawn
@@ -47,7 +47,10 @@ class Work:
             self._withdrawn = self._interrupted = None
 
     def withdraw(self) -> bool:
-        """The client wants no answer. Whether that ends a wait for work; otherwise the shadow may be at work."""
+        """Withdraw the question, as the client wants no answer.
+
+        Return True if that ends a wait for work; otherwise the shadow may be working.
+        """
         if self._withdrawn is None or self._interrupted is None:
             return False
         self._withdrawn.set()
@@ -56,12 +59,15 @@ class Work:
         return self._waits
 
     async def earlier(self) -> None:
-        """Wait for a question that the client did not wait for: this one may be the same. Raises KH409."""
+        """Wait for a question that the client did not wait for: this one may be the same. Raise KH409."""
         while self._left:
             await self._until_done(next(iter(self._left)))
 
     async def run(self, call: Callable[[], T]) -> T:
-        """What `call` returns. A bug in it is the client's KH900 and one line in the log. Raises KH409."""
+        """Return the result of `call`.
+
+        A bug in it is the client's KH900 and one line in the log. Raise KH409 if the question is withdrawn.
+        """
         if self._withdrawn is not None and self._withdrawn.is_set():
             raise cancellation_error()
         work = self._workers.submit(call)
@@ -86,7 +92,7 @@ class Work:
             raise internal_error() from None
 
     async def _until_done(self, running: "asyncio.Future[Any]") -> None:
-        """Wait for work, or until the question is withdrawn. Raises KH409 then; the work goes on."""
+        """Wait for work, or until the question is withdrawn. Raise KH409 then; the work goes on."""
         ends = {running} if self._interrupted is None else {running, self._interrupted}
         self._waits = True
         try:

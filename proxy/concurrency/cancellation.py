@@ -4,7 +4,7 @@ from planner.errors import KeyholeError
 
 
 def cancellation_error() -> KeyholeError:
-    """What the client of a withdrawn question is told."""
+    """Return the error for the client of a withdrawn question."""
     return KeyholeError(
         "KH409",
         "canceling statement due to user request",

@@ -36,17 +36,17 @@ class Line(Generic[T]):
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody waits and nobody has a place."""
+        """Return True if nobody waits and nobody has a place."""
         return not self._waiting and not self._taken
 
     def join(self, analyst: str, one: T) -> None:
-        """One more waits."""
+        """Count one more waiter."""
         self._waiting.setdefault(analyst, {})[one] = None
         # a newcomer counts as served just now, so that nobody gets ahead by leaving
         self._served.setdefault(analyst, self._places_given)
 
     def leave(self, analyst: str, one: T) -> bool:
-        """It waits no more. Whether it waited: if not, it was given a place before."""
+        """Count one waiter less. Return True if it waited: if not, it was given a place before."""
         own = self._waiting.get(analyst, {})
         if one not in own:
             return False
@@ -68,7 +68,7 @@ class Line(Generic[T]):
             yield analyst, one
 
     def free(self, analyst: str) -> None:
-        """A place of an analyst is free again."""
+        """Free a place of an analyst."""
         self._free += 1
         self._taken[analyst] -= 1
         if not self._taken[analyst]:
@@ -92,7 +92,7 @@ class Turns:
 
     @contextmanager
     def taken(self, analyst: str, *, timeout_ms: int) -> Iterator[bool]:
-        """Whether the analyst has a turn during the block; it has none where that takes too long."""
+        """Yield True if the analyst has a turn during the block; it has none if that takes too long."""
         called = threading.Event()
         with self._lock:
             self._line.join(analyst, called)
@@ -120,7 +120,9 @@ _LONG_TEXTS = Turns(1)  # one place: as many readers as there are threads would 
 
 @contextmanager
 def alone(text: str | bytes, *, analyst: str) -> Iterator[None]:
-    """The block reads or plans a text of an analyst's: a very long one while nobody else does so. Blocks until then.
+    """Read or plan a text of an analyst's inside the block: a very long one while nobody else does so.
+
+    Block until then.
 
     Whoever waits is passed by at most one text of each other analyst. Never within itself.
     """

@@ -20,8 +20,10 @@ _SELDOM = 500_000
 
 
 def load_no_plugins() -> None:
-    """Have pydantic load no plugin, before it is imported. It would look for some in every installed package, and what
-    comes with another package has no business in a policy."""
+    """Have pydantic load no plugin, before it is imported.
+
+    It would look for some in every installed package, and what comes with another package has no business in a policy.
+    """
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
@@ -32,8 +34,10 @@ def collect_seldom() -> None:
 
 @contextmanager
 def lasting() -> Iterator[None]:
-    """What there is at the end of the block, modules for the most part, stays: it is never looked through. What comes
-    later is looked through as usual."""
+    """Keep everything that exists at the end of the block, modules for the most part: it is never scanned again.
+
+    Later objects are scanned as usual.
+    """
     gc.disable()
     try:
         yield
@@ -57,8 +61,10 @@ def pause_collection() -> Iterator[None]:
 
 
 def end_process(ended: SystemExit) -> NoReturn:
-    """End as Python does: threads have ended, what was registered has been called, what was written is there. But what
-    the process leaves is not taken apart object by object."""
+    """End as Python does: threads have ended, what was registered has been called, what was written is there.
+
+    But what the process leaves is not taken apart object by object.
+    """
     status = ended.code
     if isinstance(status, str):
         sys.stderr.write(f"{status}\n")

@@ -23,12 +23,12 @@ class Usage:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether somebody has given it up."""
+        """Return True if somebody has given it up."""
         return self._is_given_up
 
     @contextmanager
     def using(self) -> Iterator[None]:
-        """The block uses it. Raises GivenUp."""
+        """Use it inside the block. Raise GivenUp if nobody may begin."""
         with self._lock:
             if self._is_given_up:
                 raise GivenUp
@@ -42,7 +42,7 @@ class Usage:
             last()
 
     def give_up(self, then: Callable[[], None]) -> None:
-        """From now on nobody begins to use it. Call `then` when nobody does, in the thread of whoever is last.
+        """Stop new uses. Call `then` when nobody uses it, in the thread of the last user.
 
         Only the first time counts.
         """

@@ -25,7 +25,7 @@ class Signals:
         signal.signal(signal.SIGHUP, self._note)
 
     def hold(self) -> None:
-        """From here on something would be left behind: note SIGINT and SIGTERM too, and go on."""
+        """Note SIGINT and SIGTERM too, and go on: from here on something would be left behind."""
         for number in ENDING:
             signal.signal(number, self._note)
 
@@ -42,7 +42,7 @@ class Signals:
 
     @contextmanager
     def excusing(self) -> Iterator[None]:
-        """What the block refuses is nobody's fault once the process was told to end, as others may have been too."""
+        """Excuse the refusals of the block once the process was told to end, as others may have been told too."""
         try:
             yield
         except KeyholeError:
@@ -58,8 +58,7 @@ class Signals:
 
 @contextmanager
 def unheard_by_children() -> Iterator[None]:
-    """Processes that are started in the block hear nothing of what a terminal tells everybody until they call
-    `heard_by_parent_alone`."""
+    """Keep terminal signals from processes that are started in the block until they call `heard_by_parent_alone`."""
     resource_tracker.ensure_running()  # when it starts by itself it unblocks these signals
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _TO_ALL)
     try:
@@ -69,7 +68,7 @@ def unheard_by_children() -> Iterator[None]:
 
 
 def heard_by_parent_alone() -> None:
-    """For such a process: leave what a terminal tells everybody to the parent, which decides."""
+    """Leave terminal signals to the parent, which decides. Such a process calls this."""
     for number in _TO_ALL:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _TO_ALL)

@@ -30,7 +30,7 @@ class WorkerPool:
         self._waiting = telemetry.workers.labels(state="waiting")
 
     def of(self, analyst: str) -> Executor:
-        """The pool as one analyst has it."""
+        """Return the pool as one analyst has it."""
         return _Share(partial(self._submit, analyst))
 
     def shutdown(self) -> None:

@@ -36,7 +36,7 @@ class PlanReport:
     service: Service
 
     def lines(self) -> tuple[str, ...]:
-        """For a terminal."""
+        """Return the report for a terminal."""
         return tuple(self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -79,7 +79,7 @@ class PlanReport:
                 yield f"{every}, but not with tolerances a hundredth narrower."
 
     def _beyond_lines(self, every: str, factor: Decimal | None) -> Iterator[str]:
-        """What no tolerance mends, and what the others need."""
+        """Yield the questions that no tolerance makes fit, and the needs of the others."""
         beyond = [
             str(number)
             for number, one in enumerate(self.planned.listed, start=1)
@@ -92,11 +92,11 @@ class PlanReport:
             yield f"No tolerance makes {', '.join(beyond)} fit: keyhole explain says what would, such as min_rows."
 
     def _tolerance(self, one: Listed) -> str:
-        """The tolerance that a question is asked with as it stands."""
+        """Return the tolerance of a question as it stands."""
         return "" if one.asked is None else one.asked.accuracy(self.service.catalog).tolerance
 
     def document(self) -> dict[str, Any]:
-        """For a program."""
+        """Return the report for a program."""
         planned = self.planned
         return {
             "questions": _questions(planned, planned.wished, {}, self._tolerance),
@@ -115,7 +115,7 @@ class PlanReport:
 
 
 def with_tolerances(sql: str, planned: PlannedList) -> str:
-    """The text that was planned with the split's tolerances set before its questions; else as it is.
+    """Return the planned text with the split's tolerances set before its questions; else unchanged.
 
     A statement of Keyhole's stands before each that is changed, and the setting is given back after it.
     """
@@ -137,13 +137,13 @@ def with_tolerances(sql: str, planned: PlannedList) -> str:
 
 
 def _as_before(one: Listed) -> str:
-    """What sets the tolerance that the statements after this one are meant to have."""
+    """Return the statement that sets the tolerance for the statements after this one."""
     before = None if one.asked is None else one.asked.settings.get("keyhole.tolerance")
     return f"SET keyhole.tolerance = '{quote_literal(before)}';" if before else "RESET keyhole.tolerance;"
 
 
 def _length_of_end(rest: str) -> int:
-    """How many characters the semicolon takes that ends a statement, with the blanks before it."""
+    """Return the number of characters of the semicolon that ends a statement, with the blanks before it."""
     blanks = len(rest) - len(rest.lstrip())
     return blanks + 1 if rest[blanks : blanks + 1] == ";" else 0
 

@@ -26,8 +26,10 @@ from proxy.pipeline.messages import Asked
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listed:
-    """One question of a list: its statement, which begins at `offset` in line `line` of the text, counted from 0 and
-    from 1. A statement that cannot be read has a `refusal` in the place of what is `asked`.
+    """One question of a list.
+
+    Its statement begins at `offset` in line `line` of the text; offsets are counted from 0, lines from 1. A statement
+    that cannot be read has a `refusal` in the place of what is `asked`.
 
     `statement` is the number of its statement: questions inside one have their settings in common.
     """
@@ -41,7 +43,9 @@ class Listed:
 
 
 def read_list(sql: str, catalog: Catalog, *, analyst: Analyst, given: Mapping[str, str | None]) -> tuple[Listed, ...]:
-    """The questions of a text, in its order, as a session would ask them one after the other; `given` is set before.
+    """Return the questions of a text, in its order, as a session would ask them one after the other.
+
+    `given` is set before.
 
     SET, RESET and DISCARD ALL change what is in force; what else a session passes on to PostgreSQL says nothing here.
     Raises KH100 for a text that is no SQL at all.

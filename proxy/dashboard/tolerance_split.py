@@ -73,15 +73,17 @@ class PlannedList:
 
 
 def rehearse_list(service: Service, listed: Sequence[Listed], *, most_nano: int | None) -> Rehearsed:
-    """The list as it stands, without looking for what would make it fit. Raises KH502."""
+    """Rehearse the list as it stands, without looking for changes that make it fit. Raise KH502."""
     return _Trial(service, tuple(listed), most_nano).wished
 
 
 def plan_list(
     service: Service, listed: Sequence[Listed], *, most_nano: int | None, longest_ms: int | None = None
 ) -> PlannedList:
-    """Hold a list against the balances; `most_nano` is its own budget, of a group. Raises KH502, and KH430 where it
-    takes longer than `longest_ms` (None: as long as it takes)."""
+    """Hold a list against the balances; `most_nano` is its own budget, of a group.
+
+    Raise KH502, and KH430 where it takes longer than `longest_ms` (None: as long as it takes).
+    """
     trial = _Trial(service, tuple(listed), most_nano, longest_ms=longest_ms)
     factor = trial.find_factor() if trial.movable else None
     beyond: tuple[int, ...] = ()
@@ -108,8 +110,10 @@ def plan_in_turn(
     longest_wait_ms: int = _LONGEST_WAIT_MS,
     longest_ms: int = _LONGEST_MS,
 ) -> PlannedList:
-    """The same, while nobody else plans a list in this process; analysts have their turns one after the other. Raises
-    KH430 also where others' lists take all that time."""
+    """Plan the same, while nobody else plans a list in this process; analysts take turns.
+
+    Raise KH430 also if others' lists take all that time.
+    """
     with _PLANNING.taken(analyst, timeout_ms=longest_wait_ms) as has_turn:
         if not has_turn:
             raise KeyholeError("KH430", "other lists are being planned", hint="Ask again in a moment.")
@@ -169,12 +173,12 @@ class _Trial:
         )
 
     def is_whole(self, found: Rehearsed) -> bool:
-        """Whether all whose tolerances count fit."""
+        """Return True if all questions whose tolerances count fit."""
         quotes, movable = zip(self._all, found.quotes, strict=True), frozenset(self.movable)
         return all(quote.fits for one, quote in quotes if one.statement in movable)
 
     def rehearse_exactly(self, tolerances: Mapping[int, str]) -> Rehearsed:
-        """The list as sessions would ask it with these tolerances set before their statements."""
+        """Rehearse the list as sessions would ask it with these tolerances set before their statements."""
         return self._stage.rehearse(
             [
                 self._plan(one, tolerances[one.statement]) if one.statement in tolerances else wish
@@ -184,7 +188,7 @@ class _Trial:
         )
 
     def as_tolerances(self, factors: Mapping[int, Decimal]) -> dict[int, str]:
-        """What is to be set before each statement whose factor is not 1."""
+        """Return the tolerances to set before each statement whose factor is not 1."""
         found: dict[int, str] = {}
         for one in self._all:
             factor = factors.get(one.statement, Decimal(1))
@@ -193,7 +197,7 @@ class _Trial:
         return found
 
     def find_factor(self) -> Decimal | None:
-        """The least factor on all tolerances with which all fit, by halving."""
+        """Return the least factor on all tolerances with which all fit, by halving."""
 
         def fit(step: int) -> bool:
             return self._fit(dict.fromkeys(self.movable, FACTORS[step]))
@@ -204,13 +208,16 @@ class _Trial:
         return FACTORS[_halve(low, high, fit)]
 
     def find_split(self, factor: Decimal) -> dict[int, Decimal]:
-        """The factors by statement whose product is least, of those that were tried. `factor` does for all."""
+        """Return the factors by statement whose product is least, of those that were tried.
+
+        `factor` suffices for all.
+        """
         alike = dict.fromkeys(self.movable, factor)
         candidates = [one for one in (alike, self._at_one_price(alike)) if one is not None]
         return self._come_nearer(min(candidates, key=_size))
 
     def _at_one_price(self, alike: Mapping[int, Decimal]) -> dict[int, Decimal] | None:
-        """Factors that bring every dear question down to about one price, the highest with which all fit."""
+        """Return factors that bring each expensive question down to about one price, the highest at which all fit."""
         costs: dict[int, float] = {}
         for one, wish in zip(self._all, self._wishes, strict=True):
             if one.statement in alike:
@@ -235,7 +242,7 @@ class _Trial:
         return found
 
     def _come_nearer(self, factors: Mapping[int, Decimal]) -> dict[int, Decimal]:
-        """Each question as near to its wish as the others let it, the widest first. The factors fit."""
+        """Return each question as near to its wish as the others let it, the widest first. The factors fit."""
         found = dict(factors)
         for statement in sorted(found, key=lambda one: found[one], reverse=True):
             if found[statement] == 1 or self._try(found, statement, Decimal(1)):
@@ -256,7 +263,7 @@ class _Trial:
         return True
 
     def _fit(self, factors: Mapping[int, Decimal]) -> bool:
-        """Whether all questions fit with these factors; those that no tolerance mends do not count."""
+        """Return True if all questions fit with these factors; those that no tolerance makes fit do not count."""
         self._check_time()
         if all(factor == 1 for factor in factors.values()):
             return self.is_whole(self.wished)
@@ -268,8 +275,10 @@ class _Trial:
         )
 
     def _known_of(self, place: int, factors: Mapping[int, Decimal]) -> Known | None:
-        """What the ledger has of a question, looked up once: its noise does not depend on how accurate the question is.
-        A stored answer is that of the wish."""
+        """Return the ledger's knowledge of a question, looked up once.
+
+        Its noise does not depend on the accuracy of the question. A stored answer is that of the wish.
+        """
         wish = self._wishes[place]
         if isinstance(wish, KeyholeError) or not wish[1].reads_data:
             return None
@@ -279,7 +288,7 @@ class _Trial:
         return self._known[place] if wished else replace(self._known[place], stored=None)
 
     def _at(self, place: int, factor: Decimal) -> Question:
-        """A question with its tolerances times a factor: calibrated alone, as its SQL is the same."""
+        """Return a question with its tolerances times a factor: calibrated alone, as its SQL is the same."""
         wish, one = self._wishes[place], self._all[place]
         if factor == 1 or one.asked is None or one.statement not in self.movable:
             return wish
@@ -325,7 +334,7 @@ class _Trial:
 
 
 def _plan_exactly(service: Service, one: Listed, tolerance: str | None) -> Question:
-    """A question as a session asks it, with another tolerance if one is given."""
+    """Plan a question as a session asks it, with another tolerance if one is given."""
     if one.asked is None:
         assert one.refusal is not None, "what is not asked is refused"
         return one.refusal
@@ -339,7 +348,7 @@ def _plan_exactly(service: Service, one: Listed, tolerance: str | None) -> Quest
 
 
 def _times(one: Listed, service: Service, factor: Decimal) -> str:
-    """A question's tolerances times a factor, as the setting has them."""
+    """Return a question's tolerances times a factor, as the setting has them."""
     assert one.asked is not None, "a question that was read"
     return widen_tolerances(one.asked.accuracy(service.catalog).tolerance, factor)
 
@@ -349,7 +358,7 @@ def _round_up(factor: float) -> Decimal:
 
 
 def _halve(low: int, high: int, fits: Callable[[int], bool]) -> int:
-    """The first step that fits, between `low` and `high`, which does."""
+    """Return the first step that fits, between `low` and `high`, which does."""
     while low < high:
         middle = (low + high) // 2
         if fits(middle):

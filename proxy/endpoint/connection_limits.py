@@ -56,12 +56,12 @@ class Visitor:
         self.lingering = 0
 
     def speak(self) -> None:
-        """It has sent something."""
+        """Note that it has sent something."""
         self.has_spoken = True
 
     @property
     def pressed_out(self) -> bool:
-        """Whether it had to make place for another."""
+        """Return True if it had to give its place to another."""
         return self.last_words == FULL
 
     def send_away(self, report: bytes) -> None:
@@ -93,7 +93,7 @@ class Connections:
         return tuple(self._all)
 
     def enter(self, task: "asyncio.Task[None]", *, address: str = "") -> Visitor:
-        """A new connection from an address; if too many have not logged in, one of them makes place."""
+        """Enter a new connection from an address; if too many have not logged in, one of them must go."""
         visitor = Visitor(task, network(address))
         while len(self._logging_in) >= self._limits.unauthenticated:
             pressed = self._next_to_go(visitor.network)
@@ -104,7 +104,7 @@ class Connections:
         return visitor
 
     def _next_to_go(self, newcomer: str) -> Visitor:
-        """Who makes place for somebody of the network `newcomer`."""
+        """Return the visitor that makes place for one of the network `newcomer`."""
         held = Counter(visitor.network for visitor in self._logging_in)
         held[newcomer] += 1
         most = max(held[visitor.network] for visitor in self._logging_in)
@@ -114,12 +114,12 @@ class Connections:
         return (silent if 2 * len(silent) >= len(crowd) else crowd)[0]
 
     def check(self) -> None:
-        """Raises TooMany if no more session could be opened."""
+        """Raise TooMany if no more session could be opened."""
         if self._sessions.total() >= self._limits.connections:
             raise TooMany(FULL)
 
     def log_in(self, visitor: Visitor, analyst: str) -> None:
-        """A connection has proved whose it is and becomes a session. Raises TooMany."""
+        """Turn a connection that has proved its user into a session. Raise TooMany if there are too many."""
         self.check()
         if self._sessions[analyst] >= self._limits.connections_per_analyst:
             raise TooMany(fatal(f'too many connections for role "{analyst}"', sqlstate="53300"))
@@ -128,20 +128,20 @@ class Connections:
         visitor.analyst = analyst
 
     def leave(self, visitor: Visitor) -> None:
-        """A connection is closed. If something lingers, `free` has to follow."""
+        """Close a connection. If something lingers, `free` has to follow."""
         self._all.discard(visitor)
         self._logging_in.pop(visitor, None)
         if not visitor.lingering:
             self.free(visitor)
 
     def free(self, visitor: Visitor) -> None:
-        """Its session counts no more."""
+        """Stop counting its session."""
         if visitor.analyst is not None:
             self._sessions[visitor.analyst] -= 1
 
 
 def pressed_out(used: Mapping[int, int], owners: Mapping[int, str], *, most: int) -> Sequence[int]:
-    """Which sessions have to go so that all others together take no more than `most` of what is `used`.
+    """Return the sessions that have to end so that all others together use no more than `most` of `used`.
 
     The largest of the analyst who takes most, one after the other: whoever takes little loses nothing by what others
     do, in however many sessions they do it.
@@ -158,7 +158,7 @@ def pressed_out(used: Mapping[int, int], owners: Mapping[int, str], *, most: int
 
 
 def shadow_connections(limits: ServerLimitsSection) -> int:
-    """How many connections the shadow must admit: a session has one, and for a moment a second."""
+    """Return the connection limit of the shadow. Each session uses one connection, briefly two."""
     return 2 * limits.connections + _OTHER_SHADOW_CONNECTIONS
 
 

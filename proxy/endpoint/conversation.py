@@ -18,7 +18,7 @@ _AT_A_TIME = 64  # messages, most of which need no wait: thousands lie in one re
 
 
 async def converse(stream: ClientStream, relay: Relay, session: Session) -> None:
-    """Both directions until either side ends. Raises what ends them, if it is an error."""
+    """Relay both directions until either side ends. Raise the error that ended them, if there is one."""
     pump = asyncio.create_task(relay.pump())
     statements = asyncio.create_task(_handle_statements(stream, session, relay))
     try:
@@ -54,7 +54,7 @@ async def _handle_statements(stream: ClientStream, session: Session, relay: Rela
 
 
 async def _next(stream: ClientStream) -> Received | None:
-    """The client's next message; None where no more comes."""
+    """Return the client's next message; None if no more comes."""
     try:
         return await stream.next()
     except ClientGone:

@@ -17,7 +17,7 @@ _KNOWN = b"server_version"  # never another one in a session, and told at every 
 
 
 class Hearing(Enum):
-    """What is to be expected of a client."""
+    """The expectation of a client."""
 
     SPEAKS = auto()  # more may come
     LISTENS = auto()  # no more comes; it may be waiting for answers
@@ -25,7 +25,7 @@ class Hearing(Enum):
 
 
 def find_hearing(stream: ClientStream) -> Hearing:
-    """What the system knows of a client; on others than Linux only of one whose connection was ended on this side."""
+    """Return the system's knowledge of a client; except on Linux, only of a connection that this side ended."""
     connected = stream.writer.get_extra_info("socket")
     if stream.writer.transport.is_closing() or connected is None or connected.fileno() < 0:
         return Hearing.GONE

@@ -92,7 +92,7 @@ class ClientStream:
             self._handled_bytes = 0
 
     async def next(self) -> Received:
-        """The next message. Raises ClientGone or ProtocolViolation."""
+        """Return the next message. Raise ClientGone or ProtocolViolation."""
         while (received := self.connection.next_message()) is None:
             try:
                 data = await self.reader.read(CHUNK_BYTES)
@@ -152,7 +152,7 @@ class ClientStream:
 async def log_in(
     stream: ClientStream, catalog: Catalog, tls: Tls | None, *, caller: Caller, check: Callable[[], None]
 ) -> Login | Cancel:
-    """The login that was proved, or a request to cancel. Raises KeyholeError, ProtocolViolation or ClientGone.
+    """Return the login that was proved, or a request to cancel. Raise KeyholeError, ProtocolViolation or ClientGone.
 
     `check` may refuse by an error of its own to look at any password; cancelling is always possible.
 
@@ -215,7 +215,7 @@ async def _credential(stream: ClientStream) -> bytes:
 
 
 def _exchange(catalog: Catalog, user: str, channel: Channel | None, strangers: Strangers) -> ScramServer:
-    """An exchange with the analyst's verifier, or with one that looks the same from outside.
+    """Return an exchange with the analyst's verifier, or with one that looks the same from outside.
 
     Without the certificate that the analyst must show it fails like a wrong password, so that nobody can try passwords
     without having it.

@@ -11,7 +11,10 @@ _ANSWERS = (b"R", b"E")  # a question for a proof, or a refusal that says why, s
 
 
 def address_from_here(accepting: socket) -> tuple[str, int]:
-    """Where this machine reaches what listens on `accepting`: loopback for a socket that listens everywhere."""
+    """Return the address at which this machine reaches the listener on `accepting`.
+
+    It is loopback for a socket that listens everywhere.
+    """
     host, port = accepting.getsockname()[:2]
     if host in ("0.0.0.0", "::"):  # noqa: S104 - compared with, not listened on
         host = "::1" if accepting.family == AF_INET6 else "127.0.0.1"
@@ -19,7 +22,7 @@ def address_from_here(accepting: socket) -> tuple[str, int]:
 
 
 def insist_on_a_login(host: str, port: int, *, over_tls: bool) -> None:
-    """Begin a login at the endpoint there, and leave. Raises OSError where none can begin.
+    """Begin a login at the endpoint there, and leave. Raise OSError where none can begin.
 
     Nothing is proved, so nothing is opened. The certificate is not verified: whoever asks is at home.
     """

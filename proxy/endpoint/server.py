@@ -122,7 +122,7 @@ class Endpoint:
 
     @property
     def connections(self) -> int:
-        """How many clients are connected, logged in or not."""
+        """Return the number of connected clients, logged in or not."""
         return len(self._connected)
 
     def take(self, backing: Backing, limits: ServerLimitsSection) -> int:
@@ -261,7 +261,7 @@ class Endpoint:
             await self._stay(opened, login, address=address)
 
     async def _stay(self, opened: OpenSession, login: Login, *, address: str | None) -> None:
-        """A session from its greeting to its end."""
+        """Serve a session from its greeting to its end."""
         process, stream, relay = self._register(opened), opened.stream, opened.relay
         structlog.contextvars.bind_contextvars(session=process)
         try:
@@ -288,14 +288,14 @@ class Endpoint:
         return process
 
     def _is_known(self, analyst: Analyst | None) -> bool:
-        """Whether that analyst could log in now as then."""
+        """Return True if that analyst could still log in now."""
         now = None if analyst is None else self._backing.catalog.analyst(analyst.name)
         if analyst is None or now is None:
             return False
         return (now.verifier, now.certificate_name) == (analyst.verifier, analyst.certificate_name)
 
     async def cancel(self, request: Cancel) -> None:
-        """What a client asks for that has a session here; nothing for all others."""
+        """Cancel the statement of a client that has a session here; do nothing for all others."""
         known = self._open.get(request.process)
         right = compare_digest(known.secret if known is not None else secrets.token_bytes(4), request.secret)
         if known is not None and right:
@@ -303,7 +303,7 @@ class Endpoint:
 
 
 def _address(writer: asyncio.StreamWriter) -> str | None:
-    """Where the client is, for the log; nothing on a Unix socket."""
+    """Return the client's address, for the log; nothing on a Unix socket."""
     peer = writer.get_extra_info("peername")
     return str(peer[0]) if isinstance(peer, tuple) else None
 

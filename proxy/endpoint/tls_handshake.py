@@ -64,7 +64,7 @@ async def begins_with_tls(writer: asyncio.StreamWriter) -> bool:
 
 
 async def agree(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer an SSLRequest with yes. Raises ProtocolViolation if the client has sent anything after it in the clear.
+    """Answer an SSLRequest with yes. Raise ProtocolViolation if the client has sent anything after it in the clear.
 
     Reading stops before the answer goes out: what the client sends from then on is read by the handshake alone.
     """
@@ -76,7 +76,7 @@ async def agree(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def shake_hands(writer: asyncio.StreamWriter, credentials: Credentials, *, insists_on_alpn: bool) -> Channel:
-    """TLS on the socket of `writer`, which must be kept and not be used any more. Raises OSError.
+    """Return TLS on the socket of `writer`. The writer must be kept and not be used any more. Raise OSError.
 
     The streams are new: nothing that was received before is in them.
     """
@@ -119,7 +119,7 @@ def _transport(writer: asyncio.StreamWriter) -> asyncio.Transport:
 
 
 def _common_name(certificate: bytes | None) -> str | None:
-    """The one common name in a certificate that the handshake has verified."""
+    """Return the one common name in a certificate that the handshake has verified."""
     if certificate is None:
         return None
     names = x509.load_der_x509_certificate(certificate).subject.get_attributes_for_oid(NameOID.COMMON_NAME)

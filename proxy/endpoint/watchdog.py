@@ -112,8 +112,7 @@ class Watch:
         self._connected.free(visitor)
 
     async def _watch_time(self) -> None:
-        """End what runs too long in the shadow, sessions that do nothing for too long, and those whose clients have
-        gone."""
+        """End statements that run too long in the shadow, idle sessions, and those whose clients have gone."""
         while True:
             await asyncio.sleep(INTERVAL_S)
             now = asyncio.get_running_loop().time()

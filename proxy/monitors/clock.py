@@ -22,9 +22,12 @@ def count_seconds() -> float:
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """One reading. `jumped_by` is how far the clock stands from where it should, 0 where looks may be made by it;
-    `is_new` says that this jump was not seen before, `is_over` that one ended with this reading, and `has_moved` that
-    what was planned by earlier readings is to be planned again."""
+    """One reading.
+
+    `jumped_by` is how far the clock stands from where it should, 0 where looks may be made by it; `is_new` says that
+    this jump was not seen before, `is_over` that one ended with this reading, and `has_moved` that what was planned by
+    earlier readings is to be planned again.
+    """
 
     now: datetime
     jumped_by: timedelta = timedelta(0)
@@ -72,8 +75,10 @@ class WatchedClock:
 
 
 def wait_after_jump(every: timedelta) -> timedelta:
-    """Return how long looks wait for a clock that jumped to go on evenly: the time between two looks, from ten minutes
-    to an hour."""
+    """Return how long looks wait for a jumped clock to go on evenly.
+
+    It is the time between two looks, from ten minutes to an hour.
+    """
     return min(max(every, _SHORTEST_WAIT), _LONGEST_WAIT)
 
 

@@ -51,7 +51,7 @@ class WatchedRun:
     holder: str
 
     def prepare(self, due: DueLook, state: WindowState | None) -> "PreparedLook | None":
-        """Store the window's draw, where there is none yet; None where the look was made meanwhile.
+        """Store the window's draw, where there is none yet; None if the look was made meanwhile.
 
         Parameters:
             state: the window's newest; None where it has not begun.
@@ -126,7 +126,9 @@ def _check_columns(service: Service, relations: Sequence[ReadRelation]) -> None:
 
 
 def read_together(looks: Sequence[PreparedLook]) -> Iterator[tuple[PreparedLook, Integers | KeyholeError]]:
-    """The true values that each of some looks asks for, read in as few statements as they can share; or why not.
+    """Yield the true values that each of some looks asks for, read in as few statements as they can share.
+
+    Or the error.
 
     All of one service, and of one moment. A fault in reading some is told as theirs, and the others are read.
     """
@@ -148,7 +150,7 @@ def read_together(looks: Sequence[PreparedLook]) -> Iterator[tuple[PreparedLook,
 
 
 def _read(service: Service, question: Question, looks: Sequence[PreparedLook]) -> Integers:
-    """What one statement gives, shape (functionals, keys). Raises KH501."""
+    """Read the values of one statement, shape (functionals, keys). Raise KH501."""
     shortest = min(one.watched.plan.windows.every for one in looks)
     limit = min(LONGEST_MS, int(shortest.total_seconds() * 1000))
     rewritten = looks[0].reading.rewritten if len(looks) == 1 else rewrite(question, dialect=service.source.dialect)

@@ -62,7 +62,7 @@ class ClosedWindow:
 
 @dataclass(frozen=True, slots=True)
 class MonitorNews:
-    """What a monitor has told after a look: all up to the look `last_look`, in the order of looks.
+    """The news of a monitor after a look: all up to the look `last_look`, in the order of looks.
 
     `state` is the monitor's; `origin` says under which policy it was read: another number, another policy.
     """
@@ -83,14 +83,17 @@ class MonitorNews:
 
 
 def in_order_of_looks(alerts: Collection[ToldAlert], cleared: Collection[ToldClearing]) -> tuple[Change, ...]:
-    """Both by their looks: of one look first what came, then what went."""
+    """Return both by their looks: of one look first the alerts, then the clearings."""
     both: list[Change] = [*alerts, *cleared]
     return tuple(sorted(both, key=lambda change: change.number))
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What somebody waits for: what `monitor` tells `analyst` after the look `after`; None: after the next reading."""
+    """The news that somebody waits for: that of `monitor` for `analyst` after the look `after`.
+
+    None: after the next reading.
+    """
 
     monitor: str
     analyst: str
@@ -106,22 +109,27 @@ class Admitted:
 
 
 class NewsDesk(Protocol):
-    """Who knows what monitors have told. Both methods block, and may be called from any thread."""
+    """The reader of monitors' news. Both methods block, and may be called from any thread."""
 
     def admit(self, channel: str, *, analyst: str) -> Admitted | None:
-        """The monitor with that channel if the analyst may read it, which counts as reading it; None for every other
-        channel. Raises KH306, KH502."""
+        """Return the monitor with that channel if the analyst may read it.
+
+        That counts as reading it, and is charged. Return None for every other channel. Raise KH306, KH502.
+        """
 
     def read_news(self, wanted: Collection[Wanted]) -> Mapping[Wanted, MonitorNews | KeyholeError]:
-        """For each what is new, or why it may not be read. What is not there has nothing new."""
+        """Return the news for each, or why it may not be read. A missing monitor has no news."""
 
 
 Told: TypeAlias = Callable[[MonitorNews | KeyholeError | None], None]
 
 
 class Listener:
-    """Somebody who waits. `told` is called on the loop: with what is new, with why there will be nothing any more, or
-    with None at each look at the ledger that brought nothing."""
+    """Somebody who waits.
+
+    `told` is called on the loop: with what is new, with why there will be nothing any more, or with None at each look
+    at the ledger that brought nothing.
+    """
 
     def __init__(self, wanted: Wanted, told: Told) -> None:
         self.wanted = wanted
@@ -169,7 +177,7 @@ class AlertHub:
         return lambda: self._waiting.discard(waiting)
 
     def wake(self) -> None:
-        """A look has just been recorded: read it at once. From any thread."""
+        """Read at once, as a look has just been recorded. Any thread may call it."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._woken.set)
 

@@ -21,8 +21,10 @@ from proxy.service.accounts import label, nano
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The places of a monitor's keys. `shape` is that of the cells of one window, `axes` along which of its axes each
-    of the question's keys is, `sizes` how many values these have.
+    """The places of a monitor's keys.
+
+    `shape` is that of the cells of one window, `axes` along which of its axes each of the question's keys is, `sizes`
+    how many values these have.
 
     `classes` has for a key, by its number, which of its values each cell along its axis belongs to, where its values
     are classes of several cells.
@@ -35,7 +37,7 @@ class Places:
 
     @staticmethod
     def of(plan: MonitorPlan, run: MonitorRun) -> "Places":
-        """Those of a run and the plan that it was started with."""
+        """Return the places of a run and the plan that it was started with."""
         windows = None if run.windows is None else run.windows.column
         left = [(name, len(values)) for name, values in run.charge.cells.columns if name != windows]
         names = [name for name, _ in left]
@@ -51,7 +53,7 @@ class Places:
         )
 
     def of_keys(self, marked: Booleans) -> tuple[int, ...]:
-        """The places of the keys that are marked, shape (keys,), rising; of a key's several cells the first."""
+        """Return the places of the marked keys, shape (keys,), rising; of a key's several cells the first."""
         coordinates = np.unravel_index(np.flatnonzero(marked), self.sizes) if self.sizes else ()
         if not self.shape:
             return (0,) if bool(marked.any()) else ()
@@ -62,7 +64,7 @@ class Places:
         return tuple(sorted(int(place) for place in np.ravel_multi_index(tuple(at), self.shape)))
 
     def marks(self, places: Iterable[int]) -> Booleans:
-        """The keys that have these places, shape (keys,): the inverse of `of_keys`."""
+        """Return the keys that have these places, shape (keys,): the inverse of `of_keys`."""
         marked = np.zeros(self.sizes, dtype=np.bool_)
         for place in places:
             at = np.unravel_index(place, self.shape) if self.shape else ()
@@ -70,7 +72,7 @@ class Places:
         return marked.reshape(-1)
 
     def lay_out(self, losses: Epsilons) -> NanoArray:
-        """Losses of the keys in epsilon, shape (keys,), as those of the cells in billionths, rounded up."""
+        """Return losses of the keys in epsilon, shape (keys,), as those of the cells in billionths, rounded up."""
         levels, level_of = np.unique(losses, return_inverse=True)
         counted = np.array([nano(float(level)) for level in levels], dtype=np.int64)[level_of].reshape(self.sizes)
         for number, members in self.classes:
@@ -82,7 +84,7 @@ class Places:
         return laid
 
     def _members(self, number: int) -> tuple[int, ...] | None:
-        """Which value of a key each cell along its axis belongs to; None where each has one."""
+        """Return the value of a key that each cell along its axis belongs to; None if each has one."""
         return dict(self.classes).get(number)
 
     def _key_at(self, number: int, place: int) -> int:

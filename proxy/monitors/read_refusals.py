@@ -6,7 +6,7 @@ from planner.errors import KeyholeError
 
 
 def unreadable_monitor(name: str, *, position: int | None = None) -> KeyholeError:
-    """KH605: whoever may not read a monitor does not learn that there is one."""
+    """Return KH605: an analyst who may not read a monitor does not learn that it exists."""
     return KeyholeError(
         "KH605",
         f'there is no monitor "{name}", or you may not read it',
@@ -16,7 +16,7 @@ def unreadable_monitor(name: str, *, position: int | None = None) -> KeyholeErro
 
 
 def reading_too_dear(monitor: str, over: OverBudget) -> KeyholeError:
-    """KH306: the reader's own cap does not hold a monitor's whole horizon."""
+    """Return KH306: the reader's own cap does not cover a monitor's whole horizon."""
     needed, left = over.needed_nano / NANO, over.left_nano / NANO
     return KeyholeError(
         "KH306",

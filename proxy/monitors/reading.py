@@ -59,12 +59,12 @@ class ReadsLabels(Protocol):
     """Reads what computed keys are shown as, from a shadow."""
 
     def read(self, question: Embedded, space: KeySpace, *, analyst: str) -> KeyLabels | None:
-        """The labels of a question's keys; None if all are shown as they stand. Raises KH106, KH202 and KH406."""
+        """Return the labels of a question's keys; None if all are shown as they stand. Raise KH106, KH202 and KH406."""
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorStatus:
-    """How far a monitor is, and what it promises: all that its analysts may know of it beside its alerts.
+    """The progress and promise of a monitor: all that its analysts may know of it beside its alerts.
 
     Times are UTC. `epsilon_per_unit` is None where each row is a unit by itself.
     """
@@ -87,7 +87,7 @@ class MonitorStatus:
     contract: str
 
     def row(self) -> VirtualRow:
-        """Its row in `keyhole.monitors`."""
+        """Return its row in `keyhole.monitors`."""
         return (
             self.monitor.name,
             self.state,
@@ -106,7 +106,7 @@ class MonitorStatus:
         )
 
     def document(self) -> dict[str, Any]:
-        """The same for programs."""
+        """Return the same for programs."""
         return {
             "name": self.monitor.name,
             "comment": self.monitor.comment,
@@ -131,8 +131,10 @@ class MonitorStatus:
 
 @dataclass(frozen=True, slots=True)
 class AlertsRead:
-    """What whole looks changed: alerts that came, and alerts, of these looks or earlier ones, that they cleared. What
-    follows comes after the look `last_look`. `more`: there is something."""
+    """The changes of whole looks: alerts that came, and alerts, of these looks or earlier ones, that they cleared.
+
+    What follows comes after the look `last_look`. `more`: there is something.
+    """
 
     alerts: tuple[ToldAlert, ...]
     cleared: tuple[ToldClearing, ...]
@@ -149,7 +151,7 @@ class MonitorReading:
     """Reads the monitors of an open service. Every method may be called from any thread, and raises KH502."""
 
     def __init__(self, service: Service, labels: ReadsLabels | None = None) -> None:
-        """`labels` reads what computed keys are shown as."""
+        """Take `labels`, which read how computed keys are shown."""
         self.service = service
         self._lock = Lock()
         self._plans: dict[Monitor, tuple[str, MonitorPlan]] = {}
@@ -164,7 +166,7 @@ class MonitorReading:
         self.find(name, analyst=analyst, position=position)
 
     def read_alerts(self, name: str, *, analyst: str) -> RelationRows:
-        """The relation of a monitor. Raises KH306, KH605."""
+        """Return the rows of a monitor's relation. Raise KH306, KH605."""
         monitor = self.find(name, analyst=analyst)
         run = self._run(monitor)
         if run is None:
@@ -177,11 +179,14 @@ class MonitorReading:
         return RelationRows(tuple(relation_row(alert, relation.times) for alert in read.alerts), notices)
 
     def list_monitors(self, *, analyst: str) -> RelationRows:
-        """`keyhole.monitors`."""
+        """Return the rows of `keyhole.monitors`."""
         return RelationRows(tuple(self.status(one).row() for one in self.readable(analyst)))
 
     def list_alerts(self, *, analyst: str) -> RelationRows:
-        """`keyhole.alerts`. A monitor that does not fit the analyst's own cap is left out, and a notice says so."""
+        """Return the rows of `keyhole.alerts`.
+
+        A monitor that does not fit the analyst's own cap is left out, and a notice says so.
+        """
         rows: list[VirtualRow] = []
         notices: list[str] = []
         for monitor in self.readable(analyst):
@@ -206,7 +211,7 @@ class MonitorReading:
         return RelationRows(tuple(rows), tuple(notices))
 
     def explain(self, name: str, *, analyst: str, form: ExplainFormat) -> tuple[str, ...]:
-        """Return EXPLAIN's lines for the relation of a monitor. Raises KH605."""
+        """Return EXPLAIN's lines for the relation of a monitor. Raise KH605."""
         plan = self.plan(self.find(name, analyst=analyst))
         if form == "json":
             return (json.dumps([{"Keyhole": monitor_json(plan)}], indent=2, ensure_ascii=False),)
@@ -215,18 +220,18 @@ class MonitorReading:
     # --- for everybody
 
     def readable(self, analyst: str) -> tuple[Monitor, ...]:
-        """The monitors that an analyst may read, in the policy's order."""
+        """Return the monitors that an analyst may read, in the policy's order."""
         return tuple(one for one in self.service.catalog.monitors if analyst in one.analysts)
 
     def find(self, name: str, *, analyst: str, position: int | None = None) -> Monitor:
-        """The monitor of that name. Raises KH605 where there is none that the analyst may read."""
+        """Return the monitor of that name. Raise KH605 if there is none that the analyst may read."""
         found = self.service.catalog.monitor(name)
         if found is None or analyst not in found.analysts:
             raise unreadable_monitor(name, position=position)
         return found
 
     def plan(self, monitor: Monitor) -> MonitorPlan:
-        """Its plan under the policy that answers now."""
+        """Return its plan under the current policy."""
         catalog = self.service.catalog
         with self._lock:
             known = self._plans.get(monitor)
@@ -236,7 +241,7 @@ class MonitorReading:
             return known[1]
 
     def status(self, monitor: Monitor) -> MonitorStatus:
-        """How far a monitor is, by the ledger and the clock."""
+        """Return the progress of a monitor, by the ledger and the clock."""
         plan, run = self.plan(monitor), self._run(monitor)
         windows, number = plan.windows, 0 if run is None else run.last_look
         running = run is not None and run.state is MonitorState.RUNNING
@@ -261,7 +266,7 @@ class MonitorReading:
         )
 
     def begin(self, monitor: Monitor, *, analyst: str) -> int:
-        """The number of the last look, from which on somebody is about to be told; counts as reading. Raises KH306."""
+        """Charge the reader and return the number of the last look, after which alerts will be sent. Raise KH306."""
         run = self._run(monitor)
         if run is None:
             return 0
@@ -269,8 +274,10 @@ class MonitorReading:
         return run.last_look
 
     def alerts(self, monitor: Monitor, *, analyst: str, after: int = 0, most: int | None = None) -> AlertsRead:
-        """What a monitor has alerted and cleared after a look, of whole looks, as few as make `most` of both. Raises
-        KH306."""
+        """Return the alerts and clearings of a monitor after a look, of whole looks, as few as make `most` of both.
+
+        Raise KH306.
+        """
         run = self._run(monitor)
         if run is None:
             return _nothing(after)
@@ -278,7 +285,7 @@ class MonitorReading:
         return self._alerts(monitor, run, after=after, most=most)
 
     def alerts_for_owner(self, monitor: Monitor, *, after: int = 0) -> AlertsRead:
-        """The same for the owner, who pays for no reading."""
+        """Return the same for the owner, who is not charged for reading."""
         run = self._run(monitor)
         return _nothing(after) if run is None else self._alerts(monitor, run, after=after)
 
@@ -295,7 +302,10 @@ class MonitorReading:
         return AlertsRead(came, cleared, page.last_look, page.more)
 
     def read_news(self, wanted: Collection[Wanted], *, origin: int) -> Mapping[Wanted, MonitorNews | KeyholeError]:
-        """As the news desk has it; each run and each stretch of looks is read once for all who want it."""
+        """Return the news as the news desk has it.
+
+        Each run and each stretch of looks is read once for all who want it.
+        """
         runs: dict[str, MonitorRun | None] = {}
         read: dict[tuple[str, int], MonitorNews] = {}
         found: dict[Wanted, MonitorNews | KeyholeError] = {}
@@ -326,7 +336,7 @@ class MonitorReading:
         return MonitorNews(monitor.name, state, run.reason, page.last_look, origin, page.alerts, page.cleared, closed)
 
     def admit(self, channel: str, *, analyst: str) -> Admitted | None:
-        """The monitor with a channel, if the analyst may read it, which counts as reading it. Raises KH306."""
+        """Return the monitor with a channel, if the analyst may read it, which counts as reading it. Raise KH306."""
         for monitor in self.readable(analyst):
             if channel_of(monitor.name) == channel:
                 return Admitted(monitor.name, self.begin(monitor, analyst=analyst))
@@ -337,7 +347,7 @@ class MonitorReading:
         return self.service.ledger
 
     def label_keys(self, monitor: Monitor) -> KeyLabels | None:
-        """Return how the groups of computed keys are shown; None where all keys are shown as they stand.
+        """Return how the groups of computed keys are shown; None if all keys are shown as they stand.
 
         Raises KH106, KH202 and KH406 where PostgreSQL does not show them.
         """
@@ -358,11 +368,11 @@ class MonitorReading:
         return declare_monitor(monitor, self.service.catalog)
 
     def _keys(self, monitor: Monitor) -> tuple[str, ...]:
-        """The question's keys by the names that its relation has for them."""
+        """Return the question's keys by the names that its relation has for them."""
         return self._relation(monitor).keys
 
     def _run(self, monitor: Monitor) -> MonitorRun | None:
-        """Its newest run, if that was started as it is declared now."""
+        """Return its newest run, if that was started as it is declared now."""
         with _asking_ledger():
             run = self._ledger.monitors.find(monitor.name)
         return run if run is not None and run.fingerprint == self.plan(monitor).fingerprint else None
@@ -375,7 +385,7 @@ class MonitorReading:
         return f"the monitor {monitor.name} was declared anew, and was not started since: it has alerted nothing"
 
     def _pay(self, run: MonitorRun, *, analyst: str) -> None:
-        """Charge an analyst for reading a run, once. Raises KH306."""
+        """Charge an analyst for reading a run, once. Raise KH306."""
         if (run.run, analyst) in self._paid:
             return
         # the owner named its readers: that needs no other word
@@ -400,13 +410,13 @@ class Readings:
 
     @contextmanager
     def using(self) -> Iterator[MonitorReading]:
-        """It, while its service stays open."""
+        """Yield the reading, while its service stays open."""
         with self.numbered() as (_, reading):
             yield reading
 
     @contextmanager
     def numbered(self) -> Iterator[tuple[int, MonitorReading]]:
-        """It, with a number that is another one once another service answers."""
+        """Yield the reading, with a number that changes once another service answers."""
         with self._serving.using() as service:
             with self._lock:
                 if self._newest is None or self._newest[1].service is not service:
@@ -415,12 +425,12 @@ class Readings:
             yield newest
 
     def admit(self, channel: str, *, analyst: str) -> Admitted | None:
-        """As the news desk has it."""
+        """Return the monitor as the news desk has it."""
         with self.using() as reading:
             return reading.admit(channel, analyst=analyst)
 
     def read_news(self, wanted: Collection[Wanted]) -> Mapping[Wanted, MonitorNews | KeyholeError]:
-        """As the news desk has it."""
+        """Return the news as the news desk has it."""
         with self.numbered() as (origin, reading):
             return reading.read_news(wanted, origin=origin)
 
@@ -440,7 +450,7 @@ def _asking_ledger() -> Iterator[None]:
 
 
 def _list_closed(windows: WindowPlan, *, after: int, last: int) -> Iterator[ClosedWindow]:
-    """The windows whose last look is one of those after a look, up to another."""
+    """Yield the windows whose last look is one of those after a look, up to another."""
     before_last = (windows.looks - 1) * windows.every
     first, end = (
         bisect_right(windows.first_looks, windows.first_looks[0] + (number - 1) * windows.every - before_last)

@@ -10,12 +10,12 @@ from planner.monitors.model import MonitorPlan
 
 
 def never_started(name: str) -> KeyholeError:
-    """A monitor that was never started."""
+    """Return the refusal of a monitor that was never started."""
     return KeyholeError("KH606", f'the monitor "{name}" was never started', hint=f"keyhole monitor start {name}")
 
 
 def stands_already(name: str) -> KeyholeError:
-    """A monitor that is started although it stands."""
+    """Return the refusal to start a monitor that stands."""
     return KeyholeError(
         "KH606",
         f'the monitor "{name}" has been started and has not ended',
@@ -24,7 +24,7 @@ def stands_already(name: str) -> KeyholeError:
 
 
 def chooses_groups(name: str) -> KeyholeError:
-    """A monitor that cannot be charged for units that the bounds cut."""
+    """Return the refusal of a monitor that cannot be charged for units that the bounds cut."""
     return KeyholeError(
         "KH602",
         f'the monitor "{name}" is about groups of which not all of a unit count',
@@ -34,7 +34,7 @@ def chooses_groups(name: str) -> KeyholeError:
 
 
 def not_standing(name: str, state: str) -> KeyholeError:
-    """A monitor that does not do what it would have to do for something to be asked of it."""
+    """Return the refusal of an action on a monitor that is not in the state for it."""
     hint = {
         "running": f"Pause it first: keyhole monitor pause {name}",
         "paused": f"keyhole monitor resume {name}, or keyhole monitor end {name}.",
@@ -43,7 +43,7 @@ def not_standing(name: str, state: str) -> KeyholeError:
 
 
 def changed_since_start(name: str) -> KeyholeError:
-    """A monitor that the policy has otherwise than it was started."""
+    """Return the refusal of a monitor whose policy section changed since its start."""
     return KeyholeError(
         "KH606",
         f'the policy\'s monitor "{name}" is another one than was started',
@@ -53,7 +53,7 @@ def changed_since_start(name: str) -> KeyholeError:
 
 
 def gone_from_policy(name: str) -> KeyholeError:
-    """A monitor that runs in the ledger, and of which the policy says nothing any more."""
+    """Return the refusal of a monitor that runs in the ledger and is no longer in the policy."""
     return KeyholeError(
         "KH606",
         f'the monitor "{name}" runs, and the policy has none of that name',
@@ -62,7 +62,7 @@ def gone_from_policy(name: str) -> KeyholeError:
 
 
 def looks_in_the_future(name: str, newest: datetime) -> KeyholeError:
-    """A monitor whose newest look lies in the future: the clock was ahead when it was made, or is behind now."""
+    """Return the refusal of a monitor whose newest look lies in the future: the clock was ahead, or is behind now."""
     return KeyholeError(
         "KH604",
         f'the newest look of the monitor "{name}" lies in the future, at {newest:%Y-%m-%d %H:%M:%S} UTC',
@@ -74,7 +74,7 @@ def looks_in_the_future(name: str, newest: datetime) -> KeyholeError:
 
 
 def window_lost(name: str, windows: Sequence[int]) -> KeyholeError:
-    """A monitor of which the ledger has lost what an open window had seen."""
+    """Return the refusal of a monitor of which the ledger has lost the state of an open window."""
     which = ", ".join(str(window + 1) for window in windows)
     return KeyholeError(
         "KH502",
@@ -86,8 +86,10 @@ def window_lost(name: str, windows: Sequence[int]) -> KeyholeError:
 
 
 def over_budget(over: OverBudget, plan: MonitorPlan, *, fitting: Sequence[str]) -> KeyholeError:
-    """A monitor whose horizon does not fit into what is left; `fitting` are settings that would. Depends on ledger and
-    policy alone."""
+    """Return the refusal of a monitor whose horizon exceeds what is left; `fitting` are settings that would fit.
+
+    Depends on ledger and policy alone.
+    """
     needed, left = over.needed_nano / NANO, over.left_nano / NANO
     code, whose = _SCOPES[over.scope]
     return KeyholeError(
@@ -112,7 +114,7 @@ _SCOPES = {
 
 
 def too_dear_to_start(plan: MonitorPlan) -> KeyholeError:
-    """A monitor that costs more than the ledger can hold."""
+    """Return the refusal of a monitor that costs more than the ledger can hold."""
     return KeyholeError(
         "KH302",
         f'the monitor "{plan.monitor.name}" costs {plan.epsilon_per_cell:.2f} epsilon a group and window, more than '

@@ -45,7 +45,7 @@ _LEFT_S = 5.0  # how long whoever ends waits for a look under way: what is not r
 
 @dataclass(slots=True)
 class _Attention:
-    """What a runner remembers of a run between rounds: when it is to be seen to, and since when a look is late."""
+    """A runner's memory of a run between rounds: when it is to be seen to, and since when a look is late."""
 
     run: str
     seen_to_at: datetime = datetime.min
@@ -144,8 +144,10 @@ class MonitorRunner:
         return not reading.jumped_by
 
     def _begin_anew(self, service: Service) -> None:
-        """Forget what followed from another policy: plans, when looks are due, and monitors that it alone had; of these
-        say which stand in the ledger all the same."""
+        """Forget what followed from another policy: plans, when looks are due, and monitors that it alone had.
+
+        Of these say which stand in the ledger all the same.
+        """
         catalog = self._catalog = service.catalog
         self._plans.clear()
         with suppress(LedgerError):  # it is said again where the ledger is gone
@@ -159,7 +161,7 @@ class MonitorRunner:
                 del self._attention[name]
 
     def _attend(self, service: Service, monitor: Monitor, run: MonitorRun) -> _WaitingRun | None:
-        """A monitor with looks that are due; None where there are none, or something keeps them from being made."""
+        """Return a monitor with looks that are due; None if there are none, or something prevents them."""
         kept = self._attention.get(monitor.name)
         if kept is None or kept.run != run.run:
             kept = self._attention[monitor.name] = _Attention(run.run)
@@ -177,7 +179,7 @@ class MonitorRunner:
 
     @contextmanager
     def _complaining(self, service: Service, name: str, run: str, kept: _Attention) -> Iterator[None]:
-        """Whatever keeps the block from looking at a monitor is said, and the others are looked at all the same."""
+        """Log whatever keeps the block from looking at a monitor. The others are looked at all the same."""
         try:
             yield
         except KeyholeError as error:
@@ -224,8 +226,10 @@ class MonitorRunner:
 
     @contextmanager
     def _leased(self, service: Service, waiting: Sequence[_WaitingRun]) -> Iterator[list[_WaitingRun]]:
-        """While the block runs, those of the monitors that are this runner's to look at: leases are taken in one
-        transaction, and given back in one."""
+        """Yield the monitors that are this runner's to look at while the block runs.
+
+        Leases are taken in one transaction, and given back in one.
+        """
         monitors = service.ledger.monitors
         held: frozenset[str] = frozenset()
         try:
@@ -246,7 +250,7 @@ class MonitorRunner:
                     monitors.give_leases_back(held, holder=self._holder)
 
     def _prepare(self, one: _WaitingRun) -> list[PreparedLook]:
-        """The looks that are due, prepared."""
+        """Return the looks that are due, prepared."""
         watched, prepared = one.watched, []
         with self._complaining(watched.service, one.name, watched.run.run, one.kept):
             looks = (watched.prepare(each, one.states.get(each.window)) for each in one.due)
@@ -292,7 +296,7 @@ class MonitorRunner:
         return True
 
     def _plan(self, service: Service, monitor: Monitor) -> MonitorPlan:
-        """The plan of a monitor under the policy that answers now. Raises KeyholeError."""
+        """Return the plan of a monitor under the current policy. Raise KeyholeError."""
         known = self._plans.get(monitor.name)
         if known is None:
             try:
@@ -322,7 +326,7 @@ class MonitorRunner:
 
 @asynccontextmanager
 async def looking(runner: MonitorRunner) -> AsyncIterator[None]:
-    """While the block runs, look around every `POLL_S` seconds in a thread of its own."""
+    """Look around every `POLL_S` seconds in a thread of its own while the block runs."""
     stopping = threading.Event()
 
     def look_again() -> None:

@@ -31,7 +31,7 @@ def list_due(
     closed: Collection[int],
     early: bool,
 ) -> tuple[DueLook, ...]:
-    """The newest look that is due of each open window, in the order of their moments.
+    """Return the newest due look of each open window, in the order of their moments.
 
     Parameters:
         since: when the monitor was started; windows that had closed by then are never looked at.
@@ -54,7 +54,7 @@ def list_due(
 
 
 def next_moment(windows: WindowPlan, *, now: datetime, newest: int = 0) -> datetime | None:
-    """Return when the next look is to be made, of whichever window. None if there is none any more.
+    """Return the moment of the next look, of whichever window. Return None if there is none any more.
 
     Parameters:
         newest: the number of the newest look that was made. The next one comes after it, also if that lies in the
@@ -76,12 +76,12 @@ def moment_of(windows: WindowPlan, number: int) -> datetime:
 
 
 def number_of(windows: WindowPlan, at: datetime) -> int:
-    """The number, from 1, of a look's moment among all those of the horizon."""
+    """Return the number, from 1, of a look's moment among all those of the horizon."""
     return (at - windows.first_looks[0]) // windows.every + 1
 
 
 def count_moments(windows: WindowPlan) -> int:
-    """How many moments of looks a horizon has."""
+    """Return the number of moments of looks in a horizon."""
     return number_of(windows, windows.closes(len(windows.starts) - 1))
 
 
@@ -91,6 +91,6 @@ def _look(windows: WindowPlan, window: int, look: int) -> DueLook:
 
 
 def _count_overlaps(windows: WindowPlan) -> int:
-    """How many windows before one are still looked at when it begins to be."""
+    """Return the number of windows before one that are still looked at when its looks begin."""
     first = windows.first_looks[0] + (windows.looks - 1) * windows.every
     return bisect_left(windows.first_looks, first)

@@ -26,7 +26,7 @@ _NOBODY = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=
 
 
 def charge_of(service: Service, plan: MonitorPlan) -> Charge:
-    """Return the charge that starts a monitor: every key and window of its horizon. Raises KH302, KH602."""
+    """Return the charge that starts a monitor: every key and window of its horizon. Raise KH302, KH602."""
     family, cells = charged_keys(plan.question, version=service.version(plan.question.table))
     reach = cell_reach(plan.question)
     if reach.everywhere:
@@ -46,12 +46,12 @@ def charge_of(service: Service, plan: MonitorPlan) -> Charge:
 
 
 def limits_of(service: Service, plan: MonitorPlan) -> Limits:
-    """The caps that starting a monitor is held against: those over all analysts."""
+    """Return the caps for starting a monitor: those over all analysts."""
     return limits_on(plan.question.table, service.catalog, _NOBODY)
 
 
 def check_startable(service: Service, plan: MonitorPlan) -> None:
-    """Refuse what the balances do not cover now, spending nothing. Raises KH301, KH302, KH305, KH309, KH606, KH502."""
+    """Refuse what the balances do not cover now, spending nothing. Raise KH301, KH302, KH305, KH309, KH606, KH502."""
     charge = charge_of(service, plan)
     with in_words(service, plan):
         run = service.ledger.monitors.find(plan.monitor.name)
@@ -93,7 +93,7 @@ def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> 
 
 
 def _overlap(plan: MonitorPlan) -> int:
-    """The most windows, one after the other, that one row can count in."""
+    """Return the most windows, one after the other, that one row can count in."""
     windows = plan.monitor.windows
     if windows.sliding:
         return 2
@@ -101,7 +101,7 @@ def _overlap(plan: MonitorPlan) -> int:
 
 
 def _kept_text(service: Service, plan: MonitorPlan) -> str | None:
-    """The monitor's question as far as the policy keeps texts in the ledger."""
+    """Return the monitor's question as far as the policy keeps texts in the ledger."""
     if service.keep_text == "none":
         return None
     question = bare_question(plan.monitor.sql.strip().rstrip(";"), service.catalog)
@@ -109,7 +109,7 @@ def _kept_text(service: Service, plan: MonitorPlan) -> str | None:
 
 
 def _find_fitting(service: Service, plan: MonitorPlan) -> tuple[str, ...]:
-    """Settings of the monitor with which the balances would cover it."""
+    """Return settings of the monitor with which the balances would cover it."""
 
     def fits(other: MonitorPlan) -> bool:
         return service.ledger.find_shortage(charge_of(service, other), limits_of(service, other)) is None
@@ -126,7 +126,7 @@ def _rate(rate: float | None) -> str | None:
 
 @contextmanager
 def in_words(service: Service, plan: MonitorPlan) -> Iterator[None]:
-    """The ledger's refusals in words."""
+    """Put the ledger's refusals into words."""
     try:
         yield
     except OverBudget as over:

@@ -24,7 +24,7 @@ class Telling:
     def __init__(
         self, plan: MonitorPlan, run: MonitorRun, keys: tuple[str, ...], labels: KeyLabels | None = None
     ) -> None:
-        """`keys` are the names of the columns that are told: those of the answer, or those of its `labels`."""
+        """Take `keys`, the names of the sent columns: those of the answer, or those of its `labels`."""
         self._windows = plan.windows
         self._clears_at_once = plan.clears_at_once
         self._run = run
@@ -39,7 +39,7 @@ class Telling:
         self._answered = asked if plan.monitor.windows.length is None or plan.clears_at_once else asked[:-1]
 
     def tell(self, alert: MonitorAlert) -> ToldAlert:
-        """One that came. Of what clears at once no window is told: each look has another one."""
+        """Return one alert that came. A monitor that clears at once sends no window: each look has another one."""
         window = None if self._clears_at_once else alert.window
         return ToldAlert(
             monitor=alert.monitor,
@@ -52,7 +52,7 @@ class Telling:
         )
 
     def tell_clearing(self, alert: MonitorAlert) -> ToldClearing:
-        """One that went."""
+        """Return one alert that was cleared."""
         assert alert.cleared_number is not None
         assert alert.cleared_at is not None
         return ToldClearing(
@@ -76,7 +76,7 @@ class Telling:
 
 
 def alert_document(alert: ToldAlert) -> dict[str, Any]:
-    """An alert for programs, as REST and commands have it."""
+    """Return an alert for programs, as REST and commands have it."""
     return {
         "monitor": alert.monitor,
         "key": dict(alert.key),
@@ -89,7 +89,7 @@ def alert_document(alert: ToldAlert) -> dict[str, Any]:
 
 
 def clearing_document(cleared: ToldClearing) -> dict[str, Any]:
-    """An alert that went, for programs."""
+    """Return a cleared alert for programs."""
     return {
         "monitor": cleared.monitor,
         "key": dict(cleared.key),
@@ -100,7 +100,7 @@ def clearing_document(cleared: ToldClearing) -> dict[str, Any]:
 
 
 def relation_row(alert: ToldAlert, times: tuple[str, ...]) -> VirtualRow:
-    """Its row in the relation of its monitor, which has these times behind its keys."""
+    """Return its row in the relation of its monitor, which has these times behind its keys."""
     moments = {
         WINDOW_START: alert.window_start,
         ALERTED_AT: alert.alerted_at,
@@ -111,20 +111,20 @@ def relation_row(alert: ToldAlert, times: tuple[str, ...]) -> VirtualRow:
 
 
 def key_text(key: tuple[tuple[str, str | None], ...]) -> str:
-    """A key as JSON."""
+    """Return a key as JSON."""
     return json.dumps(dict(key), ensure_ascii=False)
 
 
 def as_utc(moment: datetime) -> datetime:
-    """The same moment, which is UTC where it says no zone, with that zone."""
+    """Return the same moment with a zone: UTC if it has none."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def write_time(moment: datetime | None) -> str | None:
-    """As PostgreSQL reads it."""
+    """Write a time as PostgreSQL reads it."""
     return None if moment is None else moment.isoformat(sep=" ")
 
 
 def write_iso(moment: datetime | None) -> str | None:
-    """As ISO 8601 has it, for programs."""
+    """Write a time as ISO 8601 has it, for programs."""
     return None if moment is None else moment.isoformat()

@@ -35,7 +35,7 @@ def to_standard_error(level: str) -> None:
 
 
 def fault(error: BaseException) -> dict[str, str]:
-    """An unforeseen exception for the log: its type and the line of code it came from, never its text."""
+    """Return an unforeseen exception for the log: its type and the line of code it came from, never its text."""
     found = {"kind": type(error).__name__}
     trace = error.__traceback__
     while trace is not None:
@@ -45,7 +45,7 @@ def fault(error: BaseException) -> dict[str, str]:
 
 
 class _Libraries(logging.Handler):
-    """What libraries log, without what they say."""
+    """The log entries of libraries, without their texts."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line in the place of a record."""

@@ -60,7 +60,7 @@ class Finished:
 
 
 class Stage(StrEnum):
-    """What a question goes through, in order. `TURN` is waiting for the source to be free."""
+    """The stages of a question, in order. `TURN` is waiting for the source to be free."""
 
     PARSE = "parse"
     PLAN = "plan"
@@ -72,7 +72,7 @@ class Stage(StrEnum):
 
 
 class QuestionEnding(StrEnum):
-    """How a planned question ends: answered anew, answered as before, refused unspent, or failed when it was paid."""
+    """The end of a planned question: answered newly or as before, refused unspent, or failed when it was charged."""
 
     ANSWERED = "answered"
     STORED = "stored"
@@ -81,7 +81,7 @@ class QuestionEnding(StrEnum):
 
 
 class LookEnding(StrEnum):
-    """How a look of a monitor ends: recorded, dropped as another process had made it, or failed, to be tried again."""
+    """The end of a monitor's look: recorded, dropped as another process had made it, or failed, to be tried again."""
 
     MADE = "made"
     TAKEN = "taken"
@@ -96,7 +96,7 @@ class Face(StrEnum):
 
 
 class TurnedAway(StrEnum):
-    """Why a connection to the PostgreSQL endpoint ended before it was a session, or against the client's will."""
+    """The reason why a connection to the PostgreSQL endpoint ended early, or against the client's will."""
 
     LIMIT = "limit"
     LOGIN_TIMEOUT = "login_timeout"
@@ -177,7 +177,7 @@ class Telemetry:
         self._show_zeros()
 
     def _show_zeros(self) -> None:
-        """A rate of what has not happened yet is nought, not absent."""
+        """Show zeros: a rate of what has not happened yet is nought, not absent."""
         for stage in Stage:
             self._stages.labels(stage=stage)
         for ending in QuestionEnding:
@@ -193,7 +193,7 @@ class Telemetry:
                 gauge.labels(state=state)
 
     def exposition(self) -> bytes:
-        """All metrics in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
     def watch(self, *readings: GaugeReading) -> None:
@@ -219,33 +219,36 @@ class Telemetry:
                 yield
 
     def question(self, ending: QuestionEnding, *, analyst: str, question: str) -> None:
-        """A planned question has ended; `question` is its id in the ledger."""
+        """Count and log a planned question that has ended; `question` is its id in the ledger."""
         self._questions.labels(outcome=ending).inc()
         self._tell("question", analyst=analyst, question=question, outcome=ending)
 
     def count_reservation(self, table: str, *, epsilon: float) -> None:
-        """A question reserved at most `epsilon` of every group that it asks about."""
+        """Count a question that reserved at most `epsilon` of every group that it asks about."""
         self._reserved.labels(table=table).inc(epsilon)
         self._charged.labels(table=table)
 
     def count_charge(self, table: str, *, epsilon: float) -> None:
-        """A question that had reserved was committed; the group that lost most lost `epsilon` to everybody."""
+        """Count a committed question; the group that lost most lost `epsilon` to everybody."""
         self._charged.labels(table=table).inc(epsilon)
 
     def count_refusal(self, code: str, *, face: Face, analyst: str | None = None, address: str | None = None) -> None:
-        """A client was told the error `code`. `analyst` is one of the policy's, or None before the login."""
+        """Count the error `code` that a client got. `analyst` is one of the policy's, or None before the login."""
         self._count_refusal(code, face)
         self._tell("refused", face=face, code=code, analyst=analyst, address=address)
 
     def request(self, done: Finished) -> None:
-        """A request over HTTP has been answered."""
+        """Count an answered request over HTTP."""
         if done.code is not None:
             self._count_refusal(done.code, Face.REST)
         if done.path not in _HEALTH or done.code is not None:
             self._tell("request", **asdict(done))
 
     def turned_away(self, reason: TurnedAway, *, address: str | None) -> None:
-        """A connection was ended. The log has the first of a reason, and then one a minute with how many there were."""
+        """Count a connection that was ended.
+
+        The log has the first of a reason, and then one a minute with their number.
+        """
         self._turned_away.labels(reason=reason).inc()
         self._untold[reason] = self._untold.get(reason, 0) + 1
         now = self._clock()
@@ -255,7 +258,7 @@ class Telemetry:
 
     @contextmanager
     def session(self, *, analyst: str, address: str | None) -> Iterator[None]:
-        """The block is one session."""
+        """Count the block as one session."""
         started = time.monotonic()
         self._opened.inc()
         self._tell("session opened", analyst=analyst, address=address)
@@ -265,17 +268,20 @@ class Telemetry:
             self._tell("session closed", analyst=analyst, seconds=round(time.monotonic() - started, 3))
 
     def data_moved(self, table: str, *, version: str) -> None:
-        """A table's data have moved within a data version, for which the owner vouches that they do not."""
+        """Note that a table's data have moved within a data version, for which the owner vouches that they do not."""
         if self._log is not None:
             self._log.warning("data moved within a version", table=table, version=version)
 
     def files_undeclared(self, table: str, *, version: str) -> None:
-        """A table's files are others than those that its data version was declared on: questions on it are refused."""
+        """Note that a table's files are not those of its data version: questions on it are refused."""
         if self._log is not None:
             self._log.warning("files are not those of the version", table=table, version=version)
 
     def look(self, ending: LookEnding, *, monitor: str, number: int, code: str | None = None) -> None:
-        """A look of a monitor has ended; `number` is the look's over the horizon, `code` that of what made it fail."""
+        """Count a look of a monitor that has ended.
+
+        `number` is the look's over the horizon, `code` that of its failure.
+        """
         self._looks.labels(monitor=monitor, outcome=ending).inc()
         if ending is LookEnding.FAILED and self._log is not None:
             self._log.warning("look failed", monitor=monitor, look=number, code=code)
@@ -283,7 +289,7 @@ class Telemetry:
             self._tell("look", monitor=monitor, look=number, outcome=ending)
 
     def monitor_stuck(self, monitor: str, *, code: str, why: str) -> None:
-        """A monitor that runs in the ledger cannot be looked at under this policy."""
+        """Note that a monitor that runs in the ledger cannot be looked at under this policy."""
         if self._log is not None:
             self._log.warning("monitor cannot be looked at", monitor=monitor, code=code, why=why)
 
@@ -302,8 +308,11 @@ class Telemetry:
             self._log.warning("clock settled", jump_seconds=after.total_seconds())
 
     def ledger_failed(self, fault: Exception) -> None:
-        """The ledger failed, as it says itself: its words are about files, servers and events, never about data. The
-        log has the first of a reason, and then one a minute with how many there were."""
+        """Log that the ledger failed, in its own words.
+
+        They are about files, servers and events, never about data. The log has the first of a reason, and then one a
+        minute with their number.
+        """
         why, now = str(fault), self._clock()
         with self._faults_lock:
             self._faults[why] = self._faults.get(why, 0) + 1
@@ -315,7 +324,7 @@ class Telemetry:
             self._log.warning("the ledger failed", why=why, times=times)
 
     def now_missing(self, missing: Sequence[str]) -> None:
-        """What Keyhole cannot work without has gone, or has come back."""
+        """Note that something Keyhole cannot work without has gone, or has come back."""
         if missing:
             self._tell("not ready", missing=list(missing))
         else:
@@ -336,12 +345,12 @@ class _Readings(Collector):
         self._readings = readings
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        """Their names, without reading them."""
+        """Yield their names, without reading them."""
         for reading in self._readings:
             yield _family(reading)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """What they read now."""
+        """Yield their current readings."""
         for reading in self._readings:
             family = _family(reading)
             with suppress(Exception):
