@@ -17,7 +17,7 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
 class Cap(StrEnum):
-    """Which cap a grant raises."""
+    """The cap that a grant raises."""
 
     PREDICATE = "predicate"
     UNIT = "unit"
@@ -25,7 +25,7 @@ class Cap(StrEnum):
 
 
 class MonitorChange(StrEnum):
-    """What an owner does with a monitor that was started."""
+    """The owner's change to a monitor that was started."""
 
     PAUSE = "pause"
     RESUME = "resume"
@@ -41,7 +41,7 @@ _SHARED = {
 
 
 def read_fingerprint(text: str) -> str:
-    """The id of a question. Raises `Mistyped`."""
+    """Return the id of a question. Raise `Mistyped` if it is none."""
     question = text.strip().lower()
     if not _FINGERPRINT.fullmatch(question):
         raise Mistyped("id", "the 64 characters of the refusal's DETAIL")
@@ -49,7 +49,7 @@ def read_fingerprint(text: str) -> str:
 
 
 def make_grant(policy: Policy, epsilon: float, *, cap: Cap, table: str | None, analyst: str | None) -> Grant:
-    """The grant that raises a cap of the policy by so much. Raises `Mistyped`."""
+    """Return the grant that raises a cap of the policy by so much. Raise `Mistyped` if there is no such cap."""
     if not 0 < epsilon <= MOST_GRANTED:
         raise Mistyped("epsilon", f"more than 0, at most {MOST_GRANTED}")
     if table is not None and table not in policy.private_tables:
@@ -73,7 +73,7 @@ def make_grant(policy: Policy, epsilon: float, *, cap: Cap, table: str | None, a
 
 
 def _is_set(policy: Policy, cap: Cap, *, table: str | None, analyst: str | None) -> bool:
-    """Whether the policy has the cap that a grant would raise; a table may have one of its own."""
+    """Return True if the policy has the cap that a grant would raise; a table may have one of its own."""
     if cap is Cap.TABLE and table is not None and policy.tables[root_of(policy, table)].epsilon_per_table is not None:
         return True
     holder = policy.budget if analyst is None else policy.analysts[analyst]
@@ -81,14 +81,14 @@ def _is_set(policy: Policy, cap: Cap, *, table: str | None, analyst: str | None)
 
 
 def root_of(policy: Policy, table: str) -> str:
-    """The table under which the ledger keeps what questions about `table` cost."""
+    """Return the table under which the ledger keeps the cost of questions about `table`."""
     while (leads_to := policy.tables[table].leads_to) is not None:
         table = leads_to
     return table
 
 
 def find_run(ledger: Ledger, name: str) -> MonitorRun:
-    """The newest run of a monitor. Raises KH606."""
+    """Return the newest run of a monitor. Raise KH606 if there is none."""
     run = ledger.monitors.find(name)
     if run is None:
         raise refusals.never_started(name)
@@ -96,8 +96,10 @@ def find_run(ledger: Ledger, name: str) -> MonitorRun:
 
 
 def change_monitor(ledger: Ledger, name: str, change: MonitorChange, *, by: str, why: str) -> None:
-    """Pause, resume or end the newest run of a monitor. Raises KH606 where it was never started, or does not do what
-    it would have to do."""
+    """Pause, resume or end the newest run of a monitor.
+
+    Raise KH606 where it was never started, or does not do what it would have to do.
+    """
     run = find_run(ledger, name).run
     verbs = {
         MonitorChange.PAUSE: ledger.monitors.pause,

@@ -34,7 +34,7 @@ _BAD = 0.05  # from here on answers differ from the truth by more than most tole
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How much there is of something, and how much of it counts."""
+    """An amount, and the part of it that counts."""
 
     all: float
     counted: float
@@ -89,7 +89,7 @@ class GroupingLeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ClippedValues:
-    """How many values of a measure lie outside its bounds, and what clipping does to their total."""
+    """The number of a measure's values outside its bounds, and the effect of clipping on their total."""
 
     name: str
     values: int
@@ -109,7 +109,10 @@ class OutsideDomain:
 
 @dataclass(frozen=True, slots=True)
 class Unconverted:
-    """How many values of a column are none of its type, and so NULL to questions; `kind` is how they are stored."""
+    """The number of a column's values that are none of its type, and so NULL to questions.
+
+    `kind` is how they are stored.
+    """
 
     name: str
     declared: str
@@ -133,7 +136,7 @@ class JoinLeftOut:
 
 @dataclass(frozen=True, slots=True)
 class TableLeftOut:
-    """What the policy leaves out of one table."""
+    """The parts of one table that the policy leaves out."""
 
     table: str
     unit: tuple[str, ...]
@@ -146,7 +149,7 @@ class TableLeftOut:
     unconverted: tuple[Unconverted, ...] = ()
 
     def lines(self) -> Iterator[str]:
-        """The report for a terminal."""
+        """Yield the report for a terminal."""
         missing = self.rows_without_unit
         unit = (
             ""
@@ -212,7 +215,7 @@ def _grouping_lines(found: GroupingLeftOut, unit: str) -> Iterator[str]:
 
 
 def _line_to_paste(found: GroupingLeftOut) -> Iterator[str]:
-    """What would tell analysts the share of rows; nothing where there is nothing to tell, or it is told."""
+    """Yield the line that shows analysts the share of rows; nothing if there is no share to show, or it is shown."""
     if not found.keys or found.is_computed or found.told == found.share_to_tell:
         return
     if found.told is not None or found.rows.left_out >= NEGLIGIBLE:
@@ -222,7 +225,7 @@ def _line_to_paste(found: GroupingLeftOut) -> Iterator[str]:
 
 
 def measure(policy_path: Path, catalog: Catalog) -> tuple[TableLeftOut, ...]:
-    """What is left out of each private table, by its declared groupings, by each key alone, and without keys.
+    """Return the rows left out of each private table, by its declared groupings, by each key alone, and without keys.
 
     Parameters:
         catalog: the policy's, with everything pinned.
@@ -239,7 +242,7 @@ def measure(policy_path: Path, catalog: Catalog) -> tuple[TableLeftOut, ...]:
 
 
 def _count_texts(policy: Policy, table: str, source: Source) -> tuple[Unconverted, ...]:
-    """Count the texts of a CSV file that are no values, by column; none of another table. Raises KH006."""
+    """Count the texts of a CSV file that are no values, by column; none of another table. Raise KH006."""
     file = read_pins(pins_path(policy)).file(table)
     if file is None:
         return ()
@@ -254,7 +257,7 @@ def _count_texts(policy: Policy, table: str, source: Source) -> tuple[Unconverte
 
 
 def measure_tables(catalog: Catalog, source: Source) -> tuple[TableLeftOut, ...]:
-    """The same in an open source. Raises KH006, KH008."""
+    """Return the same in an open source. Raise KH006, KH008."""
     return tuple(_measure_table(table, source, catalog.tables) for table in catalog.tables)
 
 
@@ -286,7 +289,7 @@ def _count_unread(table: Table, reading: LeftOut, source: Source) -> Iterator[Un
 
 
 def _list_joins(table: Table, tables: Sequence[Table]) -> Iterator[tuple[Table, ...]]:
-    """The tables with which it may be joined: each by itself, and all together where there are several.
+    """Yield the tables with which it may be joined: each by itself, and all together if there are several.
 
     Of joins that read as many rows of a unit the first one is enough.
     """
@@ -301,7 +304,7 @@ def _list_joins(table: Table, tables: Sequence[Table]) -> Iterator[tuple[Table, 
 
 
 def _rows_read(table: Table, others: Sequence[Table]) -> int:
-    """How many rows of a unit a join with other tables reads of a table."""
+    """Return the number of a unit's rows that a join with other tables reads of a table."""
     return share_joined_rows([one.joined_rows for one in (table, *others)])[0]
 
 
@@ -315,7 +318,7 @@ def _join(table: Table, others: Sequence[Table], reading: LeftOut, source: Sourc
 def measure_groupings(
     table: Table, key_sets: Sequence[tuple[Column, ...]], source: Source
 ) -> tuple[GroupingLeftOut, ...]:
-    """What bounding leaves out of the groups by each of some sets of keys. Raises KH006, KH008."""
+    """Return the rows that bounding leaves out of the groups by each of some sets of keys. Raise KH006, KH008."""
     return tuple(_bound(keys, source, table) for keys in key_sets)
 
 
@@ -412,5 +415,5 @@ def _percent(share: float) -> str:
 
 
 def document(found: Sequence[TableLeftOut]) -> dict[str, Any]:
-    """The report for a program."""
+    """Return the report for a program."""
     return {"owner_only": WARNING, "tables": [asdict(one) for one in found]}

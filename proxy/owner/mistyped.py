@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass
 class Mistyped(Exception):
-    """What was typed into `field` says nothing, or nothing that this policy has."""
+    """The error for a text typed into `field` that says nothing, or nothing that this policy has."""
 
     field: str
     problem: str
@@ -15,7 +15,7 @@ class Mistyped(Exception):
 
 
 def read_reason(why: str) -> str:
-    """A reason that says something. Raises `Mistyped`."""
+    """Return a reason that says something. Raise `Mistyped` if it says nothing."""
     if not why.strip():
         raise Mistyped("why", "say why, for whoever reads the ledger later")
     return why.strip()

@@ -43,7 +43,7 @@ def pin_pace(policy: Policy, source: Source, pins: Pins, *, confirm: bool) -> Pi
 
 
 def measure_pace(source: Source, *, engine: str, rows: int) -> Pace:
-    """Return the seconds that each part of a question takes on the source. Raises KH501.
+    """Return the seconds that each part of a question takes on the source. Raise KH501.
 
     Parameters:
         engine: a digest of the source and its settings.
@@ -60,7 +60,7 @@ def measure_pace(source: Source, *, engine: str, rows: int) -> Pace:
 
 
 def _questions(source: Source, *, rows: int) -> Sequence[tuple[Plan, TableSize]]:
-    """Questions that differ in rows, aggregates, groups and units, each with the size of its table."""
+    """Return questions that differ in rows, aggregates, groups and units, each with the size of its table."""
     one_each = 100_003  # units: a prime beyond `rows / _MANY`, so that each row is a pair of its own
     shapes = [
         # rows, groups, units (0: each row is one), groups that a unit may be in, aggregates
@@ -138,7 +138,7 @@ def _question(
 
 
 def _time(source: Source, asked: Plan) -> float:
-    """How long the source takes for a question, in seconds. Making up a row stands for reading a stored one."""
+    """Return the seconds that the source takes for a question. Making up a row stands for reading a stored one."""
     rewritten, keys, functionals = (
         replace(asked.rewritten, relations=(), rollup=None),
         asked.question.keys,
@@ -157,7 +157,7 @@ def _time_fastest(run: Callable[[], object]) -> float:
 
 
 def _fit(works: Sequence[EngineWork], seconds: Sequence[float]) -> EngineWork:
-    """The seconds per part, none below 0, whose relative errors have the least squares."""
+    """Return the seconds per part, none below 0, whose relative errors have the least squares."""
     import numpy as np  # only here: no other process waits for it
     from scipy.optimize import nnls
 

@@ -6,7 +6,7 @@ from planner.catalog.model import Bands, Catalog, Column, Grouping, Table, Table
 
 
 def table_lines(table: Table) -> tuple[str, ...]:
-    """A private table: whom it protects, how units are bounded, its keys and measures."""
+    """Return a private table in words: whom it protects, how units are bounded, its keys and measures."""
     protected = "each row by itself" if table.row_unit else f"each ({table.unit_text}) as a whole"
     groups = f"{table.groups_per_unit} group{'' if table.groups_per_unit == 1 else 's'}"
     bounds = "" if table.row_unit else f", in at most {groups} of an answer"
@@ -51,7 +51,7 @@ def _describe_bands(bands: Bands) -> str:
 
 
 def budget_lines(catalog: Catalog) -> tuple[str, ...]:
-    """The caps, and what waits for approval."""
+    """Return the caps, and the questions that wait for approval."""
     budget = catalog.budget
     unit = "" if budget.per_unit is None else f", a unit over everything {budget.per_unit:g}"
     table = "" if budget.per_table is None else f", all questions on one table {budget.per_table:g}"

@@ -23,7 +23,7 @@ _FAR = 1_000_000  # a threshold for which any accuracy can be had; nothing is co
 
 
 def read_streams(policy_path: Path, *, table: str, place: str, time: str) -> OwnStreams:
-    """The true counts of a table by two of its keys.
+    """Return the true counts of a table by two of its keys.
 
     Raises:
         Mistyped: a table or key that the policy does not have, or that is too large for a page.

@@ -1,5 +1,7 @@
-"""Numbers and shares as people type them behind a flag. Whoever types one in another form is told the form that is
-read, with their own number in it."""
+"""Numbers and shares as people type them behind a flag.
+
+Whoever types one in another form is told the form that is read, with their own number in it.
+"""
 
 import re
 from decimal import Decimal, InvalidOperation
@@ -12,7 +14,7 @@ _MOST_EPSILON = 1000  # more is no protection, and rather a slip of the finger
 
 
 def read_number(text: str) -> Decimal:
-    """A finite number. Raises ValueError, in words for whoever typed it.
+    """Return a finite number. Raise ValueError, in words for the person who typed it.
 
     >>> read_number("0.2")
     Decimal('0.2')
@@ -29,7 +31,7 @@ def read_number(text: str) -> Decimal:
 
 
 def read_epsilon(text: str) -> Fraction:
-    """A privacy loss that a release may have. Raises ValueError as `read_number` does."""
+    """Return a privacy loss that a release may have. Raise ValueError as `read_number` does."""
     value = read_number(text)
     if not 0 < value <= _MOST_EPSILON:
         raise ValueError(f"more than 0, at most {_MOST_EPSILON}")
@@ -37,7 +39,9 @@ def read_epsilon(text: str) -> Fraction:
 
 
 def read_share(text: str) -> Fraction:
-    """A share between none and all, as a number or in percent. Raises ValueError, in words for whoever typed it.
+    """Return a share between none and all, as a number or in percent.
+
+    Raise ValueError, in words for the person who typed it.
 
     >>> read_share("5%") == read_share("0.05")
     True
@@ -59,7 +63,7 @@ def read_share(text: str) -> Fraction:
 
 
 def find_shares(text: str) -> list[str]:
-    """The numbers in a text, each as `read_share` reads it: with a point, and the sign of percent behind it.
+    """Return the numbers in a text, each as `read_share` reads it: with a point, and the sign of percent behind it.
 
     >>> find_shares("from 0,5 to 60 percent")
     ['0.5', '60%']
@@ -77,7 +81,7 @@ def _read_plain(text: str) -> Decimal | None:
 
 
 def _correct_number(typed: str) -> str:
-    """What would be read in the place of a number that is not, as the end of a sentence; "" where nobody knows."""
+    """Return a readable form of a wrong number, as the end of a sentence; "" if there is none."""
     if _THOUSANDS.fullmatch(typed):
         return f": write {typed.replace(',', '')} without commas, or {typed.replace(',', '.', 1)} with a decimal point"
     if typed.endswith("%") and (value := _read_plain(_point(typed.removesuffix("%").strip()))) is not None:

@@ -11,7 +11,7 @@ from proxy.owner.mistyped import Mistyped
 
 @dataclass(frozen=True, slots=True)
 class KeptEvent:
-    """What an earlier verification said, and its owner kept elsewhere: an event's number and hash."""
+    """The event that an earlier verification named, and its owner kept elsewhere: its number and hash."""
 
     number: int
     hash: str
@@ -19,8 +19,10 @@ class KeptEvent:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A ledger that was read again without a fault: its newest event, what could not be asked of its database, and the
-    event that it was held against."""
+    """A ledger that was read again without a fault.
+
+    It has its newest event, the checks that its database did not allow, and the event that it was compared with.
+    """
 
     number: int
     hash: str
@@ -29,11 +31,11 @@ class Verified:
 
     @property
     def keep(self) -> str:
-        """What to keep elsewhere."""
+        """Return the mark to keep elsewhere."""
         return f"{self.hash}:{self.number}"
 
     def lines(self) -> Iterator[str]:
-        """The verdict for people."""
+        """Yield the verdict for people."""
         yield f"{self.number:,} events, unbroken; answers, noise paths and balances are those of the events."
         yield from self.unchecked
         if self.kept is None:
@@ -43,7 +45,7 @@ class Verified:
         yield f"Keep this elsewhere: {self.keep}"
 
     def document(self) -> dict[str, Any]:
-        """The verdict for a program."""
+        """Return the verdict for a program."""
         return {
             "events": self.number,
             "hash": self.hash,
@@ -54,7 +56,7 @@ class Verified:
 
 
 def read_kept(text: str) -> KeptEvent:
-    """What was kept, as it was told. Raises `Mistyped`."""
+    """Return the mark that was kept, as it was shown. Raise `Mistyped` if it is none."""
     kept_hash, _, number = text.strip().partition(":")
     if len(kept_hash) != 64 or not (number.isascii() and number.isdecimal()):
         raise Mistyped("expect", "HASH:NUMBER as keyhole ledger verify prints it")
@@ -62,7 +64,7 @@ def read_kept(text: str) -> KeptEvent:
 
 
 def verify_ledger(ledger: Ledger, *, kept: KeptEvent | None) -> Verified:
-    """Read everything again, to the first fault. Raises KH009 where what was kept is not there, `LedgerUnavailable`."""
+    """Read everything again, to the first fault. Raise KH009 where what was kept is not there, `LedgerUnavailable`."""
     ledger.verify()
     if kept is not None:
         _check_kept(ledger, kept)

@@ -37,7 +37,7 @@ class TooLarge(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class AttackersAsked:
-    """What attackers are held against: one question, where people usually are, and who knows which counts.
+    """The input of attackers: one question, where people usually are, and who knows which counts.
 
     `counts` are the true ones, by key, for the owner alone; None: days are made up from the prior.
     """
@@ -48,7 +48,7 @@ class AttackersAsked:
     counts: Mapping[Key, int] | None = None
 
     def with_counts(self, counts: Mapping[Key, int]) -> "AttackersAsked":
-        """The same about true counts, given by key in the question's order of columns.
+        """Return the same about true counts, given by key in the question's order of columns.
 
         Raises:
             ValueError: the prior names a group that is in no public domain.
@@ -68,7 +68,7 @@ class AttackersAsked:
 
 
 def counts_people(question: RiskQuestion) -> bool:
-    """Whether a question asks for each group only whether more than so many units or rows, of one each, are in it."""
+    """Return True if a question asks only if each group has more than so many units or rows, one of each unit."""
     asked = question.plan.question
     literals = list(cuts(asked.formula))
     return (
@@ -89,7 +89,7 @@ def counts_people(question: RiskQuestion) -> bool:
 def find_under_study(
     questions: Sequence[RiskQuestion], prior: Prior, attackers: tuple[OpenKeys, ...]
 ) -> AttackersAsked:
-    """The first question that attackers can be held against: one count of people by just the prior's columns.
+    """Return the first question that attackers can be held against: one count of people by just the prior's columns.
 
     Raises:
         ValueError: there is none, in words for whoever gave the prior.
@@ -105,7 +105,7 @@ def find_under_study(
 
 
 def say_attackers(asked: AttackersAsked, *, seed: int, noise: Noise, most_work: int = MOST_WORK) -> ReportSection:
-    """How sure each attacker becomes.
+    """Return the section on how sure each attacker becomes.
 
     Parameters:
         most_work: places times people times times times attackers.
@@ -146,7 +146,7 @@ _Day = Mapping[Key, Integers]
 
 
 def _list_days(asked: AttackersAsked, chosen: np.random.Generator) -> Iterator[_Day]:
-    """Counts of the places by time: the true ones again and again, or made up by the prior."""
+    """Yield counts of the places by time: the true ones again and again, or made up by the prior."""
     prior = asked.prior
     for _ in range(_DAYS):
         if asked.counts is None:

@@ -13,12 +13,12 @@ _PRIORS = (0.01, 0.1, 0.5)  # what somebody believed before: a rumour, a suspici
 
 @dataclass(frozen=True, slots=True)
 class RiskFigures:
-    """What a loss of `epsilon` a presence means: of presence itself, and of this group rather than that."""
+    """The meaning of a presence's loss of `epsilon`: for presence itself, and for this group rather than that."""
 
     epsilon: float
 
     def document(self) -> dict[str, Any]:
-        """The figures for a program; `presence` has epsilon, `which_group` twice that."""
+        """Return the figures for a program; `presence` has epsilon, `which_group` twice that."""
         return {
             "epsilon": self.epsilon,
             "presence": {
@@ -36,7 +36,7 @@ class RiskFigures:
         }
 
     def presence_row(self, what: str) -> tuple[str, ...]:
-        """A row under `PRESENCE`."""
+        """Return a row under `PRESENCE`."""
         return (
             what,
             number(self.epsilon),
@@ -47,7 +47,7 @@ class RiskFigures:
         )
 
     def which_row(self, what: str) -> tuple[str, ...]:
-        """A row under `WHICH`."""
+        """Return a row under `WHICH`."""
         return (
             what,
             number(2 * self.epsilon),
@@ -68,16 +68,16 @@ WHICH = ("which group, of", "epsilon", "odds x", *(f"right among {many}" for man
 
 
 def number(value: float) -> str:
-    """A loss with up to four digits, rounded up."""
+    """Return a loss with up to four digits, rounded up."""
     return f"{math.ceil(value * 1e4 - 1e-6) / 1e4:g}"
 
 
 def share(value: float) -> str:
-    """A probability in percent with one digit, rounded up; what is nearly everything says so."""
+    """Return a probability in percent with one digit, rounded up; a near certainty says so."""
     percent = math.ceil(value * 1000 - 1e-7) / 10
     return "over 99.9 %" if 0.999 < value < 1 or percent >= 100 else f"{percent:.1f} %"
 
 
 def _odds(epsilon: float) -> float | None:
-    """None where it is no number any more."""
+    """Return the odds; None if they are no number any more."""
     return math.exp(epsilon) if epsilon < 700 else None

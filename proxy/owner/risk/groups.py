@@ -26,7 +26,7 @@ _LEAST = 0.001  # of a loss: below, groups whose shares are learned are larger t
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSizes:
-    """How many privacy units and rows there are, as the owner declares; None: not said."""
+    """The number of privacy units and rows, as the owner declares it; None: not said."""
 
     units: int | None
     rows: int | None
@@ -34,7 +34,7 @@ class DeclaredSizes:
 
 @dataclass(frozen=True, slots=True)
 class GroupsAsked:
-    """What the section is about; `spent` says that `epsilon` was lost, and not what may be."""
+    """The input of the section; `spent` says that `epsilon` was lost, and not what may be."""
 
     policy: Policy
     questions: tuple[RiskQuestion, ...]
@@ -45,7 +45,7 @@ class GroupsAsked:
 
     @property
     def row_unit(self) -> bool:
-        """Whether a row is a unit of its own in some table: there attackers are better."""
+        """Return True if a row is a unit of its own in some table: there attackers are better."""
         return any(section.privacy_unit == () for section in self.policy.private_tables.values())
 
     @property
@@ -55,7 +55,7 @@ class GroupsAsked:
 
 
 def say_groups(asked: GroupsAsked) -> ReportSection:
-    """How small groups may be for their shares to be learned, and how it is with those of the questions given."""
+    """Return the section on the smallest groups whose shares can be learned, and those of the given questions."""
     title, epsilon = "Groups whose shares anybody can learn", asked.epsilon
     source = "the group that lost most has lost" if asked.spent else "a group may lose"
     if epsilon < _LEAST:
@@ -107,7 +107,7 @@ def _say_sensitive(value: SensitiveValue, size: int, members: str) -> str:
 
 
 def _units_per_group(question: RiskQuestion, sizes: DeclaredSizes) -> float | None:
-    """How many units a group of the question has on average; None where nobody said how many there are."""
+    """Return the mean number of units in a group of the question; None if nobody said how many there are."""
     made = question.plan.question
     units = sizes.units if sizes.units is not None else sizes.rows if made.table.row_unit else None
     if units is None or made.keys.size == 0:
@@ -116,7 +116,7 @@ def _units_per_group(question: RiskQuestion, sizes: DeclaredSizes) -> float | No
 
 
 def _chances(asked: GroupsAsked, size: float) -> list[dict[str, float]]:
-    """How surely each share is learned to within a fifth in a group of that size."""
+    """Return how surely each share is learned to within a fifth in a group of that size."""
     group = max(2, ceil(size))
     return [{"share": part, "chance": _chance(asked, group, part)} for part in _SHARES]
 
@@ -140,7 +140,7 @@ def _say_sizes(asked: GroupsAsked, sized: Sequence[tuple[RiskQuestion, float]]) 
 
 
 def _expected_cut(question: RiskQuestion, sizes: DeclaredSizes) -> str | None:
-    """What bounding is likely to cut, by the declared rows of a unit."""
+    """Return the likely cut of bounding, by the declared rows of a unit."""
     if sizes.units is None or sizes.rows is None:
         return None
     cuts = find_cuts(question.plan, mean_rows=sizes.rows / sizes.units, groups=None)

@@ -18,7 +18,7 @@ _NEVER_SEEN = 0.5  # people at a place where the file has none: what was never s
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """How many people are usually at each place, at each time; `names` are the grouping columns, the place's first.
+    """The usual number of people at each place and time; `names` are the grouping columns, the place's first.
 
     `people` is above 0 everywhere.
     """
@@ -28,7 +28,7 @@ class Prior:
 
     @property
     def times(self) -> tuple[Key, ...]:
-        """What the other columns say, each combination once; one empty one where the place is all there is."""
+        """Return the values of the other columns, each combination once; one empty one if there is only the place."""
         return tuple(dict.fromkeys(key[1:] for key in self.people))
 
     @property
@@ -37,7 +37,7 @@ class Prior:
         return tuple(dict.fromkeys(key[0] for key in self.people))
 
     def add_places(self, places: Sequence[str]) -> "Prior":
-        """With these places at every time, where nobody is usually."""
+        """Return the prior with these places at every time, where nobody is usually."""
         more = {(place, *time): _NEVER_SEEN for time in self.times for place in places}
         return Prior(self.names, {**more, **self.people})
 
@@ -51,7 +51,7 @@ class OpenKeys:
     keys: frozenset[Key]
 
     def knows(self, key: Key) -> bool:
-        """Whether he knows the count of that key."""
+        """Return True if he knows the count of that key."""
         return tuple(key[place] for place in self.columns) in self.keys
 
 
@@ -64,7 +64,7 @@ class CsvText:
 
     @staticmethod
     def read(path: Path) -> "CsvText":
-        """A file's. Raises ValueError, in words for whoever named it."""
+        """Read a file. Raise ValueError, in words for the person who named it."""
         try:
             with path.open(encoding="utf-8-sig", newline="") as file:
                 return CsvText(path.name, file.read())
@@ -121,12 +121,12 @@ def read_open_keys(name: str, file: CsvText, prior: Prior) -> OpenKeys:
 
 
 def key_text(key: Sequence[Value]) -> Key:
-    """A key as the files have it: each value as PostgreSQL prints it."""
+    """Return a key as the files have it: each value as PostgreSQL prints it."""
     return tuple(map(as_text, key))
 
 
 def _read(file: CsvText) -> tuple[Key, Iterator[tuple[int, list[str]]]]:
-    """The first line of a file, and the others with their numbers."""
+    """Return the first line of a file, and the others with their numbers."""
     try:
         rows = list(_number_rows(csv.reader(StringIO(file.text, newline=""), strict=True), file.name))
     except csv.Error:

@@ -53,7 +53,7 @@ class OwnerReading:
     catalog: Catalog
 
     def count(self, question: Question, functionals: Sequence[Functional]) -> Integers:
-        """The true aggregates of other functionals over the groups of a question. Raises KH501."""
+        """Return the true aggregates of other functionals over the groups of a question. Raise KH501."""
         asked = replace(
             question,
             functionals=tuple(functionals),
@@ -73,7 +73,7 @@ class OwnerReading:
         return found.values
 
     def count_keys(self, question: RiskQuestion) -> Mapping[Key, int]:
-        """The true count of a question that asks for one, by key. Raises KH501."""
+        """Return the true count of a question that asks for one, by key. Raise KH501."""
         asked = question.plan.question
         (values,) = self.count(asked, asked.functionals)
         return {key_text(asked.keys.key(index)): int(value) for index, value in enumerate(values)}
@@ -81,7 +81,7 @@ class OwnerReading:
 
 @contextmanager
 def read_for_owner(policy_path: Policy) -> Iterator[OwnerReading]:
-    """Open the source of a policy, to read. Raises KH002 to KH010."""
+    """Open the source of a policy, to read. Raise KH002 to KH010."""
     source = open_policy_source(policy_path)
     try:
         yield OwnerReading(source, pinned_catalog(policy_path, source))
@@ -108,7 +108,10 @@ class TrueShare:
 def say_true_shares(
     reading: OwnerReading, questions: Sequence[RiskQuestion], sensitive: Sequence[SensitiveValue], *, epsilon: float
 ) -> ReportSection:
-    """The list of disclosures of each question: groups whose share is high and can be learned within the epsilon."""
+    """Return the list of disclosures of each question.
+
+    These are groups whose share is high and can be learned within the epsilon.
+    """
     parts: list[Part] = [
         f"A share is disclosed where it is {JUMP:g} times as frequent in a group as everywhere, and the true size lets "
         f"anybody learn it to within {100 * WIDTH:g} % of itself, 7 times in 10, with epsilon {number(epsilon)}. This "
@@ -147,7 +150,10 @@ class CountedShare:
     base_rate: float | None
 
     def judge(self, made: Question, *, epsilon: float) -> list[TrueShare]:
-        """Which of them are disclosed within an epsilon: these first, the most frequent first."""
+        """Return the shares, each with whether it is disclosed within an epsilon.
+
+        Disclosed ones come first, the most frequent first.
+        """
         if self.base_rate is None or epsilon <= 0:
             return []
         pair = SharePair.HOLDERS_AND_OTHERS if made.table.row_unit else SharePair.GROUP_AND_HOLDERS
@@ -163,7 +169,7 @@ class CountedShare:
 def _list_shares(
     reading: OwnerReading, question: RiskQuestion, sensitive: Sequence[SensitiveValue]
 ) -> Iterator[CountedShare]:
-    """What shares are looked at: those that the question names, then the declared ones."""
+    """Yield the shares that are looked at: those that the question names, then the declared ones."""
     made = question.plan.question
     declared = {one.said: one for one in sensitive}
     for said in question.shares:
@@ -177,7 +183,10 @@ def _list_shares(
 
 
 def _count_said(reading: OwnerReading, made: Question, said: SaidShare, base_rate: float | None) -> CountedShare:
-    """A comparison of a share is a difference of two sums over rows, each alone and unclipped, or of two of units."""
+    """Count a comparison of a share as a difference of two sums.
+
+    The sums are over rows, each alone and unclipped, or over units.
+    """
     functional = made.functionals[said.functional]
     gained, lost = (
         next(term for term in functional.terms if (term.coefficient > 0) == positive) for positive in (True, False)
@@ -206,8 +215,10 @@ def _count_said(reading: OwnerReading, made: Question, said: SaidShare, base_rat
 
 
 def _count_value(reading: OwnerReading, made: Question, value: SensitiveValue) -> CountedShare:
-    """Units (of a row each, or with a row in the group) and those with a value. Raises KH1xx and KH2xx where it cannot
-    be asked for."""
+    """Count units (of a row each, or with a row in the group) and those with a value.
+
+    Raise KH1xx and KH2xx if it cannot be asked for.
+    """
     keys = ", ".join(map(quote_identifier, made.keys.names))
     text = value.value.replace("'", "''")
     counted = f"count(*) FILTER (WHERE {quote_identifier(value.column)} = '{text}') > 1000000 AND count(*) > 1000000"
@@ -269,7 +280,7 @@ def _document(question: RiskQuestion, true: CountedShare, found: Sequence[TrueSh
 
 
 def say_bounding(reading: OwnerReading, questions: Sequence[RiskQuestion]) -> ReportSection:
-    """How much of the truth the bounds on one unit really leave out of each question's groups."""
+    """Return the section on the part of the truth that the bounds on one unit leave out of each question's groups."""
     rows: list[tuple[str, ...]] = []
     figures: list[dict[str, object]] = []
     notes: list[Part] = []

@@ -36,7 +36,7 @@ class RiskQuestion:
 
 
 def plan_questions(name: str, text: str, catalog: Catalog, dialect: Dialect) -> Iterator[RiskQuestion]:
-    """Plan the questions of a text, without source or ledger. Raises KH1xx to KH3xx as asking them would."""
+    """Plan the questions of a text, without source or ledger. Raise KH1xx to KH3xx as asking them would."""
     today = datetime.now(UTC).date()
     for listed in read_list(text, catalog, analyst=OWNER, given={}):
         if listed.asked is None:

@@ -27,7 +27,7 @@ _EITHER = "this group rather than that"
 
 @dataclass(frozen=True, slots=True)
 class RiskAsked:
-    """What the report is about. `spent` is the ledger's reading, where it is asked for; sections then speak of that.
+    """The input of the report. `spent` is the ledger's reading, if it is asked for; sections then speak of that.
 
     `runs`: so many made-up cells are attacked by random counts. `attackers` is the section on those who know some
     counts, and `private` are the sections from private data, which none of the others knows of.
@@ -45,14 +45,14 @@ class RiskAsked:
 
     @property
     def epsilon(self) -> float:
-        """What one group may lose, or the most that any has lost."""
+        """Return the possible loss of one group, or the most that any has lost."""
         if self.spent is None:
             return self.policy.budget.epsilon_per_predicate
         return max((table.epsilon for table in self.spent.tables), default=0.0)
 
 
 def write_sections(asked: RiskAsked) -> tuple[ReportSection, ...]:
-    """All sections in their order; those from private data stand after all others but the last."""
+    """Write all sections in their order; those from private data stand after all others except the last."""
     found = [_say_promise(asked.policy)]
     if asked.spent is not None:
         found.append(_say_spent(asked.spent))
@@ -184,7 +184,7 @@ def _questions(questions: Sequence[RiskQuestion], sensitive: Sequence[SensitiveV
 
 
 def _weigh(question: RiskQuestion, said: SaidShare, sensitive: Sequence[SensitiveValue]) -> str:
-    """What the flag means for a declared sensitive value."""
+    """Return the flag's meaning for a declared sensitive value."""
     known = next((one for one in sensitive if one.is_counted_by(said)), None)
     if known is None:
         return ""

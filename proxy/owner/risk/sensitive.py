@@ -22,18 +22,18 @@ class SensitiveValue:
 
     @property
     def said(self) -> str:
-        """As it was typed, without the share."""
+        """Return the typed text, without the share."""
         return f"{self.column} = {self.value}"
 
     def is_counted_by(self, share: SaidShare) -> bool:
-        """Whether a question's share is that of those who have this value."""
+        """Return True if a question's share is that of those who have this value."""
         if share.columns != (self.column,) or share.value is None:
             return False
         return _plain(share.value) == _plain(self.value)
 
 
 def parse_sensitive(text: str) -> SensitiveValue:
-    """The value that a text names. Raises ValueError, in words for whoever typed it."""
+    """Return the value that a text names. Raise ValueError, in words for the person who typed it."""
     head, _, rate = text.rpartition(":")
     column, _, value = head.partition("=")
     if not column.strip() or not value.strip():
@@ -46,8 +46,11 @@ def parse_sensitive(text: str) -> SensitiveValue:
 
 
 def check_columns(policy: Policy, values: Sequence[SensitiveValue]) -> None:
-    """Raise ValueError, in words for whoever typed it, where no private table has such a column, or none that may have
-    the value by what the policy declares, or where one value has two shares."""
+    """Raise ValueError, in words for the person who typed it, for a value that cannot be checked.
+
+    No private table has such a column, or none that may have the value by the policy's declarations, or one value has
+    two shares.
+    """
     exposed = {name for table in policy.private_tables.values() for name in table.columns}
     strange = next((one.column for one in values if one.column not in exposed), None)
     if strange is not None:
@@ -61,7 +64,7 @@ def check_columns(policy: Policy, values: Sequence[SensitiveValue]) -> None:
 
 
 def _may_be(wanted: SensitiveValue, section: ColumnSection) -> bool:
-    """Whether a value lies within the bounds of a column and among its listed key values, where there are some."""
+    """Return True if a value lies within the bounds of a column and among its listed key values, if there are some."""
     if section.key is not None and section.key.values is not None:
         return _plain(wanted.value) in {_plain(str(value)) for value in section.key.values}
     try:
@@ -72,5 +75,5 @@ def _may_be(wanted: SensitiveValue, section: ColumnSection) -> bool:
 
 
 def _plain(value: str) -> str:
-    """A value however it is spelled; what is 1 in a sum is true in a condition."""
+    """Return a value however it is spelled: 1 in a sum is true in a condition."""
     return {"true": "1", "false": "0"}.get(value.lower(), value)

@@ -16,8 +16,11 @@ _MOST_CANDIDATES = 10**9  # as many as nine digits say: whoever guesses among mo
 
 @dataclass(frozen=True, slots=True)
 class RiskTarget:
-    """A wish in words, the greatest loss of one presence that keeps it of presence, and the greatest that keeps it of
-    which group a unit is in: None where it says nothing of that."""
+    """A wish in words, with the greatest losses of one presence that keep it.
+
+    One loss keeps the wish about presence, the other that about which group a unit is in: None if it says nothing of
+    that.
+    """
 
     said: str
     epsilon: float
@@ -25,7 +28,7 @@ class RiskTarget:
 
 
 def parse_target(text: str) -> RiskTarget:
-    """The wish that a text is. Raises ValueError, in words for whoever typed it."""
+    """Return the wish that a text is. Raise ValueError, in words for the person who typed it."""
     wish = text.strip().lower()
     if found := _ADVANTAGE.fullmatch(wish):
         wanted = float(read_share(found[1]))
@@ -47,7 +50,7 @@ def parse_target(text: str) -> RiskTarget:
 
 
 def _correct(wish: str) -> str:
-    """What would be read in the place of a wish that is not: with its numbers, where they are as many as it takes."""
+    """Return a readable form of a wish that cannot be read. It keeps its numbers, if there are as many as it takes."""
     found = find_shares(wish)
     if "advantage" in wish:
         return f'"advantage {found[0]}"' if len(found) == 1 else '"advantage 0.1"'
@@ -61,5 +64,5 @@ def _correct(wish: str) -> str:
 
 
 def _down(epsilon: float) -> float:
-    """Four digits, rounded down: a budget that is pasted keeps the wish."""
+    """Return four digits, rounded down: a pasted budget keeps the wish."""
     return math.floor(epsilon * 1e4 + 1e-9) / 1e4
