@@ -107,7 +107,7 @@ class Answering:
         return {**own, **stored_parameters.settings_of(catalog)}
 
     def read_statements(self, sql: str) -> tuple[StatementPart, ...]:
-        """The statements of a text, and which of them Keyhole answers. What is short may well come again."""
+        """Return the statements of a text, and which of them Keyhole answers. Short texts are cached."""
         return self._read(sql) if len(sql) <= SHORT_CHARACTERS else self._parts(sql)
 
     def _parts(self, sql: str) -> tuple[StatementPart, ...]:
@@ -116,7 +116,7 @@ class Answering:
         )
 
     def find_question(self, sql: str, *, in_sql: bool) -> str | None:
-        """The question, as a statement, in what was prepared; None for what the shadow answers."""
+        """Return the question, as a statement, in a prepared text; None if the shadow answers it."""
         return self._held[in_sql](sql)
 
     def _find_held(self, sql: str, *, in_sql: bool) -> str | None:
@@ -125,7 +125,10 @@ class Answering:
         )
 
     def _classify(self, text: str) -> Statement:
-        """What a statement is for some choice of `keyhole.numbers`; which one is in force is known when it runs."""
+        """Return the kind of a statement for some choice of `keyhole.numbers`.
+
+        The one in force is known when it runs.
+        """
         return self._first_read(lambda numbers: self._classified[numbers](text))
 
     def _first_read(self, read: Callable[[str], T]) -> T:
@@ -149,7 +152,7 @@ class Answering:
             raise error.shift_position(offset=offset) from None
 
     def parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
-        """The casts of the client's parameters in the questions of a statement; none in one that is refused."""
+        """Return the casts of the client's parameters in the questions of a statement; none in one that is refused."""
         try:
             found = self._classify(statement)
         except KeyholeError:
@@ -225,7 +228,7 @@ class Answering:
             return False
 
     def _classify_bound(self, request: Request) -> Statement:
-        """What a statement is by its settings, and by the values of parameters that it groups by."""
+        """Return the kind of a statement by its settings, and by the values of parameters that it groups by."""
         numbers = choose_numbers(request.settings, self._service.catalog.defaults)
         try:
             return self._classified[numbers](request.statement)
@@ -304,7 +307,7 @@ class Answering:
 
 
 def read_part(text: str, offset: int, statement: Statement | Unbound) -> StatementPart:
-    """A statement of a text, as a session treats it."""
+    """Return a statement of a text, as a session treats it."""
     return StatementPart(
         text=text,
         offset=offset,
@@ -342,7 +345,7 @@ def explain_questions(service: Service, questions: Sequence[Asked], *, form: Exp
 
 
 def explain_question(service: Service, asked: Asked, *, form: ExplainFormat) -> tuple[str, ...]:
-    """EXPLAIN's lines for a question, with what is left for it; spends nothing and touches no data."""
+    """Return EXPLAIN's lines for a question, with the rest of its budget. Nothing is spent, and no data is touched."""
     return explain_questions(service, (asked,), form=form)
 
 
@@ -360,12 +363,12 @@ def _document_with_numbers(service: Service, asked: Asked, plan: Plan) -> dict[s
 
 
 def explained_document(service: Service, asked: Asked) -> dict[str, object]:
-    """The plan of a question as a document, for REST and the command line."""
+    """Return the plan of a question as a document, for REST and the command line."""
     return plan_document(service, asked, pipeline.prepare(service, asked))
 
 
 def plan_document(service: Service, asked: Asked, plan: Plan) -> dict[str, object]:
-    """A plan of that question as a document, with what is left for it now."""
+    """Return a plan of that question as a document, with the rest of its budget now."""
     return explain_json(plan, left=_find_left(service, plan, asked), rules=asked.question.rules)
 
 

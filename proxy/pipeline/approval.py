@@ -11,8 +11,9 @@ from proxy.service.service import Service
 
 
 def find_waiting(service: Service, claim: Claim) -> Waiting | None:
-    """The refusal KH308, or KH318, that asking now would meet where every balance covers the question; None where it
-    would not.
+    """Return the refusal KH308, or KH318, that asking now would meet if every balance covers the question.
+
+    Return None if it would meet none.
 
     Guarantee: it follows from the ledger, the policy and the public data version, as asking itself does, and spends
     nothing. Raises KH502.
@@ -37,8 +38,11 @@ def find_waiting(service: Service, claim: Claim) -> Waiting | None:
 
 
 def _charge_compared(service: Service, claim: Claim) -> Charge | None:
-    """The charge that is held against the line for approval, in the pipeline's order: a stored answer's, one on
-    earlier noise, one on noise of its own. None for an answer that its analyst has already."""
+    """Return the charge that is compared with the approval limit.
+
+    In the pipeline's order it is a stored answer's, one on earlier noise, or one on noise of its own. Return None for
+    an answer that its analyst has already.
+    """
     name = claim.asked.analyst.name
     try:
         stored = service.ledger.find_answer(claim.charge.question, claim.version, analyst=name)

@@ -59,7 +59,7 @@ class Claim:
 
 
 def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
-    """What answering `plan` on data version `version` would reserve, and within which caps.
+    """Return the reservation of answering `plan` on data version `version`, and its caps.
 
     Raises KH302 for a question that costs more than the ledger can hold.
     """
@@ -91,7 +91,7 @@ def claim(plan: Plan, catalog: Catalog, *, asked: Asked, version: str) -> Claim:
 
 
 def charged_keys(question: Question, *, version: str) -> tuple[Family, Cells]:
-    """The keys that a question about data version `version` is charged to, and the family that they belong to."""
+    """Return the keys that a question about data version `version` is charged to, and their family."""
     cells, remaining = _cells(question)
     table = question.table
     unchanging = {label(column) for column in table.columns if column.immutable}
@@ -107,7 +107,7 @@ def charged_keys(question: Question, *, version: str) -> tuple[Family, Cells]:
 
 
 def claim_now(service: Service, plan: Plan, asked: Asked) -> Claim:
-    """The claim on the data version that the question's table has now. Raises KH302."""
+    """Return the claim on the data version that the question's table has now. Raise KH302."""
     return claim(plan, service.catalog, asked=asked, version=service.version(plan.question.table))
 
 
@@ -127,14 +127,19 @@ def check_same_data(service: Service, claim: Claim, *, paid: bool) -> None:
 
 
 def identity(plan: Plan, catalog: Catalog) -> str:
-    """What the ledger knows a question by: its meaning, and the policy, pinned data and source that it was asked of."""
+    """Return the ledger's identity of a question.
+
+    It is its meaning, and the policy, pinned data and source that it was asked of.
+    """
     return sha256(f"{catalog.digest}:{plan.fingerprint}".encode()).hexdigest()
 
 
 def groups_that_add_up(plan: Plan) -> int:
-    """The most keys whose losses one privacy unit bears together: those it can be in, or 1 where the loss of a key is
-    that of the whole question already. Of a ranking without early looks they are no more than it returns, or twice as
-    many where a unit may raise some values and lower others."""
+    """Return the most keys whose losses one privacy unit bears together.
+
+    They are those it can be in, or 1 if the loss of a key is that of the whole question already. A ranking without
+    early looks has no more than it returns, or twice as many if a unit may raise some values and lower others.
+    """
     groups, ranked = groups_of_one_unit(plan.question), plan.question.ranked
     if ranked is not None and plan.ranking is not None:
         if plan.question.functionals or plan.ranking.looks:
@@ -144,18 +149,21 @@ def groups_that_add_up(plan: Plan) -> int:
 
 
 def losses_in_cell(plan: Plan) -> int:
-    """How many times the loss of one key a cell is charged."""
+    """Return how many times a cell is charged the loss of one key."""
     return cell_reach(plan.question).losses_in_cell(groups_that_add_up(plan))
 
 
 def worst_amounts(plan: Plan) -> Amounts:
-    """What a question costs a cell and a unit at most, on noise of its own or as its plan is laid on earlier noise."""
+    """Return the highest cost of a question for a cell and a unit.
+
+    Its noise is its own, or its plan is laid on earlier noise.
+    """
     of_key = nano(plan.worst_case_epsilon)
     return Amounts(losses_in_cell(plan) * of_key, groups_that_add_up(plan) * of_key if plan.question.table.unit else 0)
 
 
 def worst_curve(plan: Plan) -> Curve | None:
-    """What a question reveals of one unit in Rényi divergences, where all of its noise is drawn at its finest rates.
+    """Return the loss of one unit in Rényi divergences, if all of the question's noise is drawn at its finest rates.
 
     None where that is not known: for rows, rankings, and mechanisms that read other noise than one path per functional
     and group. These are charged by their pure loss alone.
@@ -169,13 +177,16 @@ def worst_curve(plan: Plan) -> Curve | None:
 
 
 def amounts(plan: Plan, losses: Epsilons) -> Amounts:
-    """The largest loss of any cell, and for a whole unit the sum of the losses of its costliest G keys, or the one loss
-    of the whole question. `losses` are per key."""
+    """Return the largest loss of any cell, and the loss of a whole unit.
+
+    The latter is the sum of the losses of its costliest G keys, or the one loss of the whole question. `losses` are per
+    key.
+    """
     return _amounts(plan, _nanos(losses))
 
 
 def spent_by(claim: Claim, outcome: Outcome, ranking: Ranking | None = None) -> Spent:
-    """What a run cost, ex post, and what of it was revealed first where it continued earlier questions' noise."""
+    """Return the cost of a run, ex post, and its newly revealed part if it continued earlier questions' noise."""
     all_of_it = _spend(claim, outcome.epsilon if ranking is None else _add_ranking(claim, outcome.epsilon, ranking))
     if claim.charge.continuing is None or outcome.fresh is None:
         return all_of_it
@@ -183,7 +194,10 @@ def spent_by(claim: Claim, outcome: Outcome, ranking: Ranking | None = None) -> 
 
 
 def _add_ranking(claim: Claim, decided: Epsilons, ranking: Ranking) -> Epsilons:
-    """What each key lost by being decided and by being ranked, rounded up, and no more than both cost at most."""
+    """Return the loss of each key by being decided and by being ranked, rounded up.
+
+    It is no more than both cost at most.
+    """
     added: Epsilons = np.minimum(np.nextafter(decided + ranking.epsilon, np.inf), claim.plan.worst_case_epsilon)
     return np.where(ranking.epsilon > 0.0, added, decided)
 
@@ -222,7 +236,7 @@ def _amounts(plan: Plan, losses: NanoArray) -> Amounts:
 
 
 def _own_cap(given: Limits, epsilon: float | None) -> Limits:
-    """The caps with the session's own `keyhole.max_epsilon` on one question."""
+    """Return the caps with the session's own `keyhole.max_epsilon` on one question."""
     if epsilon is None:
         return given
     least = min(given.per_query_nano or MOST_NANO_PER_CHARGE, int(epsilon * NANO))
@@ -231,7 +245,7 @@ def _own_cap(given: Limits, epsilon: float | None) -> Limits:
 
 @lru_cache(maxsize=_QUESTIONS)
 def _cells(question: Question) -> tuple[Cells, Condition]:
-    """The charged cells, and what of the filter they do not express.
+    """Return the charged cells, and the part of the filter that they do not express.
 
     A question that leaves no groups costs nothing; that nothing stands on the whole domain.
     """
@@ -252,19 +266,19 @@ def _cells(question: Question) -> tuple[Cells, Condition]:
 
 
 def _charged_texts(column: Column, values: tuple[Value, ...]) -> tuple[str, ...]:
-    """The charged values of a key, as the ledger has them."""
+    """Return the charged values of a key, as the ledger has them."""
     if is_class(column):
         return tuple(as_text(value) for value, _ in list_members(column, values))
     return list_texts(values)
 
 
 def is_class(column: Column) -> bool:
-    """Whether a key's values are classes of those of another key, whose cells are charged."""
+    """Return True if a key's values are classes of those of another key, whose cells are charged."""
     return isinstance(column.derivation, Lookup) and column.derivation.classes
 
 
 def list_members(column: Column, values: tuple[Value, ...]) -> tuple[tuple[Value, int], ...]:
-    """The charged values of a key, each with the place of the question's value that it belongs to.
+    """Return the charged values of a key, each with the place of the question's value that it belongs to.
 
     A group of a class of key values is charged to each of them: however values are put together, their budget is one.
     """
@@ -276,7 +290,7 @@ def list_members(column: Column, values: tuple[Value, ...]) -> tuple[tuple[Value
 
 
 def _narrow_key(table: Table, conjunct: Condition) -> tuple[str, tuple[Value, ...]] | None:
-    """The key column's label, and the values of its public domain to which a conjunct restricts rows, if just that."""
+    """Return the key column's label, and the values of its public domain to which a conjunct restricts rows, if any."""
     match conjunct:
         case Compare(column=name, operator="=", value=value):
             wanted: tuple[Value, ...] = (value,)
@@ -294,8 +308,10 @@ def _narrow_key(table: Table, conjunct: Condition) -> tuple[str, tuple[Value, ..
 
 
 def in_question_order(cells: Booleans, claim: Claim) -> Booleans:
-    """By group of the question, whether any of the cells that it is charged to is marked: the inverse of the order in
-    which losses are charged. The result has the shape of the question's keys."""
+    """Return, by group of the question, if any of its charged cells is marked.
+
+    This is the inverse of the order in which losses are charged. The result has the shape of the question's keys.
+    """
     question, charged = claim.plan.question, claim.charge.cells
     names = [name for name, _ in charged.columns]
     own = [label(column) for column in question.keys.columns]
@@ -320,7 +336,7 @@ def in_question_order(cells: Booleans, claim: Claim) -> Booleans:
 
 
 def _in_cell_order(losses: NanoArray, question: Question, cells: Cells) -> NanoArray:
-    """Losses in the question's key order, rearranged and repeated to the order of the charged cells."""
+    """Return losses in the question's key order, rearranged and repeated to the order of the charged cells."""
     names = tuple(label(column) for column in question.keys.columns)
     shaped = losses.reshape(question.keys.shape)
     for axis, (column, values) in enumerate(zip(question.keys.columns, question.keys.values, strict=True)):

@@ -24,7 +24,7 @@ _PART = 4  # a look after every quarter of the time waited so far
 def answer_in_turn(
     service: Service, plan: Plan, asked: Asked, answer_anew: Callable[[Service, Claim, "Patience"], Answer]
 ) -> Answer:
-    """The answer that the question alone decides, the stored one, or what `answer_anew` makes of the question.
+    """Return the answer that the question alone decides, the stored one, or the result of `answer_anew`.
 
     Where its analyst has the same question under way, that one's answer is waited for; where the data version is
     another one by then, it is another question.
@@ -56,7 +56,7 @@ class Patience:
 
     @property
     def left_ms(self) -> int:
-        """What is left of it."""
+        """Return the remaining milliseconds."""
         return max(0, round(1000 * (self._timeout_s - self._passed_s)))
 
     @property
@@ -65,7 +65,7 @@ class Patience:
 
     @contextmanager
     def turn(self, service: Service) -> Iterator[None]:
-        """The block has one of the places at the source. Raises KH409, KH411, KH501 and KH503."""
+        """Hold one of the places at the source during the block. Raise KH409, KH411, KH501 and KH503."""
         analyst = self._asked.analyst.name
         service.failures.check(analyst)
         with service.turn(analyst=analyst, timeout_ms=self.left_ms):
@@ -74,9 +74,12 @@ class Patience:
 
     @contextmanager
     def for_the_first(self) -> Iterator[None]:
-        """Run the block; where it finds its question under way or just answered, end it there after a moment, and it is
-        to be run again. Raises KH409 as soon as the question is withdrawn, and KH501 when its time is up: not before
-        it was run once more then, since what was found may be an answer."""
+        """Run the block.
+
+        Where it finds its question under way or just answered, end it there after a moment, and it is to be run again.
+        Raise KH409 as soon as the question is withdrawn, and KH501 when its time is up: not before it was run once more
+        then, since what was found may be an answer.
+        """
         try:
             yield
         except Repeated:

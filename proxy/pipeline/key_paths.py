@@ -46,7 +46,7 @@ class KeyPath:
     told: Levels
 
     def __post_init__(self) -> None:
-        """Raises ValueError for arrays of other shapes, or levels out of order."""
+        """Raise ValueError for arrays of other shapes, or levels out of order."""
         size = prod(len(values) for _, values in self.axes)
         levels = (self.told, self.path.reached, self.reserved)
         if any(level.shape != (size,) for level in levels) or size == 0:
@@ -58,8 +58,11 @@ class KeyPath:
 
     @staticmethod
     def from_run(question: Question, functional: int, path: NoisePath, *, top: Fraction, all_told: bool) -> "KeyPath":
-        """The path that a question left on noise of its own, reserved up to the rate `top`, in terms of the functional
-        itself: what the question takes off per key is put back. `all_told`: the mechanism reveals all of it."""
+        """Return the path that a question left on noise of its own, reserved up to the rate `top`.
+
+        It is in terms of the functional itself: the question's offsets per key are put back. `all_told`: the mechanism
+        reveals all of it.
+        """
         axes = tuple(sorted(_axes(question.keys)))
         here = _places(question.keys, axes)
         assert here is not None, "a question has its own keys"
@@ -76,23 +79,23 @@ class KeyPath:
         )
 
     def covers(self, other: "KeyPath") -> bool:
-        """Whether every key of the other path is on this one."""
+        """Return True if every key of the other path is on this one."""
         mine = {name: frozenset(values) for name, values in self.axes}
         return all(frozenset(values) <= mine.get(name, frozenset()) for name, values in other.axes)
 
     def places(self, keys: KeySpace) -> Integers | None:
-        """Where each of the keys, in row-major order, is on the path; None where one of them is not."""
+        """Return where each of the keys, in row-major order, is on the path; None if one of them is not."""
         return _places(keys, self.axes)
 
     def in_question(self, question: Question, functional: int, here: Integers) -> NoisePath:
-        """The path as the question sees it: its keys in its order, less what it takes off per key."""
+        """Return the path as the question sees it: its keys in its order, less its offsets per key."""
         part = NoisePath(rates=self.path.rates, values=self.path.values[:, here], reached=self.path.reached[here])
         return _shift_path(part, question, functional, back=False)
 
     def grown(
         self, question: Question, functional: int, here: Integers, path: NoisePath, *, top: Fraction, all_told: bool
     ) -> "KeyPath":
-        """The whole path after a question has continued it at some keys, up to the rate `top` at most.
+        """Return the whole path after a question has continued it at some keys, up to the rate `top` at most.
 
         `path` is what the question left, which saw `read`. `all_told`: its mechanism reveals everything up to `top`.
         """
@@ -112,7 +115,7 @@ class KeyPath:
         )
 
     def to_bytes(self) -> bytes | None:
-        """The form in which the ledger keeps a path; None for one that is too large to be kept."""
+        """Return the form in which the ledger keeps a path; None for one that is too large."""
         if self.path.values.size > MOST_VALUES:
             return None
         head = {
@@ -128,7 +131,7 @@ class KeyPath:
 
 
 def from_bytes(stored: bytes) -> KeyPath:
-    """The inverse of `to_bytes`. Raises UnknownPath."""
+    """Parse a path of `to_bytes`. Raise UnknownPath if it did not write it."""
     try:
         end = 4 + int.from_bytes(stored[:4], "little")
         head = json.loads(stored[4:end])
@@ -157,7 +160,7 @@ def _axes(keys: KeySpace) -> Axes:
 
 
 def _places(keys: KeySpace, axes: Axes) -> Integers | None:
-    """Row-major places in a grid of axes, of the keys in their own row-major order."""
+    """Return row-major places in a grid of axes, of the keys in their own row-major order."""
     wanted: Mapping[str, tuple[str, ...]] = dict(_axes(keys))
     if wanted.keys() != {name for name, _ in axes}:
         return None
@@ -175,7 +178,7 @@ def _places(keys: KeySpace, axes: Axes) -> Integers | None:
 
 
 def _places_among(values: tuple[str, ...], wanted: tuple[str, ...]) -> Integers | None:
-    """Where each wanted value stands among all; None where one does not."""
+    """Return where each wanted value stands among all; None if one does not."""
     if wanted == values:
         return np.arange(len(values), dtype=np.int64)
     number = {value: index for index, value in enumerate(values)}
@@ -185,7 +188,7 @@ def _places_among(values: tuple[str, ...], wanted: tuple[str, ...]) -> Integers 
 
 
 def _shift_path(path: NoisePath, question: Question, functional: int, *, back: bool) -> NoisePath:
-    """The path of a functional less its offsets, or from there back; what was not revealed stays zero."""
+    """Return the path of a functional less its offsets, or the reverse; unrevealed values stay zero."""
     taken = question.functionals[functional].offsets
     if taken is None:
         return path

@@ -29,7 +29,7 @@ class KeyRows(Sequence[Key]):
     __slots__ = ("places", "texts")
 
     def __init__(self, texts: tuple[tuple[str, ...], ...], places: tuple[Places, ...]) -> None:
-        """Raises ValueError for columns of different lengths, and for places that no text stands at."""
+        """Raise ValueError for columns of different lengths, and for places without a text."""
         if not texts or len(texts) != len(places) or len({one.size for one in places}) != 1:
             raise ValueError("keys have columns, all of one length")
         if any(one.size and int(one.max()) >= len(known) for known, one in zip(texts, places, strict=True)):
@@ -73,7 +73,7 @@ class KeyRows(Sequence[Key]):
         return tuple(tuple(_texts_of(known, at)) for known, at in zip(self.texts, self.places, strict=True))
 
     def pack(self) -> Mapping[str, Any]:
-        """The same as JSON: the texts that occur, in the order in which they stand, and packed places."""
+        """Return the same as JSON: the texts that occur, in the order in which they stand, and packed places."""
         columns = tuple(zip(self.texts, self.places, strict=True))
         texts, places = zip(*in_order(_pack_column, columns, threads=count_threads()), strict=True)
         return {"texts": texts, "places": places}
@@ -95,7 +95,7 @@ def _texts_of(known: Sequence[str], places: Places) -> Iterator[str]:
 
 
 def unpack_rows(packed: Mapping[str, Any], *, count: int) -> KeyRows:
-    """The inverse of `pack`. Raises ValueError, KeyError and zlib.error for what is none of so many keys."""
+    """Parse keys of `pack`. Raise ValueError, KeyError and zlib.error for input that is none of so many keys."""
     texts = tuple(map(tuple, packed["texts"]))
     places = tuple(_unpack(one, count) for one in packed["places"])
     return KeyRows(texts, places)

@@ -57,8 +57,9 @@ def _ledger(service: Service, claim: Claim) -> Iterator[None]:
 
 
 def _await_approval(service: Service, claim: Claim, waiting: NotApproved) -> KeyholeError:
-    """KH308, or KH318 where it was declined before. What the question says is kept for the owner, as far as the policy
-    keeps texts.
+    """Return KH308, or KH318 if it was declined before.
+
+    The question's text is kept for the owner, as far as the policy keeps texts.
 
     A ledger that does not take it leaves the refusal as it is.
     """
@@ -69,7 +70,7 @@ def _await_approval(service: Service, claim: Claim, waiting: NotApproved) -> Key
 
 
 def stored_answer(service: Service, claim: Claim) -> Answer | None:
-    """The released answer to the same question on the same data version, if there is one.
+    """Return the released answer to the same question on the same data version, if there is one.
 
     Whoever paid for it reads it again for nothing. Another analyst is charged on the own balances alone, at the loss
     it was released with; without that a cap per analyst would be no privacy bound. Raises KH306, KH502, and KH307
@@ -95,8 +96,10 @@ def stored_answer(service: Service, claim: Claim) -> Answer | None:
 
 
 def answer_again(service: Service, plan: Plan, asked: Asked, stored: StoredAnswer, *, reused: bool) -> Answer | None:
-    """The answer that a question came to before, on the data version of then. None where the policy has changed since,
-    so that the plan is another question's. Raises KH307."""
+    """Return the earlier answer to a question, on the data version of then.
+
+    Return None if the policy has changed since, so the plan is another question's. Raise KH307.
+    """
     claim = charging.claim(plan, service.catalog, asked=asked, version=stored.charge.family.version)
     return _from_store(plan, stored, reused=reused) if claim.charge.question == stored.charge.question else None
 
@@ -115,7 +118,7 @@ def _from_store(plan: Plan, stored: StoredAnswer, *, reused: bool, payment: Paym
 
 
 def _named_as_asked(released: KeySet | Denial, plan: Plan) -> KeySet | Denial:
-    """What was released, its keys by the names that this spelling of the question gives them."""
+    """Return the released answer, its keys by the names that this spelling of the question gives them."""
     names = plan.question.keys.names
     if isinstance(released, Denial) or not names:
         return released
@@ -123,9 +126,10 @@ def _named_as_asked(released: KeySet | Denial, plan: Plan) -> KeySet | Denial:
 
 
 def told_answer(service: Service, on_paths: OnPaths | None) -> Answer | None:
-    """The answer on noisy values that are all publicly known to be there, charged to its analyst's own balances; no
-    data is touched. None where some may be missing, or where those balances do not cover what is read. Raises KH502,
-    and `Repeated`.
+    """Answer on noisy values that are all publicly known to be there, charged to the analyst's own balances.
+
+    No data is touched. Return None if some values may be missing, or if those balances do not cover the reading. Raise
+    KH502, and `Repeated`.
     """
     outcome = answer_from_known(on_paths, noise=service.noise)
     try:
@@ -175,7 +179,7 @@ def answer_of(
     stored: str,
     payment: Payment | None,
 ) -> Answer:
-    """The answer with what was released. Raises KH307 where the mechanism stopped without one."""
+    """Return the answer with its released keys. Raise KH307 if the mechanism stopped without one."""
     if isinstance(released, Denial):
         raise mechanism_stopped(plan)
     return Answer(plan=plan, keys=released, version=version, reused=reused, noise=noise, stored=stored, payment=payment)
@@ -191,13 +195,13 @@ class Paid:
 
     @property
     def noise(self) -> str | None:
-        """Who shares its noise, for the NOTICE."""
+        """Return the sharers of its noise, for the NOTICE."""
         on_paths = self.on_paths
         return None if on_paths is None else _capitalise(shared_noise_sentence(on_paths.noise(read=False)))
 
     @property
     def in_full(self) -> bool:
-        """Whether units are charged by its Rényi curve: then all of its noise is drawn at once."""
+        """Return True if units are charged by its Rényi curve: then all of its noise is drawn at once."""
         return self.reservation.charge.renyi is not None
 
     @property
@@ -207,8 +211,10 @@ class Paid:
 
 
 def reserve(service: Service, claim: Claim, on_paths: OnPaths | None) -> Paid:
-    """Pay the worst case durably; only then may data be touched. Raises KH301, KH302, KH305, KH306, KH308, KH309, KH318
-    and KH502; and `Repeated`, so that a question that is asked twice at once is paid once.
+    """Pay the worst case durably; only then may data be touched.
+
+    Raise KH301, KH302, KH305, KH306, KH308, KH309, KH318 and KH502; and `Repeated`, so that a question that is asked
+    twice at once is paid once.
 
     A question that continues noise paths is refused where the balances do not cover that, rather than asked anew: what
     it costs there follows from what was revealed. It is asked anew where another question took a path first, and where
@@ -258,13 +264,13 @@ def _make_reservation(service: Service, claim: Claim) -> Reservation:
 
 
 def _longest(service: Service) -> timedelta:
-    """For how long after its reservation a question may be at work."""
+    """Return how long after its reservation a question may be under way."""
     return timedelta(milliseconds=service.catalog.statement_timeout_ms)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunResult:
-    """What a run leaves: what is released, what it cost, and noise paths for later questions, by identity."""
+    """The results of a run: the release, its cost, and noise paths for later questions, by identity."""
 
     released: KeySet | Denial
     lost: Spent
@@ -272,7 +278,7 @@ class RunResult:
 
     @staticmethod
     def of(paid: Paid, outcome: Outcome, ranking: Ranking | None, memory: Memory) -> "RunResult":
-        """What the outcome means, and the ranking of what it left."""
+        """Return the meaning of the outcome, and the ranking of its keys."""
         plan = paid.claim.plan
         return RunResult(
             released=Denial() if outcome.denied else KeySet.of(plan, outcome.passed, outcome.predicates, ranking),
@@ -300,7 +306,7 @@ def commit(service: Service, reservation: Reservation, result: RunResult) -> Non
 
 @contextmanager
 def given_back_unread(service: Service, reservation: Reservation) -> Iterator[None]:
-    """The block reads the source. Where a column is gone no row was read, and the reservation is released.
+    """Release the reservation if the block, which reads the source, finds a column gone: no row was read then.
 
     Raises KH501, and KH502 where the ledger is gone: the reservation stays spent then.
     """
@@ -318,7 +324,7 @@ def given_back_unread(service: Service, reservation: Reservation) -> Iterator[No
 
 
 def new_answer(service: Service, paid: Paid, result: RunResult) -> Answer:
-    """The answer that was just committed. Raises KH307 where the mechanism stopped without one."""
+    """Return the answer that was just committed. Raise KH307 if the mechanism stopped without one."""
     claim = paid.claim
     return answer_of(
         paid.as_charged,
@@ -332,7 +338,7 @@ def new_answer(service: Service, paid: Paid, result: RunResult) -> Answer:
 
 
 def _as_charged(plan: Plan, charge: Charge) -> Plan:
-    """The plan with the worst case that was reserved for the answer, where it was decided on noise paths."""
+    """Return the plan with the worst case that was reserved for the answer, if it was decided on noise paths."""
     if worst_amounts(plan).epsilon_nano == charge.epsilon_nano and charge.continuing is None and charge.shared:
         return plan
     ranked = 0.0 if plan.ranking is None else plan.ranking.worst_case_epsilon

@@ -46,7 +46,8 @@ class Asked:
     """A question as an analyst put it: where it stands, `keyhole.*` settings in force, parameter values and `casts` of
     them, who asks, the day that current_date means, and whether the session's TimeZone is UTC. With an `attempt` it can
     spend only while nobody else answers the same request. `withdrawn` is set once nobody waits for the answer. `order`
-    is that of the answer, if no shadow is to sort it."""
+    is that of the answer, if no shadow is to sort it.
+    """
 
     question: Embedded
     settings: Mapping[str, str | None]
@@ -122,7 +123,8 @@ def ordered_question(
 class KeySet:
     """The only thing that is ever released: the keys that passed, as PostgreSQL's text, in the key space's order, each
     with the truths of the question's predicates behind it. A ranking's are in its order, each with its place before
-    these."""
+    these.
+    """
 
     columns: tuple[str, ...]
     keys: Sequence[Key]
@@ -132,7 +134,8 @@ class KeySet:
         plan: Plan, passed: Booleans, predicates: Sequence[Booleans] = (), ranking: Ranking | None = None
     ) -> "KeySet":
         """The keys of the plan's key space where `passed` (one per key) holds, or the `ranking` of these, with what
-        `predicates` say of them."""
+        `predicates` say of them.
+        """
         space = plan.question.keys
         where, places = (np.flatnonzero(passed), ()) if ranking is None else _list_ranked(plan, passed, ranking)
         known = [_false_in_public(plan, number, truth) for number, truth in enumerate(predicates)]
@@ -184,7 +187,8 @@ class KeySet:
 
 def _list_ranked(plan: Plan, passed: Booleans, ranking: Ranking) -> tuple[Integers, list[int]]:
     """The keys of a ranking in their order and their places; all others that passed, where they are rows, behind them
-    at the place that follows the last."""
+    at the place that follows the last.
+    """
     ranked = plan.question.ranked
     places = ranking.places.tolist()
     if ranked is None or not ranked.every_row:
@@ -264,7 +268,8 @@ class Answer:
 
     def head(self) -> dict[str, Any]:
         """What is told beside the keys: what they promise, what they cost, data version, whether it was a repetition,
-        and who shares its noise."""
+        and who shares its noise.
+        """
         return {
             "guarantee": guarantee_json(self.plan),
             "cost": None if self.payment is None else self.payment.document(asked=True),

@@ -45,8 +45,11 @@ _MOST_IN_FULL = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Memory:
-    """What the ledger knows of a question's functionals: their paths' names, in order (None: no path that another
-    question could use), and what is `stored`, by name."""
+    """The ledger's knowledge of a question's functionals.
+
+    It has their paths' names, in order (None: no path that another question could use), and the `stored` paths, by
+    name.
+    """
 
     names: tuple[str | None, ...]
     stored: Mapping[str, tuple[StoredPath, KeyPath]]
@@ -54,8 +57,10 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnPaths:
-    """A question laid on noise paths. `claim` is the question's as it runs there: its plan's calibration, what it costs
-    its analyst (all that it reads), and what it costs everybody (`claim.charge.continuing`).
+    """A question laid on noise paths.
+
+    `claim` is the question's as it runs there: its plan's calibration, what it costs its analyst (all that it reads),
+    and what it costs everybody (`claim.charge.continuing`).
 
     `paths` has what is continued, by functional; `here` says, for each of them, where the question's keys are on it.
     `earlier` is how many questions drew or read that noise; `free` is false while another question continues some of
@@ -80,7 +85,7 @@ class OnPaths:
 
     @property
     def continues(self) -> bool:
-        """Whether to refine that noise rather than to draw it anew.
+        """Return True to refine that noise instead of drawing it again.
 
         It follows from what was asked and reserved, never from what was revealed: were noise drawn anew just where the
         values known so far leave a question open, the answers of both kinds together would be wrong too often. What
@@ -106,7 +111,10 @@ class OnPaths:
         return replace(self.claim, charge=replace(self.claim.charge, shared=False, continuing=None))
 
     def noise(self, *, read: bool, fits: bool = True) -> SharedNoise:
-        """For EXPLAIN and the NOTICE. `read`: all values of the question are known, and the data are not read."""
+        """Return the shared noise for EXPLAIN and the NOTICE.
+
+        `read`: all values of the question are known, and the data are not read.
+        """
         return SharedNoise(
             earlier=self.earlier,
             fresh=0.0 if read else self.everybody.epsilon_nano / losses_in_cell(self.claim.plan) / NANO,
@@ -116,7 +124,7 @@ class OnPaths:
 
 
 def find_earlier_noise(service: Service, claim: Claim) -> tuple[Memory, OnPaths | None]:
-    """What the ledger has of a question's functionals, and the question laid on it where its analyst wants that.
+    """Return the ledger's noise of a question's functionals, and the question laid on it if its analyst wants that.
 
     Raises KH502.
     """
@@ -125,7 +133,10 @@ def find_earlier_noise(service: Service, claim: Claim) -> tuple[Memory, OnPaths 
 
 
 def recall_paths(service: Service, claim: Claim) -> Memory:
-    """The noise paths of a question's functionals on its data version; a ranking has noise of its own. Raises KH502."""
+    """Return the noise paths of a question's functionals on its data version; a ranking has noise of its own.
+
+    Raise KH502.
+    """
     plan, version = claim.plan, claim.version
     if plan.ranking is not None or plan.calibration.mechanism not in CONTINUABLE or not is_lasting(version):
         return Memory((None,) * len(plan.question.functionals), {})
@@ -142,12 +153,12 @@ def recall_paths(service: Service, claim: Claim) -> Memory:
 
 
 def recall_for(memory: Memory, plan: Plan, service: Service) -> Memory:
-    """What is remembered, for a plan that differs in accuracy alone: what only it would need counts as unknown."""
+    """Return the memory for a plan that differs in accuracy alone. Values that only it would need count as unknown."""
     return replace(memory, names=path_identities(plan.question, digest=service.catalog.digest))
 
 
 def on_earlier_noise(claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths | None:
-    """The question on what is remembered; None where none of it is of use, or its analyst wants noise drawn anew.
+    """Return the question on the remembered noise; None if none of it is of use, or its analyst wants new noise.
 
     `claim` is that of the question on noise of its own.
     """
@@ -197,7 +208,7 @@ def on_earlier_noise(claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths |
 
 
 def answer_from_known(on_paths: OnPaths | None, *, noise: Noise) -> Outcome | None:
-    """The outcome on values that are all publicly known to be there; None where some may be missing.
+    """Return the outcome on values that are all publicly known to be there; None if some may be missing.
 
     Whether the values known so far happen to settle a question is never asked before the data are read: they are noise,
     and what a later question finds (rates, reservations, a path that is held after a failure) would follow from them.
@@ -208,8 +219,10 @@ def answer_from_known(on_paths: OnPaths | None, *, noise: Noise) -> Outcome | No
 
 
 def decide(plan: Plan, on_paths: OnPaths | None, values: Integers, *, in_full: bool, noise: Noise) -> Outcome:
-    """The outcome of a question that was reserved on paths, or on noise of its own (None); `in_full`: all of its noise
-    is revealed, as is charged in Rényi divergences."""
+    """Decide a question that was reserved on paths, or on noise of its own (None).
+
+    `in_full`: all of its noise is revealed, as is charged in Rényi divergences.
+    """
     decided = len(plan.question.common or plan.question.functionals)
     values = without_offsets(plan.question, values[:decided])
     kept = on_paths is not None or _may_keep_paths(plan)
@@ -225,7 +238,10 @@ def decide(plan: Plan, on_paths: OnPaths | None, values: Integers, *, in_full: b
 
 
 def _may_keep_paths(plan: Plan) -> bool:
-    """Whether one functional at least has a path that is not too large to be kept: else none is held in memory."""
+    """Return True if at least one functional has a path that is not too large to be kept.
+
+    Otherwise none is held in memory.
+    """
     fewest = min((len(test.looks) + 1 for test in plan.calibration.tests if test.rate), default=1)
     return plan.question.keys.size * fewest <= MOST_VALUES
 
@@ -233,7 +249,7 @@ def _may_keep_paths(plan: Plan) -> bool:
 def left_paths(
     plan: Plan, on_paths: OnPaths | None, outcome: Outcome, memory: Memory, *, in_full: bool
 ) -> Mapping[str, bytes]:
-    """The noise paths that a run of `plan` left, to be kept with its answer, by identity.
+    """Return the noise paths of a run of `plan`, to be kept with its answer, by identity.
 
     A path that was continued is kept whole, with the keys that were not asked about. One that was drawn anew is kept
     where there is none, or where it goes as far and has all keys of the one there and more. One that was drawn
@@ -260,8 +276,11 @@ def path_after(
     *,
     in_full: bool,
 ) -> KeyPath | None:
-    """The path to keep of one functional, of which a run of `plan` left `path`, and the ledger has `before`; None where
-    that stays. Which of both follows from rates and keys, never from values. `in_full`: all of it was revealed."""
+    """Return the path to keep of one functional, from the `path` of a run of `plan` and the ledger's `before`.
+
+    Return None if that stays. The choice follows from rates and keys, never from values. `in_full`: all of it was
+    revealed.
+    """
     test, all_told = plan.calibration.tests[functional], in_full or plan.calibration.mechanism == Keyhole.name
     if on_paths is not None and functional in on_paths.paths:
         return on_paths.paths[functional].grown(
@@ -279,7 +298,10 @@ def path_after(
 def _unreserved_loss(
     continuation: Continuation, paths: Mapping[int, KeyPath], here: Mapping[int, Integers]
 ) -> Epsilons:
-    """Per key, the loss of the levels above those that were reserved before: public, whatever was revealed of them."""
+    """Return the loss of the levels above those that were reserved before, per key.
+
+    It is public, whatever was revealed of them.
+    """
     task = continuation.calibration.task
     keys = next(iter(here.values())).size
     left: dict[int, Epsilons] = {}
@@ -294,12 +316,12 @@ def _unreserved_loss(
 
 
 def _above(test: FunctionalTest, path: NoisePath, sensitivity: int) -> Epsilons:
-    """By number of levels, epsilon of the test's last rate above them, rounded up."""
+    """Return epsilon of the test's last rate above its levels, by number of levels, rounded up."""
     return np.array([at_least(max(test.rate - rate, 0 * rate) * sensitivity) for rate in (0 * test.rate, *path.rates)])
 
 
 def _is_known(continuation: Continuation, paths: Mapping[int, KeyPath], here: Mapping[int, Integers]) -> bool:
-    """Whether every value that the question could read was revealed as far as everybody knows."""
+    """Return True if every value that the question could read was revealed as far as everybody knows."""
     tests = continuation.calibration.tests
     if any(test.rate and functional not in paths for functional, test in enumerate(tests)):
         return False

@@ -15,7 +15,7 @@ _PAID = ("KH307", "KH5", "KH9")
 
 
 def observe(answer: AnswerStage) -> AnswerStage:
-    """`answer`, which counts and logs how each question ended and changes nothing."""
+    """Wrap `answer` to count and log how each question ended; the wrapper changes nothing else."""
 
     @wraps(answer)
     def answer_observed(service: Service, plan: Plan, asked: Asked) -> Answer:

@@ -23,7 +23,7 @@ _PAYERS = {
 
 
 def payment_of(claim: Claim, charge: Charge, room: Headroom, *, anew: Headroom) -> Payment | None:
-    """What a charge costs, beside balances that have that much left; None where nobody's balance counts it.
+    """Return the cost of a charge, beside balances that have that much left; None if nobody's balance counts it.
 
     Guarantee: what is left is what EXPLAIN and `keyhole.budget` say to the same analyst. A further question counts
     towards every balance, also where this charge, of a stored answer or of earlier noise, counts towards the own alone.
@@ -52,8 +52,11 @@ def payment_of(claim: Claim, charge: Charge, room: Headroom, *, anew: Headroom) 
 
 
 def payment_after(service: Service, claim: Claim, charge: Charge) -> Payment | None:
-    """What was just charged, and what is left now for another question at its price. None where nobody's balance
-    counts it, and where the ledger is gone, since the answer is paid and told all the same."""
+    """Return the last charge, and what is left now for another question at its price.
+
+    Return None if nobody's balance counts it, and if the ledger is gone, since the answer is charged and sent all the
+    same.
+    """
     another = replace(charge, continuing=None)
     try:
         room = service.ledger.left_for(another, claim.limits)
@@ -97,7 +100,9 @@ def _unit_form(charge: Charge, room: Headroom, balances: Sequence[BalanceLeft]) 
 def _count_further(
     charge: Charge, balances: Sequence[BalanceLeft], curve: Curve | None, *, most_nano: int | None
 ) -> tuple[int | None, BalanceScope | None]:
-    """How many more questions like a charge fit, all by their curve or all by their pure loss, and whose limit that is.
+    """Return how many more questions like a charge fit, all by their curve or all by their pure loss.
+
+    The limiting balance follows.
 
     None for no end, and for no limit.
     """

@@ -10,7 +10,7 @@ from planner.rankings.mean_scores import compute_scores
 
 
 def rank(plan: Plan, outcome: Outcome, values: Integers, *, noise: Noise) -> Ranking | None:
-    """The ranking of the keys that passed; None where the question ranks nothing.
+    """Return the ranking of the keys that passed; None if the question ranks nothing.
 
     Guarantee: no key's value is looked at that did not pass, and none where the mechanism stopped without an answer.
     What is revealed is drawn for this question alone and kept for no other.
@@ -27,7 +27,7 @@ def rank(plan: Plan, outcome: Outcome, values: Integers, *, noise: Noise) -> Ran
 
 
 def rank_in_public(plan: Plan, passed: Booleans) -> Ranking | None:
-    """The ranking that is known without data: of one key, of none, or of the first none."""
+    """Return the ranking that is known without data: of one key, of none, or of the first none."""
     if plan.ranking is None:
         return None
     members, partition = np.flatnonzero(passed), _partition_of(plan)
@@ -39,6 +39,6 @@ def rank_in_public(plan: Plan, passed: Booleans) -> Ranking | None:
 
 
 def _partition_of(plan: Plan) -> Integers | None:
-    """By key, the number of its partition in the ranking; None where there is one."""
+    """Return the number of its partition in the ranking, by key; None if there is one."""
     ranked = plan.question.ranked
     return None if ranked is None or not ranked.partition else plan.question.keys.number_values(ranked.partition)

@@ -25,7 +25,7 @@ from proxy.report.terminal import visible
 
 
 def not_one_statement() -> KeyholeError:
-    """A text of several statements, or of none, where one question is expected."""
+    """Return the refusal of a text of several statements, or of none, where one question is expected."""
     return KeyholeError("KH108", "one question is expected", hint="Send one SELECT keys ... HAVING ... statement.")
 
 
@@ -34,7 +34,7 @@ _FROM = re.compile(rf"\bFROM\s+(?:{_NAME}\.)?{_NAME}(?![\w.]|\s*[()])", re.IGNOR
 
 
 def not_a_bare_question(text: str, catalog: Catalog) -> KeyholeError:
-    """A question with something around it, where no shadow runs that, or one of a table that is none."""
+    """Return the refusal of a question with something around it that no shadow runs, or one of a table that is none."""
     known = {(schema, name) for name in catalog.names for schema in ("", "public")}
     known |= {(schema, one.name) for one in catalog.source_names for schema in ("", one.schema)}
     if (named := _FROM.search(text)) is not None:
@@ -54,7 +54,10 @@ def not_a_bare_question(text: str, catalog: Catalog) -> KeyholeError:
 
 
 def shows_computed(question: Embedded) -> KeyholeError | None:
-    """A question by keys that PostgreSQL computes to show them, where no shadow does; None for any other."""
+    """Return the refusal of a question by keys that PostgreSQL computes to show them, if no shadow does.
+
+    Return None for any other.
+    """
     if question.shown_keys is None:
         return None
     computed = next(one for one in question.shown_keys.items if one.sql)
@@ -67,7 +70,7 @@ def shows_computed(question: Embedded) -> KeyholeError | None:
 
 
 def reads_stored_question(name: str) -> KeyholeError:
-    """KH106 for a stored question, and whatever a statement makes of its rows, where no shadow runs that."""
+    """Return KH106 for a stored question, and whatever a statement makes of its rows, if no shadow runs that."""
     return KeyholeError(
         "KH106",
         f'"{name}" is a stored question',
@@ -77,7 +80,7 @@ def reads_stored_question(name: str) -> KeyholeError:
 
 
 def reads_places() -> KeyholeError:
-    """KH106 for a ranking whose places its statement reads, where no shadow runs that."""
+    """Return KH106 for a ranking whose places its statement reads, if no shadow runs that."""
     return KeyholeError(
         "KH106",
         "windows, DISTINCT ON and OFFSET read the places of a ranking",
@@ -87,7 +90,7 @@ def reads_places() -> KeyholeError:
 
 
 def too_dear(plan: Plan) -> KeyholeError:
-    """A question that costs more than the ledger can hold."""
+    """Return the refusal of a question that costs more than the ledger can hold."""
     return KeyholeError(
         "KH302",
         f"the question costs {plan.worst_case_epsilon:.2f} epsilon, more than any question may",
@@ -97,7 +100,7 @@ def too_dear(plan: Plan) -> KeyholeError:
 
 
 def over_budget(over: OverBudget, *, plan: Plan, left: QuestionBalance, short: str, session_cap: bool) -> KeyholeError:
-    """The ledger's refusal in words, with what would fit. Depends on ledger, policy and question alone.
+    """Return the ledger's refusal in words, with what would fit. It depends on ledger, policy and question alone.
 
     Parameters:
         session_cap: what one question may cost is the session's own cap.
@@ -148,7 +151,9 @@ def over_budget(over: OverBudget, *, plan: Plan, left: QuestionBalance, short: s
 def not_together(
     over: OverBudget, *, plan: Plan, left: QuestionBalance, session_cap: bool, place: tuple[int, int]
 ) -> KeyholeError:
-    """The refusal of a statement whose questions do not fit together, by the first that does not behind the others.
+    """Return the refusal of a statement whose questions do not fit together.
+
+    It is that of the first one that does not fit behind the others.
 
     Parameters:
         place: the number of that question, counted from 1, and how many there are.
@@ -161,7 +166,10 @@ def not_together(
 
 
 def too_slow(expected: ExpectedTime) -> KeyholeError:
-    """A question that would run into the timeout, and stay paid. Depends on question, policy and pins alone."""
+    """Return the refusal of a question that would run into the timeout, and stay charged.
+
+    It depends on question, policy and pins alone.
+    """
     seconds, limit = write_seconds(expected.seconds), write_seconds(expected.timeout_s)
     return KeyholeError(
         "KH319",
@@ -173,7 +181,10 @@ def too_slow(expected: ExpectedTime) -> KeyholeError:
 
 
 def _longer_timeout(expected: ExpectedTime) -> str:
-    """What the owner may set, with room for what the expectation may be off by; nothing if no timeout is as long."""
+    """Return the timeout that the owner may set, with room for the expectation's error.
+
+    Nothing if no timeout is as long.
+    """
     needed_ms = 1000 * ceil(UNSURE * expected.seconds)
     if needed_ms > LONGEST_TIMEOUT_MS:
         return ""
@@ -181,8 +192,10 @@ def _longer_timeout(expected: ExpectedTime) -> str:
 
 
 def approval_needed(waiting: NotApproved) -> KeyholeError:
-    """The refusal of a question that is dear enough to need the owner's word, with what the owner runs: KH308, or KH318
-    where the owner said no. Of that it tells when and why, and not who decided it."""
+    """Return the refusal of a question that is expensive enough to need the owner's approval, with the owner's command.
+
+    It is KH308, or KH318 if the owner declined. Then it has the time and the reason, and not who decided it.
+    """
     needed, above = waiting.needed_nano / NANO, waiting.above_nano / NANO
     if waiting.declined is not None:
         return KeyholeError(
@@ -202,7 +215,7 @@ def approval_needed(waiting: NotApproved) -> KeyholeError:
 
 
 def still_being_answered() -> KeyholeError:
-    """The same question that its analyst has under way, and that took too long."""
+    """Return the refusal of a question that its analyst has under way already, and that took too long."""
     return KeyholeError(
         "KH501",
         "the same question, which you asked before, is still being answered",
@@ -212,7 +225,7 @@ def still_being_answered() -> KeyholeError:
 
 
 def reading_not_written() -> KeyholeError:
-    """What an analyst reads when the ledger fails while noise is read, and nothing is reserved any more."""
+    """Return the error for an analyst when the ledger fails while noise is read, and nothing is reserved any more."""
     return KeyholeError(
         "KH502",
         "the ledger is not available",
@@ -223,7 +236,7 @@ def reading_not_written() -> KeyholeError:
 
 
 def data_changed(*, paid: bool) -> KeyholeError:
-    """A question asked on data that are others by now."""
+    """Return the refusal of a question on data that have changed by now."""
     return KeyholeError(
         "KH501",
         "the data version changed while the question was answered",
@@ -234,7 +247,10 @@ def data_changed(*, paid: bool) -> KeyholeError:
 
 
 def mechanism_stopped(plan: Plan) -> KeyholeError:
-    """The refusal of a mechanism that looked at the data and then stopped: a function of noisy values, and paid."""
+    """Return the refusal of a mechanism that looked at the data and then stopped.
+
+    It is a function of noisy values, and charged.
+    """
     accuracy = plan.asked.accuracy
     other, wider = accuracy.other_mechanism, widen_tolerances(accuracy.tolerance, Decimal(2))
     return KeyholeError(

@@ -63,7 +63,7 @@ class Decided(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quote:
-    """What one question would be charged.
+    """The charge of one question.
 
     `own` is what its analyst is charged, `everybody` what it adds to the shared balances, at most. `short` is the
     balance that does not cover it, None where it fits; with `of_list` that is the list's own budget. `waits`: the owner
@@ -82,14 +82,17 @@ class Quote:
 
     @property
     def fits(self) -> bool:
-        """Whether it would be answered."""
+        """Return True if it would be answered."""
         return self.refusal is None and self.short is None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rehearsed:
-    """A whole list. `together` is the most that all that fit add to the shared balances of one group and of one unit;
-    `left` what the balances of each question's groups have then, for the first question of each."""
+    """A whole list.
+
+    `together` is the most that all that fit add to the shared balances of one group and of one unit; `left` what the
+    balances of each question's groups have then, for the first question of each.
+    """
 
     quotes: tuple[Quote, ...]
     together: Amounts
@@ -98,7 +101,7 @@ class Rehearsed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What the ledger has of one question now: earlier noise, and the stored answer."""
+    """The ledger's knowledge of one question now: earlier noise, and the stored answer."""
 
     memory: Memory
     stored: StoredAnswer | None
@@ -111,7 +114,7 @@ class Rehearsals:
     """
 
     def __init__(self, service: Service, tables: frozenset[str], *, most_nano: int | None) -> None:
-        """Raises KH502."""
+        """Open a rehearsal on the current balances. Raise KH502."""
         try:
             self._balances = service.ledger.rehearse(tables)
         except LedgerError:
@@ -127,7 +130,7 @@ class Rehearsals:
         )
 
     def find_known(self, claim: Claim) -> Known:
-        """What the ledger has of a question. Raises KH502."""
+        """Return the ledger's knowledge of a question. Raise KH502."""
         memory = reuse.recall_paths(self.service, claim)
         name, fingerprint = claim.asked.analyst.name, claim.charge.question
         try:
@@ -137,7 +140,7 @@ class Rehearsals:
         return Known(memory, stored)
 
     def rehearse(self, questions: Sequence[Question], known: Mapping[int, Known | None]) -> Rehearsed:
-        """The questions in their order; what does not fit is left out, as the ledger would. Raises KH502.
+        """Rehearse the questions in their order; one that does not fit is left out, as the ledger would. Raise KH502.
 
         `known` is what `find_known` found, by a question's place; looked up where it is missing.
         """
@@ -147,7 +150,7 @@ class Rehearsals:
         )
 
     def quote(self, questions: Iterable[Question]) -> Iterator[Quote]:
-        """The quotes that `rehearse` gives, one after the other. Raises KH502."""
+        """Yield the quotes that `rehearse` gives, one after the other. Raise KH502."""
         run = self._begin()
         for one in questions:
             yield self._ask(run, one, None)
@@ -155,7 +158,7 @@ class Rehearsals:
     def all_fit(
         self, questions: Iterable[Question], known: Mapping[int, Known | None], *, counting: frozenset[int]
     ) -> bool:
-        """Whether the questions at these places would all be answered, found as `rehearse` does. Raises KH502.
+        """Return True if the questions at these places would all be answered, found as `rehearse` does. Raise KH502.
 
         None is looked at behind the first that would not.
         """
@@ -184,8 +187,10 @@ class Rehearsals:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LeftPath:
-    """A path as a rehearsed question leaves it. In `lowest` no key has got further than every run gets, in `charged`
-    each has got as far as was reserved."""
+    """A path as a rehearsed question leaves it.
+
+    In `lowest` no key has got further than every run gets, in `charged` each has got as far as was reserved.
+    """
 
     stored: StoredPath
     lowest: KeyPath
@@ -204,7 +209,7 @@ class _Run:
     charges: list[tuple[Charge, Limits]] = field(default_factory=list)
 
     def ask(self, claim: Claim, known: Known) -> Quote:
-        """The next question."""
+        """Rehearse the next question, and return its quote."""
         asked = (claim.charge.question, claim.version)
         if asked in self.answered:
             return Quote(claim.plan, Decided.REPEATED)
@@ -241,8 +246,11 @@ class _Run:
         return quote
 
     def _continue(self, claim: Claim, memory: Memory, on_paths: OnPaths, low: Memory) -> Quote:
-        """A question on earlier noise. What it costs everybody is charged as the levels come to that were reserved;
-        while it is open the ledger charges what may be left to reveal at a key that got no further than it had to."""
+        """Rehearse a question on earlier noise.
+
+        Its cost to everybody is charged as the levels come to that were reserved. While it is open the ledger charges
+        what may be left to reveal at a key that got no further than it had to.
+        """
         high = self._memory(memory, claim.version, lowest=False)
         charged = reuse.on_earlier_noise(claim, high, wanted=True)
         assert charged is not None, "whether paths are of use follows from their rates"
@@ -313,7 +321,7 @@ class _Run:
             )
 
     def _memory(self, memory: Memory, version: str, *, lowest: bool) -> Memory:
-        """What is known of a question's functionals, with what the questions before it left."""
+        """Return the known noise of a question's functionals, with that of the questions before it."""
         stored = dict(memory.stored)
         for name in memory.names:
             if name is not None and (name, version) in self.paths:
@@ -325,7 +333,7 @@ class _Run:
 
     @property
     def together(self) -> Amounts:
-        """What all questions so far add to one group's loss, and to one unit's."""
+        """Return the sum of all questions so far for one group's loss, and for one unit's."""
         lost = [
             MOST_CAP_NANO - self.alone.left_for(_alone(charge, NOTHING), _without_cap(self.most)).balances[0].left_nano
             for charge, _ in self.charges
@@ -353,7 +361,7 @@ def _without_cap(limits: Limits) -> Limits:
 
 
 def _alone(charge: Charge, everybody: Amounts) -> Charge:
-    """The charge as what it adds for everybody, on noise of its own."""
+    """Return the charge that it adds for everybody, on noise of its own."""
     return replace(
         charge,
         epsilon_nano=everybody.epsilon_nano,
@@ -367,8 +375,11 @@ def _alone(charge: Charge, everybody: Amounts) -> Charge:
 def _leave_paths(
     plan: Plan, on_paths: tuple[OnPaths, OnPaths] | None, low: Memory, high: Memory, *, in_full: bool
 ) -> Mapping[str, tuple[KeyPath, KeyPath] | None]:
-    """The paths that a run of `plan` leaves, by name, as they are at least and as they were charged; None for one that
-    is too large to be kept and was continued, which is gone then. As `noise_reuse.left_paths` does, without a run."""
+    """Return the paths that a run of `plan` leaves, by name, as they are at least and as they were charged.
+
+    None stands for one that is too large to be kept and was continued, which is gone then. This is
+    `noise_reuse.left_paths` without a run.
+    """
     left: dict[str, tuple[KeyPath, KeyPath] | None] = {}
     used = {cut.functional for formula in plan.question.formulas for cut in cuts(formula)}
     all_told = in_full or plan.calibration.mechanism == Keyhole.name

@@ -26,7 +26,7 @@ from proxy.sources.public_moments import PublicMoments
 
 
 def prepare(service: Service, asked: Asked) -> Plan:
-    """From a question's text to its plan: public inputs alone, nothing spent. Refuses with KH1xx to KH4xx."""
+    """Prepare the plan of a question's text: public inputs alone, nothing spent. Refuses with KH1xx to KH4xx."""
     accuracy = asked.accuracy(service.catalog)
     with service.stage(Stage.PARSE):
         question = asked.read_question(service.catalog, accuracy)
@@ -35,7 +35,7 @@ def prepare(service: Service, asked: Asked) -> Plan:
 
 
 def check_time(service: Service, plan: Plan) -> None:
-    """Refuse a question that would run into the source's timeout, before it waits or reserves. Raises KH319."""
+    """Refuse a question that would run into the source's timeout, before it waits or reserves. Raise KH319."""
     expected = expect_time(plan, service.catalog)
     if expected is not None and expected.is_too_long:
         raise too_slow(expected)
@@ -43,8 +43,11 @@ def check_time(service: Service, plan: Plan) -> None:
 
 @observe
 def answer(service: Service, plan: Plan, asked: Asked) -> Answer:
-    """From plan to keys. A refusal (KH3xx) spends nothing; a failure after the reservation leaves it spent
-    (KH5xx), and a mechanism that stops without an answer has spent what it looked at (KH307)."""
+    """Answer a plan with keys.
+
+    A refusal (KH3xx) spends nothing. A failure after the reservation leaves it spent (KH5xx). A mechanism that stops
+    without an answer has spent what it looked at (KH307).
+    """
     asked.check_wanted()
     return answer_in_turn(service, plan, asked, _answer_anew)
 

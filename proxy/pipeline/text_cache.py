@@ -14,8 +14,11 @@ _LONG_TEXTS = 4  # a statement, and what is cut out of it, while it is being rea
 
 
 def remember_texts(entries: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """A decorator for a pure function of a text: the last `entries` short ones are remembered, and the last four of
-    more than `SHORT_CHARACTERS`, since one statement asks several times for the same."""
+    """Return a decorator that caches a pure function of a text.
+
+    It keeps the last `entries` short texts, and the last four of more than `SHORT_CHARACTERS`, since one statement asks
+    several times for the same.
+    """
 
     def decorator(function: Callable[[str], T]) -> Callable[[str], T]:
         short, long = lru_cache(entries)(function), lru_cache(_LONG_TEXTS)(function)

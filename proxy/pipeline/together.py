@@ -21,7 +21,7 @@ from proxy.service.service import Service
 
 @dataclass(frozen=True, slots=True)
 class CostTogether:
-    """What the questions of a statement cost in all: the most that one group loses, and one unit (`unit_text`).
+    """The total cost of a statement's questions: the most that one group loses, and one unit (`unit_text`).
 
     `short` is the number of the first that does not fit behind the others, None where all fit; `unit` is None for rows.
     """
@@ -43,7 +43,7 @@ class CostTogether:
         return f"{cost} without those that do not fit; question {self.short} does not, so that none would be asked."
 
     def document(self, number: int) -> dict[str, Any]:
-        """The same for a program, beside the question of this number."""
+        """Return the same for a program, beside the question of this number."""
         return {
             "question": number,
             "of": self.count,
@@ -54,7 +54,7 @@ class CostTogether:
 
 
 def explain_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> CostTogether:
-    """What the questions of a statement cost in all, asked now. Spends nothing. Raises KH502."""
+    """Return the total cost of a statement's questions, asked now. Nothing is spent. Raise KH502."""
     rehearsed = _begin(service, questions).rehearse(questions, {})
     together = rehearsed.together
     units = {plan.question.table.unit_text for _, plan in questions if plan.question.table.unit}

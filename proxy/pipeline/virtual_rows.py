@@ -1,5 +1,7 @@
-"""The rows of the relations under `keyhole.`: functions of the ledger, the policy and the session alone. Those about
-monitors are told by who reads these."""
+"""The rows of the relations under `keyhole.`: functions of the ledger, the policy and the session alone.
+
+Those about monitors are told by who reads these.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -29,28 +31,28 @@ class RelationRows:
 
 
 class MonitorReader(Protocol):
-    """What analysts are told of monitors. Every method may be called from any thread, and raises KH502."""
+    """The analysts' view of monitors. Every method may be called from any thread, and raises KH502."""
 
     def check_readable(self, name: str, *, analyst: str, position: int | None) -> None:
         """Raise KH605, with the place of its name, unless the analyst may read the monitor."""
 
     def read_alerts(self, name: str, *, analyst: str) -> RelationRows:
-        """The relation of a monitor: what it has alerted. Raises KH306, KH605."""
+        """Return the rows of a monitor's relation: its alerts. Raise KH306, KH605."""
 
     def list_monitors(self, *, analyst: str) -> RelationRows:
-        """`keyhole.monitors`: those that the analyst may read."""
+        """Return the rows of `keyhole.monitors`: those that the analyst may read."""
 
     def list_alerts(self, *, analyst: str) -> RelationRows:
-        """`keyhole.alerts`: of those that the analyst may read. Raises KH306."""
+        """Return the rows of `keyhole.alerts`: of those that the analyst may read. Raise KH306."""
 
     def explain(self, name: str, *, analyst: str, form: ExplainFormat) -> tuple[str, ...]:
-        """Return EXPLAIN's lines for the relation of a monitor. Raises KH605."""
+        """Return EXPLAIN's lines for the relation of a monitor. Raise KH605."""
 
 
 def virtual_rows(
     service: Service, name: str, *, analyst: str, settings: Mapping[str, str | None]
 ) -> tuple[VirtualRow, ...]:
-    """The rows that `analyst` may see of `keyhole.name`, in the relation's column order."""
+    """Return the rows that `analyst` may see of `keyhole.name`, in the relation's column order."""
     match name:
         case "budget":
             return tuple(line.summary() for line in budget.summary(service, analyst))
@@ -104,7 +106,7 @@ def _queries(service: Service, analyst: str) -> tuple[VirtualRow, ...]:
 
 
 def _answers(service: Service, analyst: str) -> Iterator[VirtualRow]:
-    """What was answered, or stopped without an answer, of one analyst's own questions: at most what each cost."""
+    """Yield what was answered, or stopped without an answer, of one analyst's own questions: at most what each cost."""
     for asked in service.questions(analyst):
         if asked.status not in ("committed", "read"):
             continue
@@ -125,6 +127,6 @@ def _answers(service: Service, analyst: str) -> Iterator[VirtualRow]:
 
 
 def _unit_epsilon(asked: AskedQuestion) -> str | None:
-    """What one unit lost at most; NULL where each row is a unit by itself."""
+    """Return the most that one unit lost; NULL if each row is a unit by itself."""
     charge = asked.charge
     return None if charge.family.unit == ROW_UNIT else f"{charge.unit_epsilon_nano / NANO:.4f}"

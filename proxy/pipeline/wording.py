@@ -14,7 +14,7 @@ _EACH_ITS_OWN = "its own for each aggregate"
 
 
 def wording_of(service: Service, plan: Plan, asked: Asked) -> Wording:
-    """The words that are kept with a question's charge, for good.
+    """Return the words that are kept with a question's charge, for good.
 
     Guarantee: unless the policy keeps texts in full, nothing of what the analyst compares rows with stands in it: of
     the text as `question_text` says, and a tolerance that names aggregates is not quoted.

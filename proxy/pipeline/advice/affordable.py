@@ -40,7 +40,7 @@ _OF_ANALYSTS = (BalanceScope.ANALYST_PER_PREDICATE, BalanceScope.ANALYST_PER_UNI
 
 @dataclass(frozen=True, slots=True)
 class _Advice:
-    """What would make a refused question fit: settings, each of them alone enough, and the whole hint."""
+    """The advice on a refused question: settings, each of them alone enough, and the whole hint."""
 
     settings: tuple[str, ...] = ()
     hint: str = ""
@@ -48,7 +48,7 @@ class _Advice:
 
 
 def find_left(service: Service, claim: Claim) -> QuestionBalance:
-    """What the balances still admit for this question, and what would make it pass if it does not now."""
+    """Return the balances for this question, and what would make it pass if it does not now."""
     plan = claim.plan
     room = _room(service, claim)
     stored = _find_stored(service, claim)
@@ -60,7 +60,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
     memory = reuse.recall_paths(service, claim)
 
     def on_paths(question: Question, calibration: Calibration) -> SharedNoise | None:
-        """The noise that the question would share with earlier ones, and whether it fits so."""
+        """Return the noise that the question would share with earlier ones, and True if it fits so."""
         other = replace(plan, question=question, calibration=calibration)
         amounts = worst_amounts(other)
         charge = replace(
@@ -104,7 +104,7 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
 
 
 def _find_stored(service: Service, claim: Claim) -> Stored | None:
-    """The answer that asking would tell again, if there is one. Raises KH502."""
+    """Return the answer that asking would return again, if there is one. Raise KH502."""
     name = claim.asked.analyst.name
     try:
         found = service.ledger.find_answer(claim.charge.question, claim.version, analyst=name)
@@ -127,7 +127,7 @@ def _room(service: Service, claim: Claim) -> Headroom:
 
 
 def _least(room: Headroom, claim: Claim) -> int:
-    """The largest worst case of a group, in 1e-9 epsilon, that a headroom admits."""
+    """Return the largest worst case of a group, in 1e-9 epsilon, that a headroom admits."""
     plan = claim.plan
     return room.largest_of_group(
         groups_that_add_up(plan), in_cell=losses_in_cell(plan), by_curve=claim.charge.renyi is not None
@@ -135,8 +135,11 @@ def _least(room: Headroom, claim: Claim) -> int:
 
 
 def _advise(service: Service, claim: Claim, target: Target) -> _Advice:
-    """What to do about a question that does not fit, in the order in which it changes the answer least: larger groups,
-    another aggregate, then less accuracy, and last fewer groups. All of it was planned and fits."""
+    """Return the offers for a question that does not fit, in the order in which they change the answer least.
+
+    Larger groups come first, then another aggregate, less accuracy, and last fewer groups. All of them were planned and
+    fit.
+    """
     plan, asked, catalog = claim.plan, claim.asked, service.catalog
     shortage = _shortage(service, claim)
     short = None if shortage is None else find_short(service, claim, shortage)
@@ -163,7 +166,9 @@ def _advise(service: Service, claim: Claim, target: Target) -> _Advice:
 def _in_words(
     asked: Asked, service: Service, offers: tuple[Offer, ...], target: Target, *, left: float
 ) -> Iterator[str]:
-    """The offers as statements; what would use all that is left says so, with a tolerance that uses half of it.
+    """Yield the offers as statements.
+
+    One that would use all that is left says so, with a tolerance that uses half of it.
 
     Parameters:
         left: the largest worst case of a group that the balances admit, whatever one question may cost.
@@ -186,7 +191,7 @@ def _shortage(service: Service, claim: Claim) -> OverBudget | None:
 
 
 def _without_own_cap(service: Service, claim: Claim) -> tuple[Offer, ...]:
-    """The setting that ends the session's own cap on one question, where the question fits but for that."""
+    """Return the setting that ends the session's own cap on one question, if the question fits except for that."""
     if settings.max_epsilon(claim.asked.settings) is None:
         return ()
     asked = replace(claim.asked, settings={**claim.asked.settings, "keyhole.max_epsilon": None})
@@ -196,14 +201,14 @@ def _without_own_cap(service: Service, claim: Claim) -> tuple[Offer, ...]:
 
 
 def _in_blocks(plan: Plan, epsilon: float) -> tuple[Offer, ...]:
-    """The setting with which noise that serves no other question is chosen, where that makes this one fit."""
+    """Return the setting that chooses noise which serves no other question, if that makes this one fit."""
     if plan.sharing is None or plan.sharing.epsilon_in_blocks > epsilon:
         return ()
     return (Offer(("keyhole.reuse = off",), plan.sharing.epsilon_in_blocks, 1.0),)
 
 
 def _only_the_owner(claim: Claim, shortage: OverBudget | None) -> str:
-    """What the owner may run, where nothing that an analyst can change is enough."""
+    """Return the owner's commands, if no change by an analyst is enough."""
     nothing = "No setting makes this question fit, and there are no other groups: only the data owner can help."
     if shortage is None:
         return nothing

@@ -50,7 +50,7 @@ class Offer:
 
     @property
     def statements(self) -> str:
-        """What to run."""
+        """Return the statements to run."""
         return " ".join(f"SET {setting};" for setting in self.settings)
 
     @property
@@ -60,12 +60,12 @@ class Offer:
 
     @property
     def is_less_accurate(self) -> bool:
-        """Whether answers come with wider tolerances or more misses than before."""
+        """Return True if answers come with wider tolerances or more misses than before."""
         return any(setting.startswith(("keyhole.tolerance", "keyhole.fnr")) for setting in self.settings)
 
 
 def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> tuple[Offer, ...]:
-    """Settings with which a question costs at most the target, or fits otherwise.
+    """Return settings with which a question costs at most the target, or fits otherwise.
 
     Larger groups come first, then a wider tolerance, then more misses.
 
@@ -94,8 +94,10 @@ def find_offers(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> t
 
 
 def find_tolerance(asked: Asked, catalog: Catalog, target: Target) -> Offer | None:
-    """The smallest tolerance, in the place of all others, that reaches the target: in percent of each threshold, or of
-    the declared bounds where it was so before, or where a percentage of a threshold of 0 is none.
+    """Return the smallest tolerance, in the place of all others, that reaches the target.
+
+    It is in percent of each threshold. It is in percent of the declared bounds if it was so before, or if a percentage
+    of a threshold of 0 is none.
 
     It is at most twice what it was, if that is enough, else at most `MOST_TOLERANCE`.
     """
@@ -128,8 +130,10 @@ def _offer(setting: str, fit: Fit | None) -> Offer | None:
 
 
 def _amount_of_ranking(accurately: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> Offer | None:
-    """The smallest amount by which groups may be apart and stand in either order: no threshold bounds it, as it does a
-    percentage."""
+    """Return the smallest amount by which groups may be apart and stand in either order.
+
+    No threshold bounds it, as it does a percentage.
+    """
     ranked = plan.asked.ranked
     if ranked is None:
         return None
@@ -146,7 +150,7 @@ def _amount_of_ranking(accurately: _Accurately, accuracy: Accuracy, plan: Plan, 
 
 
 def _amounts_of_differences(accurately: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> Offer | None:
-    """The amounts by which differences may err at a fixed price, all times the smallest number that is enough."""
+    """Return the amounts by which differences may err at a fixed price, all times the smallest sufficient number."""
     if not plan.asked.priced:
         return None
 
@@ -161,13 +165,13 @@ def _amounts_of_differences(accurately: _Accurately, accuracy: Accuracy, plan: P
 
 
 def _rows(plan: Plan) -> int | None:
-    """The largest group size for which a tolerance of the question is meant; None where none depends on one."""
+    """Return the largest group size for which a tolerance of the question is meant; None if none depends on one."""
     rows = max((functional.rows for functional in plan.question.functionals), default=1)
     return rows if rows > 1 else None
 
 
 def _find_rows(plan: Plan, catalog: Catalog) -> int:
-    """How many rows the table has about, if its owner declares that; no group has more."""
+    """Return the owner's approximate number of rows of the table; no group has more."""
     size = find_size(plan.question.table, dict(catalog.sizes))
     return _MOST_ROWS if size is None else int(size[0])
 
@@ -182,7 +186,10 @@ def _group_size(accurately: _Accurately, accuracy: Accuracy, plan: Plan, target:
 
 
 def _two_together(accurately: _Accurately, accuracy: Accuracy, plan: Plan, target: Target) -> tuple[Offer, ...]:
-    """A wider tolerance and, of means, larger groups, or else more misses, both by the least factor that is enough."""
+    """Return a wider tolerance and, of means, larger groups, or else more misses.
+
+    Both change by the least sufficient factor.
+    """
     rows = _rows(plan)
     if sum(1 for formula in plan.question.formulas for _ in cuts(formula)) > _MOST_LITERALS:
         return ()
@@ -213,8 +220,10 @@ def _percentage(tolerance: str) -> Decimal:
 
 
 def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> str | None:
-    """In words, the question with a larger number in the count that says how large groups are; None where none does
-    it, or the text has it otherwise than as one number."""
+    """Return the question, in words, with a larger number in the count that bounds group sizes.
+
+    Return None if none does it, or the text has it otherwise than as one number.
+    """
     guards = [(atom.text, number) for atom in plan.asked.atoms if atom.guard for number in _numbers(atom.guard)]
     if len({number for _, number in guards}) != 1:
         return None
@@ -236,7 +245,7 @@ def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> s
 
 
 def _numbers(guard: str) -> Iterator[int]:
-    """The number that a count is compared with."""
+    """Yield the number that a count is compared with."""
     written = guard.rpartition(" ")[2]
     if written.isdigit():
         yield int(written)

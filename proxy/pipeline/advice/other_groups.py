@@ -24,15 +24,17 @@ _MOST_NAMED = 5  # groups that a message names; it counts the others
 
 @dataclass(frozen=True, slots=True)
 class ShortGroups:
-    """Groups whose balances do not cover a question: `names` in words, and the `question` about the others, which
-    fits; None where there is none, or its text cannot be written."""
+    """Groups whose balances do not cover a question: `names` in words, and the `question` about the others, which fits.
+
+    Return None where there is none, or its text cannot be written.
+    """
 
     names: str
     question: str | None
 
 
 def find_short(service: Service, refused: Claim, shortage: OverBudget) -> ShortGroups | None:
-    """The groups that are short; None where all are, or one balance is that of all. Raises KH502."""
+    """Return the groups that are short; None if all are, or one balance is that of all. Raise KH502."""
     short = _list_short(refused, shortage)
     if short is None:
         return None
@@ -52,7 +54,7 @@ def find_units(service: Service, refused: Claim) -> str | None:
 
 
 def name_short(refused: Claim, shortage: OverBudget) -> str:
-    """The groups that are short, in words; "" where all are, or one balance is that of all."""
+    """Return the groups that are short, in words; "" if all are, or one balance is that of all."""
     short = _list_short(refused, shortage)
     return "" if short is None else _spell_groups(refused, short)
 
@@ -71,7 +73,7 @@ def _spell_groups(refused: Claim, short: Booleans) -> str:
 
 
 def _about_others(service: Service, refused: Claim, short: Booleans) -> str | None:
-    """The question without the values of one key that have short groups: of the key that leaves most groups."""
+    """Return the question without the values of one key that have short groups: of the key that leaves most groups."""
     keys = refused.plan.question.keys
     found: list[tuple[int, int, Booleans]] = []
     for axis in range(short.ndim):
