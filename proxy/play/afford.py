@@ -25,7 +25,7 @@ Found = TypeVar("Found")
 
 @lru_cache(maxsize=256)
 def afford_test(epsilon: Fraction) -> FunctionalTest:
-    """The threshold test.
+    """Return the threshold test.
 
     Raises:
         ValueError: an epsilon that is too small for any.
@@ -42,7 +42,7 @@ def afford_test(epsilon: Fraction) -> FunctionalTest:
 
 @lru_cache(maxsize=256)
 def afford_ranking(epsilon: Fraction, *, keys: int) -> RankingCalibration:
-    """The ranking that returns the first of so many keys.
+    """Return the ranking that returns the first of so many keys.
 
     Raises:
         ValueError: an epsilon that is too small for any.
@@ -59,7 +59,7 @@ def afford_ranking(epsilon: Fraction, *, keys: int) -> RankingCalibration:
 
 @lru_cache(maxsize=256)
 def afford_alarm(epsilon: Fraction, *, looks: int, cut: int, regime: Regime) -> AlarmCalibration:
-    """The alarm over so many looks.
+    """Return the alarm over so many looks.
 
     Raises:
         ValueError: an epsilon that is too small for any.
@@ -83,7 +83,7 @@ def afford_alarm(epsilon: Fraction, *, looks: int, cut: int, regime: Regime) -> 
 
 
 def _find_least(least: int, calibrate: Callable[[int], Found], fits: Callable[[Found], bool]) -> Found:
-    """Of the tolerances from `least` on, whose prices fall, the first that fits, by doubling and halving."""
+    """Return the first tolerance from `least` on that fits, by doubling and halving; their prices fall."""
 
     def attempt(tolerance: int) -> Found | None:
         try:

@@ -50,7 +50,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Attacker(Enum):
-    """Who sees what himself."""
+    """A viewer who sees a part of the building himself."""
 
     EXTERNAL = "external"
     STUDENT = "student"
@@ -58,8 +58,10 @@ class Attacker(Enum):
 
 
 class Seen(Enum):
-    """What is published of each region's count: itself, with Laplace noise, by Keyhole, by devices whose
-    salt lives two minutes, or not at all."""
+    """The published form of each region's count: itself, with Laplace noise, by Keyhole, or not at all.
+
+    A further form is devices whose salt lives two minutes.
+    """
 
     TRUE = "true"
     LAPLACE = "tick_laplace"
@@ -117,19 +119,19 @@ class AttackedDay:
         )
 
     def counts(self) -> Counts:
-        """True counts of the closed regions, of shape (regions, ticks)."""
+        """Return true counts of the closed regions, of shape (regions, ticks)."""
         at = self.building.days_known + WEDNESDAY
         return np.array([self.building.plan.add_up(self.building.counts[:, at], number) for number in self.closed])
 
     def prior(self) -> Floats:
-        """Where somebody in a closed region is, by tick of the day: of shape (regions, ticks)."""
+        """Return where somebody in a closed region is, by tick of the day: of shape (regions, ticks)."""
         days = [day for day in range(self.building.days_known) if day % DAYS_A_WEEK < WORKING_DAYS]
         known = self.building.known[:, days].sum(axis=1, dtype=np.int64)
         before = np.array([self.building.plan.add_up(known, number) for number in self.closed]) + _NOBODY_BEFORE
         return np.asarray(before / before.sum(axis=0))
 
     def region_of(self, person: int, tick: int) -> int | None:
-        """Where somebody is, None outside and where the attacker sees them."""
+        """Return the region of somebody, None outside and where the attacker sees them."""
         room = int(self.building.places[person, tick])
         if room == NOBODY:
             return None
@@ -137,7 +139,7 @@ class AttackedDay:
         return next((one for one in self.closed if places[one].start <= room < places[one].stop), None)
 
     def hidden(self, tick: int) -> tuple[int, ...]:
-        """Who is in a closed region."""
+        """Return the people in a closed region."""
         return tuple(
             person for person in range(len(self.building.roles)) if self.region_of(person, tick) is not None
         )  # fmt: skip
@@ -145,8 +147,11 @@ class AttackedDay:
 
 @dataclass(frozen=True, slots=True)
 class PublishedChannel:
-    """What is published of counts. `ticks` of the same counts are averaged by an attacker who waits: each has noise of
-    its own, so what he sees is as good as one tick at `ticks * epsilon`, at the most."""
+    """The published values of counts.
+
+    `ticks` of the same counts are averaged by an attacker who waits: each has noise of its own, so what he sees is as
+    good as one tick at `ticks * epsilon`, at the most.
+    """
 
     seen: Seen
     epsilon: Fraction | None
@@ -155,7 +160,9 @@ class PublishedChannel:
     def publish(
         self, counts: Counts, cuts: Sequence[int], noise: Noise, generator: np.random.Generator
     ) -> tuple[list[float | None], list[list[int]]]:
-        """What is shown of each region, and all that was released of it: a number or a truth for each tick.
+        """Return the published values of each region, and all that was released of it.
+
+        This is a number or a truth for each tick.
 
         Parameters:
             generator: how long people stay, which `TTL` depends on.
@@ -182,7 +189,7 @@ class PublishedChannel:
                 return [float(np.mean(values)) for values in keys], keys
 
     def likelihood(self, released: Sequence[int], *, cut: int, most: int) -> Floats:
-        """Of what was released of one region, for true counts from 0 to the most."""
+        """Return the likelihood of one region's release, for true counts from 0 to the most."""
         match self.seen:
             case Seen.NOTHING:
                 return likelihood_of_nothing(most=most)
@@ -204,7 +211,7 @@ class PublishedChannel:
 
     @property
     def loss(self) -> float | None:
-        """What the presence of somebody at all these ticks loses, None without a bound."""
+        """Return the loss of somebody's presence at all these ticks, None without a bound."""
         if self.seen in (Seen.TRUE, Seen.TTL):
             return None
         return 0.0 if self.seen is Seen.NOTHING else self.ticks * float(self._epsilon)
@@ -220,7 +227,7 @@ class PublishedChannel:
 
 
 def believe(day: AttackedDay, channel: PublishedChannel, *, victim: int, tick: int, noise: Noise) -> Belief:
-    """What the attacker believes about a victim.
+    """Return the attacker's belief about a victim.
 
     Raises:
         ValueError: at that tick the victim is out, or where the attacker sees them.
@@ -254,7 +261,7 @@ def believe(day: AttackedDay, channel: PublishedChannel, *, victim: int, tick: i
 
 
 def count_raised(day: AttackedDay, channel: PublishedChannel, *, every: int, noise: Noise) -> Localised:
-    """How many hidden people are localised over the day, by class, at every so many ticks."""
+    """Return the number of hidden people that are localised over the day, by class, at every so many ticks."""
     counts, prior, cuts = day.counts(), day.prior(), _cuts(day)
     believed, raised = [0] * len(CONFIDENCES), [0] * len(CONFIDENCES)
     hidden = 0
@@ -276,12 +283,12 @@ def count_raised(day: AttackedDay, channel: PublishedChannel, *, every: int, noi
 
 
 def _stays(day: AttackedDay, tick: int) -> np.random.Generator:
-    """How long people stay at a tick: the same however often it is looked at."""
+    """Return how long people stay at a tick: the same however often it is looked at."""
     return np.random.default_rng((day.building.seed, tick))
 
 
 def _likelihood_of_resalted(seen: int, *, most: int) -> Floats:
-    """Exactly: everybody is counted at least once, so no more are there than were counted."""
+    """Return the exact likelihood: everybody is counted at least once, so no more are there than were counted."""
     table = tabulate_resalted(TTL_MINUTES, 1 << max(6, seen.bit_length()))
     found = np.zeros(most + 1)
     reach = min(most + 1, len(table))
@@ -290,7 +297,7 @@ def _likelihood_of_resalted(seen: int, *, most: int) -> Floats:
 
 
 def _cuts(day: AttackedDay) -> tuple[int, ...]:
-    """The thresholds of Keyhole's question about each region: half of what the fire code allows."""
+    """Return the thresholds of Keyhole's question about each region: half of what the fire code allows."""
     return tuple(day.building.plan.places[number].capacity // 2 for number in day.closed)
 
 

@@ -25,8 +25,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class BotError:
-    """The distance from the truth in one task, over so many rounds: its mean, and its `middle`, which few bad rounds
-    do not move; in T5 the part on a wrong weekday."""
+    """The distance from the truth in one task, over so many rounds.
+
+    It has its mean, and its `middle`, which few bad rounds do not move; in T5 the part on a wrong weekday.
+    """
 
     kind: TaskKind
     error: float
@@ -46,7 +48,7 @@ def play_rounds(
     generator: np.random.Generator,
     draws: int = 1,
 ) -> BotError:
-    """A bot plays one task in so many worlds of a building.
+    """Play one task with a bot in so many worlds of a building.
 
     Parameters as for `Publisher`; with `KEYHOLE` the bot reads the key set. `draws`: of the noise, in each world; each
     is a round.
@@ -70,7 +72,7 @@ def play_rounds(
 
 
 def answer_by_counts(task: GameTask, publisher: Publisher) -> TaskAnswer:
-    """What follows if the published counts were true."""
+    """Return the answer if the published counts were true."""
     building = publisher.world.building
     match task.kind:
         case TaskKind.EXCESS:
@@ -105,7 +107,10 @@ def _busiest(publisher: Publisher, day: int) -> int:
 
 
 def _find_silence(task: GameTask, publisher: Publisher) -> int:
-    """Where the split lies that leaves zeros behind it and, before it, what is usual at that time by the known past."""
+    """Return where the split lies that leaves zeros behind it and usual counts before it.
+
+    The known past says what is usual.
+    """
     building = publisher.world.building
     days = range(publisher.world.days)
     series = _series(publisher, task.where, days)
@@ -115,7 +120,7 @@ def _find_silence(task: GameTask, publisher: Publisher) -> int:
 
 
 def _find_rise(summed: Floats, building: Building) -> int:
-    """Where the hour begins whose counts stand out most from the hour before it."""
+    """Return where the hour begins whose counts stand out most from the hour before it."""
     ticks = _EVENT_MINUTES // building.tick_minutes
     added = np.concatenate([[0.0], np.cumsum(summed)])
     after = added[2 * ticks :] - added[ticks:-ticks]

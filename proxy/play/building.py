@@ -74,8 +74,11 @@ class Lecture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Building:
-    """`counts` has shape (rooms, days, ticks of a day); `places` (people, ticks) has the rooms of the last Wednesday,
-    or `NOBODY` where somebody is out. The last `days_played` days are private, all before them known."""
+    """`counts` has shape (rooms, days, ticks of a day).
+
+    `places` (people, ticks) has the rooms of the last Wednesday, or `NOBODY` where somebody is out. The last
+    `days_played` days are private, all before them known.
+    """
 
     seed: int
     tick_minutes: int
@@ -88,12 +91,12 @@ class Building:
 
     @property
     def ticks_a_day(self) -> int:
-        """How many ticks a day has."""
+        """Return the number of ticks of a day."""
         return MINUTES_A_DAY // self.tick_minutes
 
     @property
     def days_known(self) -> int:
-        """How many days are the past."""
+        """Return the number of days in the past."""
         return int(self.counts.shape[1]) - self.days_played
 
     @property
@@ -107,7 +110,7 @@ class Building:
         return self.counts[:, : self.days_known]
 
     def known_week(self, number: int) -> Floats:
-        """How many are at a place on average, by tick of the week, in the known past."""
+        """Return the mean number of people at a place, by tick of the week, in the known past."""
         past = self.plan.add_up(self.known, number)
         return np.asarray(past.reshape(-1, DAYS_A_WEEK * self.ticks_a_day).mean(axis=0))
 
@@ -120,7 +123,7 @@ class Building:
 
 
 def draw_building(*, seed: int, people: int, tick_minutes: int, days_known: int, days_played: int) -> Building:
-    """The building of a seed.
+    """Draw the building of a seed.
 
     Parameters:
         seed: not negative.
@@ -161,7 +164,7 @@ def draw_building(*, seed: int, people: int, tick_minutes: int, days_known: int,
 
 
 class _Population:
-    """Who comes at all, and how they are."""
+    """The people who come, and how they are."""
 
     def __init__(self, plan: FloorPlan, *, people: int, rng: np.random.Generator) -> None:
         sizes = [round(people * role.share) for role in _ROLES[1:]]
@@ -185,7 +188,7 @@ class _Population:
     def draw_day(
         self, weekday: int, lectures: Sequence[Lecture], *, tick_minutes: int, rng: np.random.Generator
     ) -> tuple[Counts, Rooms]:
-        """Who is in on a day, and of each the room at each tick, `NOBODY` before and after."""
+        """Draw who is in on a day, and the room of each at each tick, `NOBODY` before and after."""
         comes = self._comes * (1.0 if weekday < WORKING_DAYS else _WEEKEND)
         who = np.flatnonzero(rng.random(comes.size) < comes)
         ticks = MINUTES_A_DAY // tick_minutes
@@ -207,7 +210,7 @@ class _Population:
         return int(self._floors.places[lecture.region].start)
 
     def _wander(self, who: Counts, ticks: int, *, tick_minutes: int, rng: np.random.Generator) -> Rooms:
-        """For each person a room at each tick, each held for a while."""
+        """Draw a room for each person at each tick, each held for a while."""
         drawn = rng.random((who.size, ticks))
         chosen = np.zeros(drawn.shape, dtype=np.int16)
         for role, cumulative in enumerate(self._cumulative):
@@ -225,7 +228,10 @@ def _rooms_of(plan: FloorPlan, kind: RegionKind) -> Counts:
 
 
 def _accumulate_likes(likes: tuple[float, ...], rooms: dict[RegionKind, Counts], liked: Floats) -> Floats:
-    """The law of where somebody of a role goes next, added up over rooms; its last entry never is below a draw."""
+    """Return the distribution of where somebody of a role goes next, added up over rooms.
+
+    Its last entry is never below a draw.
+    """
     chances = np.zeros(liked.size)
     for kind, share in zip(RegionKind, likes, strict=True):
         of_kind = rooms[kind]
@@ -234,7 +240,7 @@ def _accumulate_likes(likes: tuple[float, ...], rooms: dict[RegionKind, Counts],
 
 
 def _draw_lectures(plan: FloorPlan, *, tick_minutes: int, rng: np.random.Generator) -> tuple[Lecture, ...]:
-    """Each group has a lecture on each morning and each afternoon; no class room has two in either."""
+    """Draw a lecture for each group on each morning and each afternoon; no class room has two in either."""
     class_rooms = plan.of_kind(RegionKind.CLASS_ROOM)
     found = []
     for weekday in range(WORKING_DAYS):
@@ -248,7 +254,7 @@ def _draw_lectures(plan: FloorPlan, *, tick_minutes: int, rng: np.random.Generat
 
 
 def _count(where: Rooms, into: Rooms) -> None:
-    """How many are in each room at each tick; `into` has shape (rooms, ticks)."""
+    """Count the people in each room at each tick; `into` has shape (rooms, ticks)."""
     rooms, ticks = into.shape
     people, at = np.nonzero(where != NOBODY)
     into += np.bincount(where[people, at].astype(np.int64) * ticks + at, minlength=rooms * ticks).reshape(rooms, ticks)

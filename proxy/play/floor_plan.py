@@ -22,7 +22,7 @@ Counts = npt.NDArray[np.int64]
 
 
 class Level(Enum):
-    """How coarsely people are counted."""
+    """The coarseness of counting people."""
 
     BUILDING = "building"
     FLOOR = "floor"
@@ -31,7 +31,7 @@ class Level(Enum):
 
 
 class RegionKind(Enum):
-    """What a region is for."""
+    """The purpose of a region."""
 
     CLASS_ROOM = "class room"
     LAB = "lab"
@@ -76,7 +76,7 @@ class PlaceOfPlan:
 
     @property
     def rooms(self) -> slice:
-        """Which rooms it contains."""
+        """Return the rooms that it contains."""
         return slice(self.start, self.stop)
 
 
@@ -97,25 +97,25 @@ class FloorPlan:
         return self.at(Level.REGION)
 
     def at(self, level: Level) -> tuple[int, ...]:
-        """The numbers of the places of a level."""
+        """Return the numbers of the places of a level."""
         return tuple(number for number, place in enumerate(self.places) if place.level is level)
 
     def of_kind(self, kind: RegionKind) -> tuple[int, ...]:
-        """The numbers of the regions of a kind."""
+        """Return the numbers of the regions of a kind."""
         return tuple(number for number in self.regions if self.places[number].kind is kind)
 
     @cached_property
     def hierarchy(self) -> Hierarchy:
-        """What contains what, as mechanisms for hierarchies take it."""
+        """Return the containment of places, as mechanisms for hierarchies take it."""
         return Hierarchy(parents=tuple(place.parent for place in self.places))
 
     def add_up(self, of_rooms: npt.NDArray[Any], number: int) -> Counts:
-        """The counts of a place, from those of rooms (first axis)."""
+        """Return the counts of a place, from those of rooms (first axis)."""
         return np.asarray(of_rooms[self.places[number].rooms].sum(axis=0, dtype=np.int64))
 
 
 def draw_floor_plan() -> FloorPlan:
-    """The one floor plan; people and what they do are drawn by seed, walls are not.
+    """Return the one floor plan; people and their days are drawn by seed, walls are not.
 
     >>> plan = draw_floor_plan()
     >>> len(plan.regions), len(plan.rooms), len(plan.at(Level.FLOOR)), plan.hierarchy.levels
@@ -153,7 +153,7 @@ def draw_floor_plan() -> FloorPlan:
 
 
 def _name(share: _Share, number: int, floor: int) -> str:
-    """What is on the door: its kind, and a number that begins with the floor."""
+    """Return the sign on the door: its kind, and a number that begins with the floor."""
     if share.kind is RegionKind.MEETING_ROOM and number == 0:
         return "Main conference room"
     if share.kind is RegionKind.CORRIDOR:

@@ -61,7 +61,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Feedback:
-    """What is told after an answer.
+    """The feedback after an answer.
 
     `keys` and `alarm` are Keyhole's at the epsilon `beside`, the round's if it has one, and `keys_distance` how far off
     one is who reads the key set; `counts_answer` is what the published counts say, None where there are none.
@@ -103,15 +103,15 @@ class GameSession:
     _begun: int = 0
 
     def is_over(self, now: float) -> bool:
-        """Whether the time is up, or the player has ended it."""
+        """Return True if the time is up, or the player has ended it."""
         return self.ended or now - self.began >= SESSION_S
 
     def seconds_left(self, now: float) -> float:
-        """Until the time is up."""
+        """Return the seconds until the time is up."""
         return 0.0 if self.ended else max(0.0, SESSION_S - (now - self.began))
 
     def begin_round(self, now: float) -> Round:
-        """The next round. Raises NotNow in a round, when the session is over, and after so many."""
+        """Begin the next round. Raise NotNow in a round, when the session is over, and after so many."""
         self._insist_on_time(now)
         if self.round is not None:
             raise NotNow("a round is open: answer it, or give it up")
@@ -134,7 +134,7 @@ class GameSession:
         return self.round
 
     def look(self, now: float, places: tuple[int, ...], days: range) -> Mapping[int, Mapping[int, Values]]:
-        """What is published of places on days, by day and place.
+        """Return the published values of places on days, by day and place.
 
         Raises:
             NotNow: outside a round, and where Keyhole answers, who publishes no counts.
@@ -189,7 +189,7 @@ class GameSession:
         )  # fmt: skip
 
     def give_up(self, now: float) -> None:
-        """End the round without an answer: no points, and it counts as no round. Raises NotNow without one."""
+        """End the round without an answer: no points, and it counts as no round. Raise NotNow without one."""
         at = self._open(now)
         self.round = None
         self.note(now, "give up", number=at.number)
@@ -217,7 +217,7 @@ class GameSession:
 
 
 def plan_round(seed: int, number: int) -> tuple[TaskKind, Publishing, Fraction | None]:
-    """Which task, way and epsilon a round has: every five rounds have all tasks, every eight all ways."""
+    """Return the task, way and epsilon of a round: every five rounds have all tasks, every eight all ways."""
     kinds, ways = list(TaskKind), list(Publishing)
     kind = kinds[_shuffle(seed, 1, number // len(kinds), len(kinds))[number % len(kinds)]]
     way = ways[_shuffle(seed, 2, number // len(ways), len(ways))[number % len(ways)]]

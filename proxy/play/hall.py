@@ -41,11 +41,11 @@ class Buildings:
         self._lock = Lock()
 
     def find_played(self, seed: int) -> Building:
-        """The building of the game."""
+        """Return the building of the game."""
         return self._find(seed, attacked=False)
 
     def find_attacked(self, seed: int) -> Building:
-        """The building of the attackers, with other people on other days: it tells nothing of a game's."""
+        """Return the building of the attackers, with other people on other days: it reveals nothing about a game's."""
         return self._find(seed, attacked=True)
 
     def _find(self, seed: int, *, attacked: bool) -> Building:
@@ -100,7 +100,7 @@ class Hall:
         self._lock = Lock()
 
     def begin(self, player: str, *, name: str, teaching: bool, seed: int | None) -> Seat:
-        """A new session.
+        """Begin a new session.
 
         Parameters:
             player: whose login it is; the name on the board is typed.
@@ -129,7 +129,7 @@ class Hall:
         return seat
 
     def find(self, player: str, key: str) -> Seat:
-        """A session by its key, of whoever began it. Raises NotNow where there is none."""
+        """Return a session by its key, whoever began it. Raise NotNow if there is none."""
         with self._lock:
             seat = self._seats.get(key)
         if seat is None or seat.player != player:

@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 def colour_counts(
     counts: npt.NDArray[np.floating] | npt.NDArray[np.integer], *, mean: Floats | float, spread: Floats | float
 ) -> npt.NDArray[np.int64]:
-    """The number of each count's colour, from 0.
+    """Return the number of each count's colour, from 0.
 
     >>> colour_counts(np.array([-9, 6, 10, 14, 99]), mean=10.0, spread=2.0).tolist()
     [0, 1, 5, 9, 9]

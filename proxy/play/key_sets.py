@@ -70,7 +70,7 @@ class AlarmAnswer:
 
 
 def answer_by_keys(task: GameTask, world: World, *, epsilon: Fraction, noise: Noise) -> KeysRead:
-    """Keyhole's answer to a task.
+    """Return Keyhole's answer to a task.
 
     Parameters:
         epsilon: what one presence at one tick loses at most.
@@ -90,7 +90,7 @@ def answer_by_keys(task: GameTask, world: World, *, epsilon: Fraction, noise: No
 
 
 def watch_day(task: GameTask, world: World, *, epsilon: Fraction, noise: Noise) -> AlarmAnswer:
-    """The alarm of a monitor on T1's room and day for the same loss, looked at at every tick.
+    """Run the alarm of a monitor on T1's room and day for the same loss, with a look at every tick.
 
     Whoever comes and goes raises any of the day's counts by one at most, and loses `epsilon` for all of them together.
     """
@@ -176,14 +176,16 @@ def _weekly(task: GameTask, world: World, epsilon: Fraction, noise: Noise) -> Ke
 
 
 def _choose_slot(cut: float, test: FunctionalTest, minutes: Sequence[int], building: Building) -> int:
-    """How many ticks a group adds up, so that the threshold is some tolerances above nothing: the least that does, or
-    the longest there is. `cut` is of one tick."""
+    """Return the number of ticks in a group, for a threshold some tolerances above nothing.
+
+    It is the least such number, or the longest there is. `cut` is of one tick.
+    """
     slots = [each // building.tick_minutes for each in minutes]
     return next((slot for slot in slots if cut * slot >= _TOLERANCES_ABOVE_NOTHING * test.tolerance), slots[-1])
 
 
 def find_beginning(keys: npt.NDArray[np.int64], *, ticks: int) -> int | None:
-    """The key from which on most of so many ticks are keys, None without any.
+    """Return the key from which on most of so many ticks are keys, None without any.
 
     >>> find_beginning(np.array([3, 20, 21, 22, 24]), ticks=6)
     20
@@ -199,7 +201,7 @@ def _key_set(keys: npt.NDArray[np.int64], sql: str, test: FunctionalTest, read: 
 
 
 def decide(test: FunctionalTest, values: Counts, cut: int, noise: Noise) -> npt.NDArray[np.bool_]:
-    """Which values pass `value > cut`: the optimal one-shot test on each, with noise of its own."""
+    """Decide which values pass `value > cut`: the optimal one-shot test on each, with noise of its own."""
     noisy = values + noise.discrete_laplace(rate=test.rate, size=values.size)
     boundary = cut - test.shift
     ties = noise.bernoulli(probability=test.tie, size=values.size)

@@ -58,7 +58,7 @@ class LeaderBoard:
             )
 
     def best(self, limit: int) -> tuple[Score, ...]:
-        """The best results, the best one first; of equals the earlier."""
+        """Return the best results, the best one first; of equals the earlier."""
         with closing(self._open()) as connection:
             found = connection.execute(
                 "SELECT name, points, rounds, seed, ended_at FROM scores ORDER BY points DESC, id LIMIT ?", (limit,)
@@ -66,7 +66,7 @@ class LeaderBoard:
             return tuple(Score(*row) for row in found)
 
     def traces(self) -> Iterator[str]:
-        """Every trace that is kept, as JSON lines; each begins with a line about its session."""
+        """Yield every kept trace as JSON lines; each begins with a line about its session."""
         with closing(self._open()) as connection:
             yield from (f"{lines}\n" for (lines,) in connection.execute("SELECT lines FROM traces ORDER BY id"))
 

@@ -36,8 +36,10 @@ Passed = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnStreams:
-    """`counts`, of shape (places, times), of what is `counted`: rows or privacy units, in at most `groups` groups each
-    (None: a row, which is in one)."""
+    """True counts `counts`, of shape (places, times), of what is `counted`.
+
+    They are of rows or privacy units, in at most `groups` groups each (None: a row, which is in one).
+    """
 
     table: str
     counted: str
@@ -51,7 +53,7 @@ class OwnStreams:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnSeen:
-    """What one way shows of a place: counts, or the times that are keys."""
+    """The published view of a place: counts, or the times that are keys."""
 
     published: Values | None
     keys: Passed | None
@@ -59,7 +61,7 @@ class OwnSeen:
 
 @dataclass(frozen=True, slots=True)
 class OwnError:
-    """How wrong one is who takes what a way publishes of a place for true: means over `draws` of noise.
+    """The error of somebody who takes the published values of a place for true: means over `draws` of noise.
 
     `mean_error` is of a count, None where there are no counts. Of the times: `missed` are above the threshold and
     were not taken to be, `slack` and `wrong` the other way round: within the tolerance below it, and beyond.
@@ -82,7 +84,7 @@ class OwnComparison:
 
 
 def see_stream(counts: Counts, way: Publishing, *, epsilon: Fraction, threshold: int, noise: Noise) -> OwnSeen:
-    """One place's counts, of shape (times,), as a way publishes them.
+    """Return one place's counts, of shape (times,), as a way publishes them.
 
     Parameters:
         epsilon: what the presence of one row or unit at one place and time loses.
@@ -100,7 +102,7 @@ def see_stream(counts: Counts, way: Publishing, *, epsilon: Fraction, threshold:
 
 
 def compare_ways(counts: Counts, *, epsilon: Fraction, threshold: int, noise: Noise) -> OwnComparison:
-    """Every way on one place's counts, at one epsilon. Parameters and errors as above."""
+    """Run every way on one place's counts, at one epsilon. Parameters and errors as above."""
     tolerance = afford_test(epsilon).tolerance
     return OwnComparison(
         tolerance,

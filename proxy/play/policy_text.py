@@ -9,7 +9,7 @@ _THRESHOLD = 60  # rows at least: a threshold of fewer tolerances than ten is no
 
 
 def write_policy(*, epsilon: float, looks: int) -> str:
-    """A table of presences with a daily monitor over it, at the tolerance that the epsilon affords.
+    """Write a table of presences with a daily monitor over it, at the tolerance that the epsilon affords.
 
     It names a table that the owner has to have; `keyhole check` says what is missing.
     """

@@ -41,7 +41,7 @@ class Publishing(Enum):
 
     @property
     def has_epsilon(self) -> bool:
-        """Whether it is a matter of epsilon at all."""
+        """Return True if epsilon matters to it."""
         return self not in (Publishing.TRUE, Publishing.ZEROS, Publishing.TTL)
 
 
@@ -76,12 +76,12 @@ class Publisher:
     _kept: dict[tuple[int, int], Values] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a way that publishes no counts, and for an epsilon that is missing or too many."""
+        """Raise ValueError for a way that publishes no counts, and for an epsilon that is missing or superfluous."""
         if self.way is Publishing.KEYHOLE or (self.epsilon is None) is self.way.has_epsilon:
             raise ValueError("counts are published by a way that has them, with an epsilon where it takes one")
 
     def publish(self, numbers: tuple[int, ...], day: int) -> dict[int, Values]:
-        """What is published of some places on a day: one value for each tick."""
+        """Return the published values of some places on a day: one for each tick."""
         if self.way is Publishing.HS_PEGASUS:
             self._draw(numbers, day)
             return {number: self._kept[number, day] for number in numbers}
@@ -108,7 +108,7 @@ class Publisher:
                 self._kept[number, day] = values
 
     def _run(self, counts: Counts) -> Values:
-        """From true counts, of shape (streams, ticks)."""
+        """Run the way on true counts, of shape (streams, ticks)."""
         match self.way:
             case Publishing.TTL:
                 return count_resalted(counts, period=TTL_MINUTES, generator=self.generator).astype(np.float32)
@@ -121,8 +121,11 @@ class Publisher:
 
 
 def publish_streams(counts: Counts, way: Publishing, epsilon: Fraction | None, *, noise: Noise) -> Values:
-    """Counts of shape (streams, ticks) as a way publishes them that treats each stream alike: all but `TTL`,
-    `HS_PEGASUS` and `KEYHOLE`. Parameters as for `Publisher`; each stream is changed by one at a tick at the most."""
+    """Publish counts of shape (streams, ticks) as a way does that treats each stream alike.
+
+    These are all except `TTL`, `HS_PEGASUS` and `KEYHOLE`. Parameters as for `Publisher`; each stream is changed by one
+    at a tick at the most.
+    """
     match way:
         case Publishing.TRUE:
             return counts.astype(np.float32)
@@ -144,7 +147,7 @@ def _given(epsilon: Fraction | None) -> Fraction:
 
 
 def _run_pegasus(pegasus: Pegasus, counts: Counts, noise: Noise) -> Values:
-    """Every stream from its start on, tick by tick."""
+    """Run every stream from its start on, tick by tick."""
     states = tuple(pegasus.start() for _ in counts)
     found = np.empty(counts.shape, dtype=np.float32)
     for at in range(counts.shape[1]):

@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def count_resalted(counts: Integers, *, period: float, generator: np.random.Generator) -> Integers:
-    """How many devices are seen where so many are.
+    """Return the number of devices that are seen for each true number.
 
     Parameters:
         counts: true ones, of any shape.
@@ -34,13 +34,16 @@ def count_resalted(counts: Integers, *, period: float, generator: np.random.Gene
 
 
 def times_seen(stays: Floats, period: float) -> Integers:
-    """By how many salts a stay is counted."""
+    """Return the number of salts by which a stay is counted."""
     return np.asarray(1 + np.floor(stays / period), dtype=np.int64)
 
 
 @lru_cache(maxsize=32)
 def tabulate_resalted(period: float, most: int) -> Floats:
-    """How likely so many people (rows) are counted as so many (columns), both up to `most`: everybody at least once."""
+    """Return how likely so many people (rows) are counted as so many (columns), both up to `most`.
+
+    Everybody is counted at least once.
+    """
     law = np.zeros(math.floor(LONGEST_STAY / period) + 2)
     for times in range(1, len(law)):
         law[times] = max(0.0, min(times * period, LONGEST_STAY) - (times - 1) * period) / LONGEST_STAY

@@ -30,7 +30,7 @@ class Points:
 
     @property
     def points(self) -> float:
-        """What is added to the player's.
+        """Return the points that are added to the player's.
 
         >>> Points(accuracy=0.5, speed=0.75, bonus=1.1).points
         41.25
@@ -39,7 +39,7 @@ class Points:
 
 
 def score(kind: TaskKind, distance: Distance, truth: TaskAnswer, *, seconds: float, rounds_done: int) -> Points:
-    """The points of one answer.
+    """Return the points of one answer.
 
     Parameters:
         seconds: from the moment at which the round began.

@@ -25,7 +25,7 @@ _NOON = 12 * 60  # minutes of a day
 
 
 class TaskKind(Enum):
-    """Which of the five."""
+    """The kinds of tasks, five in all."""
 
     EXCESS = "T1"
     NIGHT = "T2"
@@ -72,8 +72,11 @@ class GameTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskAnswer:
-    """What is asked for: a `count` in T1, a `place` in T2, a `day` and `tick` in T3, a `tick` in T4, and a weekday
-    (as `day`) and `tick` in T5."""
+    """The answer that a task asks for.
+
+    It is a `count` in T1, a `place` in T2, a `day` and `tick` in T3, a `tick` in T4, and a weekday (as `day`) and
+    `tick` in T5.
+    """
 
     count: int | None = None
     place: int | None = None
@@ -83,14 +86,14 @@ class TaskAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """How far an answer is from the truth, in the task's own unit; `wrong_day` is of T5 alone."""
+    """The distance of an answer from the truth, in the task's own unit; `wrong_day` is of T5 alone."""
 
     error: float
     wrong_day: bool
 
 
 def name_day(day: int) -> str:
-    """How a day is called.
+    """Return the name of a day.
 
     >>> name_day(8)
     'Tuesday of week 2'
@@ -99,7 +102,7 @@ def name_day(day: int) -> str:
 
 
 def draw_task(kind: TaskKind, building: Building, plants: Plants, *, number: int) -> GameTask:
-    """The task of a kind for a round, with brackets drawn by the building's seed."""
+    """Return the task of a kind for a round, with brackets drawn by the building's seed."""
     rng = np.random.default_rng((building.seed, building.tick_minutes, number, len(TaskKind)))
     match kind:
         case TaskKind.EXCESS:
@@ -121,7 +124,7 @@ def draw_task(kind: TaskKind, building: Building, plants: Plants, *, number: int
 
 
 def tell(task: GameTask, building: Building) -> str:
-    """The task in a sentence."""
+    """Return the task in a sentence."""
     name = building.plan.places[task.where].name if task.place is not None else ""
     match task.kind:
         case TaskKind.EXCESS:
@@ -141,7 +144,7 @@ def tell(task: GameTask, building: Building) -> str:
 
 
 def solve(task: GameTask, world: World) -> TaskAnswer:
-    """The true answer, from the true counts and the timetable."""
+    """Return the true answer, from the true counts and the timetable."""
     ticks = world.building.ticks_a_day
     match task.kind:
         case TaskKind.EXCESS:
@@ -158,7 +161,7 @@ def solve(task: GameTask, world: World) -> TaskAnswer:
 
 
 def measure(task: GameTask, answer: TaskAnswer, truth: TaskAnswer, world: World) -> Distance:
-    """How far an answer is from the truth.
+    """Return the distance of an answer from the truth.
 
     Raises:
         ValueError: the answer lacks what the task asks for, or names what there is not.
@@ -182,7 +185,7 @@ def measure(task: GameTask, answer: TaskAnswer, truth: TaskAnswer, world: World)
 
 
 def _rank(nights: Counts, world: World, region: int) -> int:
-    """How many regions are more occupied."""
+    """Return the number of regions that are more occupied."""
     return int((nights > nights[world.building.plan.regions.index(region)]).sum())
 
 

@@ -35,7 +35,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def tell_plan(plan: FloorPlan) -> list[Json]:
-    """The places, in order of their numbers."""
+    """Return the places, in order of their numbers."""
     return [
         {
             "name": place.name,
@@ -49,7 +49,7 @@ def tell_plan(plan: FloorPlan) -> list[Json]:
 
 
 def tell_session(session: GameSession, *, key: str, now: float, shared_seed: bool) -> Json:
-    """Where a session stands. Its seed is told where the player named it, and once it has ended."""
+    """Return the state of a session. Its seed is shown if the player named it, and once it has ended."""
     over = session.is_over(now)
     return {
         "key": key,
@@ -67,7 +67,10 @@ def tell_session(session: GameSession, *, key: str, now: float, shared_seed: boo
 
 
 def tell_round(session: GameSession, at: Round, *, now: float) -> Json:
-    """A round that is open. In teaching mode the way and epsilon are told; a key set tells its way by what it is."""
+    """Return a round that is open.
+
+    In teaching mode the way and epsilon are shown; a key set shows its way by what it is.
+    """
     told: Json = {
         "number": at.number,
         "task": at.task.kind.value,
@@ -85,7 +88,10 @@ def tell_round(session: GameSession, at: Round, *, now: float) -> Json:
 
 
 def tell_series(seen: Mapping[int, Mapping[int, Values]], *, start: int, stop: int) -> Json:
-    """What is published of places, by place, over days one after the other; of each day the ticks from `start` on."""
+    """Return the published values of places, by place, over days one after the other.
+
+    Of each day the ticks from `start` on.
+    """
     days = sorted(seen)
     return {
         "days": days,
@@ -100,7 +106,7 @@ def tell_series(seen: Mapping[int, Mapping[int, Values]], *, start: int, stop: i
 
 
 def tell_heat(building: Building, seen: Mapping[int, Values]) -> Json:
-    """A day's heat map: of each place the mean published count and its colour, by quarter of an hour."""
+    """Return a day's heat map: of each place the mean published count and its colour, by quarter of an hour."""
     ticks = SLOT_MINUTES // building.tick_minutes
     regions, values, colours = [], [], []
     for number, series in seen.items():
@@ -113,7 +119,7 @@ def tell_heat(building: Building, seen: Mapping[int, Values]) -> Json:
 
 
 def tell_keys(keys: KeysRead, task: GameTask, building: Building) -> Json:
-    """A key set with its question, its contract, and what one reads off it."""
+    """Return a key set with its question, its contract, and its reading."""
     return {
         "sql": keys.sql,
         "tolerance": keys.tolerance,
@@ -125,7 +131,7 @@ def tell_keys(keys: KeysRead, task: GameTask, building: Building) -> Json:
 
 
 def tell_feedback(feedback: Feedback, session: GameSession) -> Json:
-    """All about an answered round, the true series among it."""
+    """Return all about an answered round, the true series among it."""
     at, building = feedback.round, session.building
     points = feedback.points
     told: Json = {
@@ -163,7 +169,7 @@ def tell_feedback(feedback: Feedback, session: GameSession) -> Json:
 
 
 def tell_belief(day: AttackedDay, belief: Belief, channel: PublishedChannel) -> Json:
-    """What an attacker believes, the likeliest regions first."""
+    """Return an attacker's belief, the likeliest regions first."""
     places = day.building.plan.places
     at = belief.regions.index(belief.true_region)
     order = sorted(range(len(belief.regions)), key=lambda place: (-belief.posterior[place], place))
@@ -191,7 +197,7 @@ def tell_belief(day: AttackedDay, belief: Belief, channel: PublishedChannel) -> 
 
 
 def tell_localised(found: Localised) -> Json:
-    """People of a day by class of confidence."""
+    """Return people of a day by class of confidence."""
     return {
         "classes": [f"to {100 * end:g} %" for end in CONFIDENCES],
         "hidden_per_tick": found.hidden / found.ticks,
@@ -201,7 +207,7 @@ def tell_localised(found: Localised) -> Json:
 
 
 def tell_tradeoff(found: Tradeoff) -> Json:
-    """What an epsilon buys, and what it gives away."""
+    """Return what an epsilon buys, and what it gives away."""
     return {
         "epsilon": found.epsilon,
         "looks": found.looks,
@@ -222,7 +228,7 @@ def tell_tradeoff(found: Tradeoff) -> Json:
 
 
 def tell_errors(way: Publishing, found: Sequence[BotError]) -> Json:
-    """How wrong bots are by one way of publishing."""
+    """Return the errors of bots by one way of publishing."""
     return {
         "way": way.value,
         "text": SENTENCES[way],
@@ -232,12 +238,12 @@ def tell_errors(way: Publishing, found: Sequence[BotError]) -> Json:
 
 
 def tell_action(action: Mapping[str, Any]) -> str:
-    """An action of a trace, as a line of JSON."""
+    """Return an action of a trace, as a line of JSON."""
     return json.dumps(action)
 
 
 def name_tick(tick: int, building: Building) -> str:
-    """The time of day at which a tick begins."""
+    """Return the time of day at which a tick begins."""
     hours, minutes = divmod(tick * building.tick_minutes % MINUTES_A_DAY, _HOUR)
     return f"{hours:02}:{minutes:02}"
 
@@ -278,7 +284,7 @@ def _name_answer(answer: TaskAnswer, task: GameTask, building: Building) -> str:
 
 
 def _overlay(feedback: Feedback, building: Building) -> Json:
-    """The true series that the task is about, with what was published of it and marks at the answers."""
+    """Return the true series that the task is about, with its published values and marks at the answers."""
     at, task = feedback.round, feedback.round.task
     if task.kind is TaskKind.NIGHT:
         return _nights(feedback, building)
@@ -369,7 +375,7 @@ def _read_published(publisher: Publisher, number: int, days: Sequence[int]) -> F
 
 
 def _weekly_slots(series: Floats | None, width: int) -> Floats | None:
-    """The mean week, by slot."""
+    """Return the mean week, by slot."""
     if series is None:
         return None
     weeks = series.shape[0] // DAYS_A_WEEK

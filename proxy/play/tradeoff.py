@@ -29,8 +29,11 @@ _EVERY = 12  # ticks of the attacked day: two hours
 
 @dataclass(frozen=True, slots=True)
 class Tradeoff:
-    """At one epsilon: bots' errors with Laplace noise on each tick and from Keyhole's keys, people raised above their
-    prior per tick by what is seen, and `tolerance`, the monitor's."""
+    """The trade-off of one epsilon.
+
+    It has bots' errors with Laplace noise on each tick and from Keyhole's keys, people raised above their prior per
+    tick by what is seen, and `tolerance`, the monitor's.
+    """
 
     epsilon: float
     laplace: tuple[BotError, ...]
@@ -49,7 +52,7 @@ def weigh(
     looks: int,
     noise: Noise,
 ) -> Tradeoff:
-    """What one epsilon, for one presence at one tick, is good for and gives away.
+    """Return the use of one epsilon, for one presence at one tick, and what it gives away.
 
     Raises:
         ValueError: an epsilon or a number of looks outside its range.
@@ -73,7 +76,7 @@ def weigh(
 
 
 def count_errors(played: Building, way: Publishing, epsilon: Fraction | None, *, noise: Noise) -> tuple[BotError, ...]:
-    """How wrong bots are in each task by one way of publishing; an epsilon where it takes one."""
+    """Return the errors of bots in each task by one way of publishing; an epsilon if it takes one."""
     generator = np.random.default_rng(0)  # of how long people stay, and no noise that protects
     slow = way in _SLOW
     return tuple(
@@ -92,7 +95,9 @@ def count_errors(played: Building, way: Publishing, epsilon: Fraction | None, *,
 
 
 def affordable_tolerance(epsilon: float, *, looks: int) -> float:
-    """`tau = ln(N / (4 a b)) / epsilon - 1`: of a monitor over counts that only grow, looked at N times a window.
+    """Return `tau = ln(N / (4 a b)) / epsilon - 1`.
+
+    It is of a monitor over counts that only grow, looked at N times a window.
 
     >>> round(affordable_tolerance(0.1, looks=24), 1)
     69.9

@@ -40,7 +40,7 @@ class WeeklyMeeting:
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """How many are in a region from `start` on, tick by tick, on one day: full, more than is allowed, full."""
+    """The crowd in a region from `start` on, tick by tick, on one day: full, more than is allowed, full."""
 
     region: int
     day: int
@@ -71,19 +71,19 @@ class World:
 
     @property
     def days(self) -> int:
-        """How many there are."""
+        """Return the number of days."""
         return self.building.days_played
 
     def rooms_on(self, number: int, day: int) -> Counts:
-        """True counts of the rooms of a place on a day, of shape (rooms, ticks)."""
+        """Return true counts of the rooms of a place on a day, of shape (rooms, ticks)."""
         return self._rooms(number, slice(day, day + 1))[:, 0]
 
     def counts(self, number: int) -> Counts:
-        """True counts of a place, of shape (days, ticks)."""
+        """Return true counts of a place, of shape (days, ticks)."""
         return np.asarray(self._rooms(number, slice(0, self.days)).sum(axis=0))
 
     def nights(self, day: int) -> Counts:
-        """How many person-ticks each region has in the night that begins on a day, in the plan's order."""
+        """Return the person-ticks of each region in the night that begins on a day, in the plan's order."""
         regions = [self.counts(number) for number in self.building.plan.regions]
         evening, morning = (minutes // self.building.tick_minutes for minutes in _NIGHT)
         return np.array([region[day, evening:].sum() + region[day + 1, :morning].sum() for region in regions])
@@ -107,13 +107,13 @@ class World:
         return found
 
     def _room(self, region: int, number: int) -> int | None:
-        """Where the first room of a region stands among those of a place, None where it is not among them."""
+        """Return the place of a region's first room among those of a place, None if it is not among them."""
         place, room = self.building.plan.places[number], self.building.plan.places[region].start
         return room - place.start if place.start <= room < place.stop else None
 
 
 def draw_plants(building: Building, *, number: int) -> Plants:
-    """What is planted in a building for the round of that number, drawn by the building's seed."""
+    """Draw the plants in a building for the round of that number, by the building's seed."""
     rng = np.random.default_rng((building.seed, building.tick_minutes, number))
     minutes = building.tick_minutes
     weeks = building.days_played // DAYS_A_WEEK
@@ -152,7 +152,7 @@ def draw_plants(building: Building, *, number: int) -> Plants:
 
 @lru_cache(maxsize=4)
 def find_lively(building: Building) -> tuple[int, ...]:
-    """The regions whose sensor may break: by day, on the working days that are played, people are there."""
+    """Return the regions whose sensor may break: by day, on the working days that are played, people are there."""
     days = [day for day in range(building.days_played) if day % DAYS_A_WEEK < WORKING_DAYS]
     start, stop = (minutes // building.tick_minutes for minutes in BY_DAY)
     by_room = building.played[:, days, start:stop].mean(axis=(1, 2))

@@ -49,14 +49,14 @@ class Sockets:
 
 @contextmanager
 def sockets(*, host: str, port: int, rest_port: int) -> Iterator[Sockets]:
-    """Both sockets while the block runs. Port 0 takes a free one. Raises KH406."""
+    """Open both sockets while the block runs. Port 0 takes a free one. Raise KH406."""
     with bound(ListenAddress(host, port)) as postgresql, bound(ListenAddress(host, rest_port)) as rest:
         yield Sockets(postgresql, rest)
 
 
 @contextmanager
 def bound(place: ListenAddress) -> Iterator[socket.socket]:
-    """A listening socket while the block runs. Raises KH406, saying which address cannot be had."""
+    """Open a listening socket while the block runs. Raise KH406 with the address that cannot be had."""
     try:
         taken = socket.create_server(
             (place.host, place.port), family=socket.AF_INET6 if ":" in place.host else socket.AF_INET

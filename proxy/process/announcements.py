@@ -71,7 +71,7 @@ async def reporting_alive(*, environment: Mapping[str, str] = os.environ) -> Asy
 
 
 def _silence_allowed_s(environment: Mapping[str, str]) -> float:
-    """How long the service manager waits for a sign of life from this process; 0 where it does not."""
+    """Return how long the service manager waits for a sign of life from this process; 0 if it does not."""
     given = environment.get("WATCHDOG_USEC", "")
     is_for_another = environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid())
     return 0.0 if is_for_another or not given.isdecimal() else int(given) / 1e6

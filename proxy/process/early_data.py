@@ -27,7 +27,7 @@ class EarlyData:
 
     @contextmanager
     def directory(self) -> Iterator[Path]:
-        """The shadow's directory while the block runs. If its data could not be made, the shadow makes its own."""
+        """Make the shadow's directory while the block runs. If its data could not be made, the shadow makes its own."""
         with self._opened:
             self._making.join()
             yield self._directory
@@ -43,8 +43,10 @@ class EarlyData:
 
 
 def begin_data(policy_path: Path, signals: Signals) -> EarlyData | None:
-    """Begin to make data; None if the policy names the operator's own programs. Raises KeyholeError for a policy that
-    cannot be read."""
+    """Begin to make data; None if the policy names the operator's own programs.
+
+    Raise KeyholeError for a policy that cannot be read.
+    """
     if Policy.load(policy_path).shadow.bindir is not None:
         return None
     signals.hold()
@@ -53,7 +55,7 @@ def begin_data(policy_path: Path, signals: Signals) -> EarlyData | None:
 
 @contextmanager
 def shadow_directory() -> Iterator[Path]:
-    """A directory for a shadow while the block runs; whatever uses it ends with this process. Raises OSError."""
+    """Make a directory for a shadow while the block runs; whatever uses it ends with this process. Raise OSError."""
     # a shadow holds no data, so it lives in a folder of its own that goes away with it
     with own_folder() as folder, guarded(folder / "shadow"):
         yield folder / "shadow"

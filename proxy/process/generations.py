@@ -51,12 +51,12 @@ class Generation:
 
     @staticmethod
     def lend(service: Service, shadow: ShadowAddress) -> "Generation":
-        """The only one, over what somebody else has opened and closes."""
+        """Return the only one, over resources that somebody else opened and closes."""
         return Generation(1, service, shadow, lambda: None)
 
     @property
     def backing(self) -> Backing:
-        """What sessions are opened on."""
+        """Return the backing on which sessions are opened."""
         labels = LabelReader(lambda: (self.shadow, self.service.catalog.database))
         answering = Answering(self.service, MonitorReading(self.service, labels))
         return Backing(self.service.catalog, answering, self.shadow, self.service.using)
@@ -85,12 +85,12 @@ class Generations:
 
     @property
     def telemetry(self) -> Telemetry:
-        """What the operator sees of all of them."""
+        """Return the operator's view of all of them."""
         return self._newest.service.telemetry
 
     @contextmanager
     def using(self) -> Iterator[Service]:
-        """The service that answers now, which stays open while the block runs. From any thread."""
+        """Yield the service that answers now, which stays open while the block runs. Any thread may call it."""
         with ExitStack() as holding:
             while True:
                 answering = self._newest.service
@@ -146,18 +146,20 @@ def close_generation(generation: Generation) -> None:
 
 
 def oldest_of_few(numbers: Iterable[int]) -> int:
-    """The oldest generation, of those with these numbers, that may keep its sessions beside all newer ones."""
+    """Return the oldest generation, of those with these numbers, that may keep its sessions beside all newer ones."""
     return sorted(numbers)[-MOST:][0]
 
 
 def first_generation(service: Service, policy: Policy, *, early: EarlyData | None = None) -> Generation:
-    """The generation of an open policy, with a shadow of its own, on `early` data if there are any. Raises KH002, KH013
-    and KH406."""
+    """Open the generation of a policy, with a shadow of its own, on `early` data if there are any.
+
+    Raise KH002, KH013 and KH406.
+    """
     return _with_shadow(1, service, policy, early=early)
 
 
 def next_generation(policy: Policy, *, after: Generation) -> Generation:
-    """The same of a policy that follows an open one."""
+    """Open the same of a policy that follows an open one."""
     return _with_shadow(after.number + 1, after.service.successor(policy), policy)
 
 
@@ -180,7 +182,7 @@ def prepared_shadow(
     binaries: Binaries | None = None,
     early: EarlyData | None = None,
 ) -> Iterator[ShadowAddress]:
-    """A shadow that shows `catalog` while the block runs, for so many workers with these limits each.
+    """Prepare a shadow that shows `catalog` while the block runs, for so many workers with these limits each.
 
     It is started from `binaries`, or the wheel's, which may have made `early` data. Raises KH002, KH013 and KH406.
     """
@@ -193,7 +195,7 @@ def prepared_shadow(
 
 @contextmanager
 def brief_shadow(catalog: Catalog, *, binaries: Binaries | None) -> Iterator[ShadowAddress]:
-    """Run a shadow that shows `catalog` for one command, which logs nothing. Raises KH002, KH013 and KH406."""
+    """Run a shadow that shows `catalog` for one command, which logs nothing. Raise KH002, KH013 and KH406."""
     limits, tables = ServerLimitsSection(), len(catalog.public_tables)
     with _running_shadow(limits, workers=1, public_tables=tables, binaries=binaries) as shadow:
         build_schema(shadow.address, catalog)
@@ -201,7 +203,7 @@ def brief_shadow(catalog: Catalog, *, binaries: Binaries | None) -> Iterator[Sha
 
 
 def try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: Binaries | None) -> None:
-    """Let a shadow show `catalog`, without the rows of public tables, and stop it. Raises KH002, KH013 and KH406.
+    """Let a shadow show `catalog`, without the rows of public tables, and stop it. Raise KH002, KH013 and KH406.
 
     What `find_faults` (`proxy/shadow/validity.py`) leaves to PostgreSQL is found out here: the SQL of stored questions,
     and programs of the operator's own.

@@ -44,7 +44,7 @@ class HttpServer(uvicorn.Server):
 
 @asynccontextmanager
 async def serve_http(config: uvicorn.Config, *, accepting: socket.socket) -> AsyncIterator[None]:
-    """Serve HTTP on a bound socket while the block runs; requests that run at its end are answered. Raises KH406."""
+    """Serve HTTP on a bound socket while the block runs; requests that run at its end are answered. Raise KH406."""
     server = HttpServer(config)
     serving = asyncio.create_task(server.serve(sockets=[accepting]))
     try:

@@ -21,7 +21,7 @@ MOST_AT_ONCE = 16  # requests: a few scrapers and balancers ask, and one more ge
 
 
 def operations(telemetry: Telemetry, ready: Readiness) -> uvicorn.Config:
-    """`/metrics`, `/healthz` and `/readyz`, for uvicorn. They answer everybody who reaches the port."""
+    """Return `/metrics`, `/healthz` and `/readyz`, for uvicorn. They answer everybody who reaches the port."""
 
     async def metrics(_: Request) -> Response:
         await ready.find_missing()
@@ -51,7 +51,7 @@ def operations(telemetry: Telemetry, ready: Readiness) -> uvicorn.Config:
 def readings(
     generations: Generations, endpoint: Endpoint, ready: Readiness, watch: DataWatch
 ) -> tuple[GaugeReading, ...]:
-    """What is read at every scrape rather than counted as it happens."""
+    """Return the readings that every scrape takes, instead of counting as things happen."""
 
     def sessions() -> Mapping[str, float]:
         open_now = [one.session for one in endpoint.sessions]

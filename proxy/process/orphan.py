@@ -17,7 +17,7 @@ _PR_SET_PDEATHSIG = 1  # as Linux numbers it, for good
 
 
 def end_with_parent(*, grace_s: float) -> None:
-    """To be called once, by a process that `multiprocessing` started: from its parent's end on it may live so long."""
+    """End this process soon after its parent. A process that `multiprocessing` started calls this once."""
     parent = multiprocessing.parent_process()
     if parent is None:
         return

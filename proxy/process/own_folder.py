@@ -18,7 +18,10 @@ _LOCK = "owner.lock"  # held by the process that made the folder; children do no
 
 @contextmanager
 def own_folder() -> Iterator[Path]:
-    """A folder that nobody else may enter, in the system's temporary folder, while the block runs. Raises OSError."""
+    """Make a folder that nobody else may enter, in the system's temporary folder, while the block runs.
+
+    Raise OSError.
+    """
     _remove_left(Path(tempfile.gettempdir()))
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as name:
         folder = Path(name)

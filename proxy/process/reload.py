@@ -61,7 +61,7 @@ class NotTaken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """What decides now: the accepted policy, its catalog's digest, and what its shadow was started with.
+    """The policy in force: the accepted policy, its catalog's digest, and the parameters of its shadow's start.
 
     Those are the limits, and the PostgreSQL where it is the operator's own.
     """
@@ -73,12 +73,14 @@ class InForce:
 
     @staticmethod
     def of(policy: Policy, digest: str, binaries: Binaries | None) -> "InForce":
-        """That of a policy whose shadow was made for it."""
+        """Return the policy in force whose shadow was made for it."""
         return InForce(policy, digest, policy.server.limits, binaries)
 
     def insist_no_restart(self, new: Policy) -> None:
-        """Raises RestartNeeded where a policy changes what is bound once, or names another ledger: by another URL, or
-        beside another policy file that a link has led to."""
+        """Raise RestartNeeded if a policy changes what is bound once, or names another ledger.
+
+        The ledger differs by its URL, or lies beside another policy file that a link has led to.
+        """
         old = self.policy
         bound = [name for name in ServerSection.model_fields if name not in _FREE]
         changed = [f"server.{name}" for name in bound if getattr(new.server, name) != getattr(old.server, name)]
@@ -88,7 +90,7 @@ class InForce:
             raise RestartNeeded(tuple(changed))
 
     def catalog_of(self, new: Policy, source: PinSource) -> Catalog | None:
-        """The catalog of a policy that the shadow, and sessions on it, can go on with; None where they cannot.
+        """Return the catalog of a policy that the shadow, and sessions on it, can go on with; None if they cannot.
 
         `source` is that of the policy in force. Raises KH003 to KH007, KH010 and KH013.
         """
@@ -103,18 +105,18 @@ class InForce:
         return catalog if catalog.digest == self.digest else None
 
     def _has_room(self, limits: ServerLimitsSection) -> bool:
-        """Whether the shadow can be used within other limits."""
+        """Return True if the shadow can be used within other limits."""
         started = self.started_with
         enough = shadow_connections(limits) <= shadow_connections(started)
         return enough and limits.session_memory_mb == started.session_memory_mb
 
     def with_catalog(self, policy: Policy) -> "InForce":
-        """Another policy over the same shadow."""
+        """Return another policy over the same shadow."""
         return InForce(policy, self.digest, self.started_with, self.binaries)
 
 
 def _bands(policy: Policy) -> list[tuple[str, BandsSection | None]]:
-    """What a policy's shadow shows of bands, which change no answer and no digest."""
+    """Return the bands that a policy's shadow shows, which change no answer and no digest."""
     of_tables = [(name, table.bands) for name, table in policy.tables.items()]
     columns = [
         (f"{name}.{column}", section.bands)
@@ -169,7 +171,7 @@ class Reloading:
         self._changing = asyncio.Lock()
 
     async def renew(self) -> None:
-        """Open another generation of the policy in force, since the newest shadow is gone. Raises what fails."""
+        """Open another generation of the policy in force, since the newest shadow is gone. Raise what fails."""
         async with self._changing:
             policy, newest = self._now.policy, self._generations.newest
             opened = await unless_cancelled(lambda: next_generation(policy, after=newest), undo=close_generation)
@@ -215,7 +217,7 @@ class Reloading:
 
 
 def insist_on_source(newest: Generation, policy: Policy) -> None:
-    """Raises RestartNeeded where the policy's source can be opened only when the open one is closed."""
+    """Raise RestartNeeded if the policy's source can be opened only when the open one is closed."""
     if newest.service.clashes_with(policy):
         raise RestartNeeded(("source",))
 
@@ -244,7 +246,7 @@ async def each_time(event: asyncio.Event, work: Callable[[], Awaitable[None]]) -
 
 
 async def unless_cancelled(work: Callable[[], T], *, undo: Callable[[T], None]) -> T:
-    """What `work` returns, in a thread. Where nobody waits for it any more it is undone: nothing is left open."""
+    """Return the result of `work`, in a thread. If nobody waits for it any more it is undone: nothing is left open."""
     doing = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(doing)
@@ -256,7 +258,7 @@ async def unless_cancelled(work: Callable[[], T], *, undo: Callable[[T], None]) 
 
 
 def why(error: Exception) -> dict[str, object]:
-    """Why a policy is not taken, for the log: by code where there is one, and never with a library's own words."""
+    """Return why a policy is not taken, for the log. It has a code if there is one, and never a library's own words."""
     match error:
         case RestartNeeded(changed=changed):
             return {"why": str(error), "changed": list(changed)}

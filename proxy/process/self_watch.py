@@ -40,7 +40,7 @@ async def ending_itself(
     beat_s: float = BEAT_S,
     stalled_for_s: Callable[[], float] = longest_call_s,
 ) -> AsyncIterator[None]:
-    """While the block runs, end this process where it hangs. Once in a process, in its main thread."""
+    """End this process if it hangs while the block runs. Once in a process, in its main thread."""
     allowed_s = ledger_timeout_ms / 1000 + stalled_s
 
     async def beat() -> None:

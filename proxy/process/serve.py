@@ -47,8 +47,10 @@ def run(
     signals: Signals,
     early: EarlyData | None,
 ) -> None:
-    """Serve in the foreground until SIGINT or SIGTERM; SIGHUP reads the policy again. The first shadow has `early` data
-    if there are any. Raises KeyholeError for what is wrong with the policy."""
+    """Serve in the foreground until SIGINT or SIGTERM; SIGHUP reads the policy again.
+
+    The first shadow has `early` data if there are any. Raise KeyholeError for what is wrong with the policy.
+    """
     if signals.told_to_end:
         return
     policy = Policy.load(policy_path)
@@ -86,8 +88,10 @@ def in_background(
     metrics: ListenAddress | None = None,
     looks: bool = True,
 ) -> Iterator[Addresses]:
-    """Serve from a thread of its own while the block runs; for the demo, benchmarks and tests. Without `looks` monitors
-    are left to the block."""
+    """Serve from a thread of its own while the block runs; for the demo, benchmarks and tests.
+
+    Without `looks` monitors are left to the block.
+    """
     started: Future[Addresses] = Future()
     stop = threading.Event()
 

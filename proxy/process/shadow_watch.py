@@ -1,5 +1,6 @@
-"""A shadow whose server was killed or hangs is replaced by another generation; if that cannot be, Keyhole ends with a
-status.
+"""A shadow whose server was killed or hangs is replaced by another generation.
+
+If that cannot be, Keyhole ends with a status.
 
 Guarantee: nobody has to notice. Sessions on the lost shadow end with it; the ledger, the source and REST go on.
 """
@@ -24,7 +25,7 @@ MOST_FAILURES = 5  # in a row: by then something is wrong that a supervisor shou
 
 
 def is_gone(shadow: ShadowAddress) -> bool:
-    """Whether nobody listens there any more. A server that hangs, or is full, is not gone."""
+    """Return True if nobody listens there any more. A server that hangs, or is full, is not gone."""
     with socket.socket(socket.AF_UNIX) as probe:
         probe.settimeout(0)  # a full queue is no reason to wait
         try:
@@ -44,7 +45,7 @@ class Heard:
         self._at = 0.0
 
     async def is_silent(self, shadow: ShadowAddress) -> bool:
-        """Whether it has said nothing at all looks for `HUNG_S`."""
+        """Return True if it has said nothing at all looks for `HUNG_S`."""
         loop = asyncio.get_running_loop()
         if shadow != self._shadow or await answers(shadow):
             self._shadow, self._at = shadow, loop.time()

@@ -185,8 +185,10 @@ async def _watching(generations: Generations, watch: DataWatch) -> AsyncIterator
 
 @asynccontextmanager
 async def _following(generations: Generations) -> AsyncIterator[None]:
-    """Open the files of a new data version as soon as it is declared, and say so to `keyhole refresh`. Questions do it
-    themselves, too: where nothing can be said, nothing but that is lost."""
+    """Open the files of a new data version as soon as it is declared, and say so to `keyhole refresh`.
+
+    Questions do it themselves, too: where nothing can be said, nothing but that is lost.
+    """
     policy = generations.newest.service.policy
     ending = threading.Event()
 

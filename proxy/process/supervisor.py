@@ -58,8 +58,11 @@ def supervise(
     signals: Signals,
     early: EarlyData | None = None,
 ) -> None:
-    """Serve with so many processes until SIGINT or SIGTERM. The metrics of worker i are on the i-th port from
-    `metrics` on. Raises KeyholeError for what is wrong with the policy, and where a worker cannot start at first."""
+    """Serve with so many processes until SIGINT or SIGTERM.
+
+    The metrics of worker i are on the i-th port from `metrics` on. Raise KeyholeError for what is wrong with the
+    policy, and where a worker cannot start at first.
+    """
     with Service.over(policy) as service:  # checked once, and the ledger brought to this version by one process alone
         catalog = service.catalog
     strangers = Strangers(login_secret(policy))
@@ -83,8 +86,10 @@ def supervise(
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A generation as workers are told of it, with a shadow that runs until `close`, started from `binaries` where they
-    are the operator's own."""
+    """A generation as workers know it, with a shadow that runs until `close`.
+
+    It is started from `binaries` if they are the operator's own.
+    """
 
     shown: Shown
     close: Callable[[], None]
@@ -190,7 +195,7 @@ class Supervisor:
         self._workers[number] = WorkerProcess(task, left=self._close_unused)
 
     async def _keep(self, number: int) -> None:
-        """Start a worker anew whenever it ends, after pauses that grow, until everything ends."""
+        """Start a worker again whenever it ends, after pauses that grow, until everything ends."""
         loop, pause_s = asyncio.get_running_loop(), FIRST_PAUSE_S
         while True:
             started, status = loop.time(), None
@@ -212,7 +217,7 @@ class Supervisor:
                     self._start(number)
 
     async def _renew(self) -> None:
-        """Make another shadow for the policy in force, since the newest is gone. Raises what fails."""
+        """Make another shadow for the policy in force, since the newest is gone. Raise what fails."""
         async with self._replacing:
             policy = self._now.policy
             await self._take(await unless_cancelled(lambda: self._make_next(policy), undo=_close_generation))
@@ -240,7 +245,10 @@ class Supervisor:
             to_standard_error(policy.server.log_level)
 
     def _find_catalog(self, policy: Policy) -> Catalog | _Made:
-        """The catalog of a policy that the newest shadow can go on with, which has its analysts then; or a new one."""
+        """Return the catalog of a policy that the newest shadow can go on with, which has its analysts then.
+
+        Or a new one.
+        """
         self._now.insist_no_restart(policy)
         with closing(open_policy_source(self._now.policy)) as source:
             catalog = self._now.catalog_of(policy, source)
@@ -258,7 +266,7 @@ class Supervisor:
         return _make_generation(self._last_number, policy, catalog, workers=self._number)
 
     async def _take(self, made: _Made) -> None:
-        """Let all workers open a generation, and take it when all have. Raises NotTaken, and none has it then."""
+        """Let all workers open a generation, and take it when all have. Raise NotTaken, and none has it then."""
         number = made.shown.number
         self._made[number] = made
         self._opening.add(number)  # it is needed, whoever dies meanwhile
@@ -283,7 +291,7 @@ class Supervisor:
         self._close_unused()
 
     def _give_up(self, number: int, asked: tuple[WorkerProcess, ...]) -> None:
-        """Nobody is to have a generation that was opened."""
+        """Give up a generation that was opened."""
         for worker in asked:
             worker.tell(Take(number, oldest=None))
             worker.uses.discard(number)

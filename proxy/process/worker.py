@@ -73,7 +73,7 @@ class _Parent:
 
 
 def work(task: Task, pipe: Connection) -> None:
-    """A worker's whole life, in its own process."""
+    """Run a worker's whole life, in its own process."""
     parent = _Parent(pipe)
     heard_by_parent_alone()
     policy = task.shown.policy
@@ -100,14 +100,16 @@ def work(task: Task, pipe: Connection) -> None:
 
 
 def _longest_end_s(policy: Policy) -> float:
-    """How long a worker may take to end in order: its questions wait for a turn and read, commit, and leave."""
+    """Return how long a worker may take to end in order: its questions wait for a turn and read, commit, and leave."""
     waits_ms = 2 * policy.limits.statement_timeout_ms + policy.server.release_every_ms + 2 * policy.ledger.timeout_ms
     return waits_ms / 1000 + _END_S
 
 
 def _generation(shown: Shown, service: Service, parent: _Parent) -> Generation:
-    """An open service as the generation that the parent has made; it says so when it is closed. Raises RestartNeeded
-    where the pinned data or the source's tables are others by now."""
+    """Return an open service as the generation that the parent has made; it says so when it is closed.
+
+    Raise RestartNeeded if the pinned data or the source's tables are others by now.
+    """
     if service.catalog.digest != shown.digest:
         service.close()
         raise RestartNeeded(("tables",))
@@ -221,5 +223,5 @@ def _hear(pipe: Connection, take: Callable[[Order], None], stop: Callable[[], No
 
 
 def divide_limits(limits: RestSection, workers: int) -> RestSection:
-    """One worker's part of what REST admits, rounded up."""
+    """Return one worker's part of REST's limits, rounded up."""
     return limits.model_copy(update={name: -(-getattr(limits, name) // workers) for name in _DIVIDED})

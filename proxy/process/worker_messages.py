@@ -11,8 +11,11 @@ from proxy.shadow.address import ShadowAddress
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A generation as the parent made it: its number, the accepted policy (whatever its file says now), the digest of
-    its catalog, and the shadow that shows that."""
+    """A generation as the parent made it.
+
+    It has its number, the accepted policy (whatever its file says now), the digest of its catalog, and the shadow that
+    shows that.
+    """
 
     number: int
     policy: Policy
@@ -22,7 +25,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a worker is started with."""
+    """The input of a worker's start."""
 
     worker: int
     workers: int
@@ -49,8 +52,10 @@ class Open:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """To a worker: let the generation that was opened answer, as all have opened it, and end the sessions on those
-    before `oldest`; or (None) close it again."""
+    """The order to a worker to let the opened generation answer, as all have opened it.
+
+    It ends the sessions on those before `oldest`; or (None) the worker closes it again.
+    """
 
     number: int
     oldest: int | None

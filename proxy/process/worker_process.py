@@ -14,8 +14,11 @@ _DIED: dict[str, object] = {"why": "a worker died while it opened it"}
 
 
 class WorkerProcess:
-    """A worker's process, as its parent sees it. `ready` is what becomes of its start; `uses` are the generations
-    whose shadows it may have sessions on. `left` is called whenever these become fewer."""
+    """A worker's process, as its parent sees it.
+
+    `ready` is what becomes of its start; `uses` are the generations whose shadows it may have sessions on. `left` is
+    called whenever these become fewer.
+    """
 
     def __init__(self, task: Task, *, left: Callable[[], None]) -> None:
         context = multiprocessing.get_context("spawn")  # no threads and no event loop of the parent's come along

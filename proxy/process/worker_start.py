@@ -18,7 +18,7 @@ class NothingCollected:
 
 
 def begin(_nothing_collected: None, task: "Task", pipe: Connection) -> NoReturn:
-    """A worker's whole life; what it has imported by now is there for good."""
+    """Run a worker's whole life; its imports so far stay for good."""
     with lasting():
         from proxy.process.worker import work
     try:
