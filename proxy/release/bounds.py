@@ -48,7 +48,7 @@ _DOUBLE_STEPS = 1 << 20  # into which the public range of a double without a gri
 
 @dataclass(frozen=True, slots=True)
 class BoundsAsked:
-    """What the owner asks for; all of it is public. In whatever order things are named, it is one release.
+    """The owner's request; all of it is public. In whatever order things are named, it is one release.
 
     Parameters:
         keys: sets of grouping columns whose groups and rows of one unit are to be bounded.
@@ -71,7 +71,7 @@ class BoundsAsked:
 
     @property
     def text(self) -> str:
-        """How it was asked for, as the ledger keeps it."""
+        """Return the request as the ledger keeps it."""
         parts = [f"keyhole bounds {self.table} --epsilon {float(self.epsilon):g} --cut {float(100 * self.cut):g}%"]
         parts += [f"--keys {','.join(keys)}" for keys in self.keys]
         parts += [f"--total {name}" for name in self.totals]
@@ -99,7 +99,7 @@ class FoundBound:
 
 @dataclass(frozen=True, slots=True)
 class FoundBounds:
-    """What a release found.
+    """The findings of a release.
 
     `units` is how many there are at least, `counted` whether that was found with noise; `cut` the share beyond each
     bound that the release ensures, which is more than was asked where there are too few units. None: there are too few
@@ -112,7 +112,7 @@ class FoundBounds:
     cut: float | None
 
     def to_bytes(self) -> bytes:
-        """The form in which the ledger keeps it."""
+        """Return the form in which the ledger keeps it."""
         bounds = [
             {
                 "of": one.of.value,
@@ -130,7 +130,7 @@ class FoundBounds:
 
     @staticmethod
     def from_bytes(stored: bytes) -> "FoundBounds":
-        """The inverse."""
+        """Parse the form that the ledger keeps."""
         document: dict[str, Any] = json.loads(stored)
         return FoundBounds(
             bounds=tuple(
@@ -160,7 +160,7 @@ class BoundsRelease:
 
     @property
     def epsilon_per_scan(self) -> Fraction:
-        """What one bound costs."""
+        """Return the cost of one bound."""
         whole = self.asked.epsilon * (1 - (_COUNTING if self.asked.units is None else 0))
         return whole / len(self.release.counts.statistics)
 
@@ -170,7 +170,7 @@ class BoundsRelease:
         return BETA * (1 - (_COUNTING_FAILS if self.asked.units is None else 0))
 
     def decide(self, counts: Counts, noise: Noise) -> FoundBounds:
-        """From counts to bounds: the noise is drawn here, and only here."""
+        """Decide bounds from counts: the noise is drawn here, and only here."""
         statistics = self.release.counts.statistics
         units = self.asked.units
         if units is None:
@@ -186,13 +186,13 @@ class BoundsRelease:
         return FoundBounds(tuple(found), units, self.asked.units is None, cut)
 
     def _count_units(self, true: int, noise: Noise) -> int:
-        """A number of units that is too large with probability beta / 5 at most."""
+        """Return a number of units that is too large with probability beta / 5 at most."""
         rate = self.asked.epsilon * _COUNTING
         noisy = true + int(noise.discrete_laplace(rate=rate, size=1)[0])
         return max(0, noisy - ceil(log(1 / (BETA * _COUNTING_FAILS)) / rate))
 
     def _scan(self, statistic: UnitStatistic, units: int) -> BoundScan | None:
-        """The scan at the asked share to cut, or at the least that works well; None where none does."""
+        """Return the scan at the asked share to cut, or at the least that works well; None if none does."""
         if not units:
             return None
         cut = self.asked.cut
@@ -208,7 +208,7 @@ class BoundsRelease:
         return BoundScan(candidates, epsilon, units, cut, beta) if cut < _MOST_CUT else None
 
     def check_reachable(self) -> None:
-        """Refuse a share to cut that noise would hide, where the number of units is declared. Raises KH311."""
+        """Refuse a share to cut that noise would hide, where the number of units is declared. Raise KH311."""
         units = self.asked.units
         if units is None:
             return
@@ -226,7 +226,7 @@ class BoundsRelease:
 
 
 def plan_bounds(asked: BoundsAsked, catalog: Catalog, dialect: Dialect) -> BoundsRelease:
-    """What finding these bounds reads and costs. Raises KH201, KH202, KH203, KH311 and KH312.
+    """Return the reads and the cost of finding these bounds. Raise KH201, KH202, KH203, KH311 and KH312.
 
     A key may be an expression whose values the policy alone says.
     """
@@ -266,13 +266,16 @@ def _promise(asked: BoundsAsked) -> str:
 
 
 def find_bounds(service: Service, planned: BoundsRelease) -> tuple[FoundBounds, PaidRelease]:
-    """Pay for the bounds and find them, or tell those that were found before. Raises KH310, KH313, KH501, KH502."""
+    """Pay for the bounds and find them, or tell those that were found before. Raise KH310, KH313, KH501, KH502."""
     released = make_release(service, planned.release, lambda counts: planned.decide(counts, service.noise).to_bytes())
     return FoundBounds.from_bytes(released.body), released
 
 
 def _with_computed(table: Table, several: Sequence[tuple[str, ...]]) -> Table:
-    """The table with the keys that are expressions as columns, each called as it was typed. Raises KH201 and KH202."""
+    """Return the table with the keys that are expressions as columns, each called as it was typed.
+
+    Raise KH201 and KH202.
+    """
     stored = {column.name for column in table.columns}
     typed = dict.fromkeys(key for keys in several for key in keys if key not in stored and not key.isidentifier())
     if not typed:
@@ -337,7 +340,7 @@ def _check_number(table: Table, column: Column) -> None:
 
 
 def _public_end(table: Table, column: Column, declared: Decimal | None) -> Fraction:
-    """How large a value can be, by the owner's word or the type."""
+    """Return the largest possible value, by the owner's word or the type."""
     _check_number(table, column)
     if declared is not None:
         return Fraction(declared)
@@ -351,7 +354,7 @@ def _public_end(table: Table, column: Column, declared: Decimal | None) -> Fract
 
 
 def _step(column: Column, *, end: Fraction | None = None) -> Fraction:
-    """How finely candidates lie, in the user's unit: the declared grid, or the type's own."""
+    """Return the distance of candidates, in the user's unit: the declared grid, or the type's own."""
     if column.grid is not None:
         return Fraction(column.grid)
     if column.sql_type is SqlType.INTEGER:

@@ -55,11 +55,11 @@ class CountingStatement(Protocol):
 
     @property
     def relations(self) -> tuple[ReadRelation, ...]:
-        """What it reads, as the policy knows it."""
+        """Return the relations that it reads, as the policy knows them."""
 
 
 class Accounts(Protocol):
-    """What says whether a release can be paid: no source is needed for that. A `Service` is one."""
+    """The accounts that decide if a release can be charged: no source is needed for that. A `Service` is one."""
 
     @property
     def catalog(self) -> Catalog:
@@ -67,10 +67,10 @@ class Accounts(Protocol):
 
     @property
     def ledger(self) -> Ledger:
-        """What was spent and released."""
+        """Return the ledger of charges and releases."""
 
     def version(self, table: Table) -> str:
-        """The public data version of a table now."""
+        """Return the public data version of a table now."""
 
 
 CountsT = TypeVar("CountsT", bound=CountingStatement, covariant=True)
@@ -78,7 +78,7 @@ CountsT = TypeVar("CountsT", bound=CountingStatement, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Release(Generic[CountsT]):
-    """What is read and what it costs, all public.
+    """The reads and the cost of a release, all public.
 
     Parameters:
         terms: what decides beside the counts, as text: the same counts under other terms are another release.
@@ -97,7 +97,7 @@ class Release(Generic[CountsT]):
 
     @property
     def identity(self) -> str:
-        """What the ledger knows it by."""
+        """Return its identity in the ledger."""
         return sha256(f"release:{self.terms}:{self.counts.sql}".encode()).hexdigest()
 
     @property
@@ -108,7 +108,7 @@ class Release(Generic[CountsT]):
 
 @dataclass(frozen=True, slots=True)
 class PaidRelease:
-    """What was released; `again` where it was told before and cost nothing now."""
+    """The released values; `again` if they were released before and cost nothing now."""
 
     body: bytes
     version: str
@@ -156,7 +156,7 @@ def make_release(
 
 @contextmanager
 def _saying_what_is_spent(service: Service, release: Release[CountingStatement], version: str) -> Iterator[None]:
-    """Tell whoever presses Ctrl-C what the ledger has of the release. Raises StoppedRelease then."""
+    """Tell whoever presses Ctrl-C what the ledger has of the release. Raise StoppedRelease then."""
     try:
         yield
     except KeyboardInterrupt:
@@ -184,7 +184,7 @@ def _is_for(charge: Charge, release: Release[CountingStatement], version: str) -
 
 
 def find_release(service: Accounts, release: Release[CountingStatement]) -> PaidRelease | None:
-    """The same release on the data version of now, where it was paid for before. Raises KH502."""
+    """Return the same release on the data version of now, if it was charged before. Raise KH502."""
     version = service.version(release.table)
     with ledger_refusals():
         found = service.ledger.find_answer(release.identity, version, analyst=RELEASED_BY)
@@ -192,7 +192,7 @@ def find_release(service: Accounts, release: Release[CountingStatement]) -> Paid
 
 
 def check_affordable(service: Accounts, release: Release[CountingStatement]) -> None:
-    """Refuse what the balances do not cover now, spending nothing. Raises KH310, KH502."""
+    """Refuse what the balances do not cover now, spending nothing. Raise KH310, KH502."""
     with ledger_refusals():
         short = service.ledger.find_shortage(charge_of(release, service.version(release.table)), limits_on(service))
         if short is not None:
@@ -200,7 +200,7 @@ def check_affordable(service: Accounts, release: Release[CountingStatement]) -> 
 
 
 def charge_of(release: Release[CountingStatement], version: str) -> Charge:
-    """What the ledger is to pay: of the groups that it is about, or the whole table as one, and of a unit in all."""
+    """Return the charge to the ledger: of the release's groups, or the whole table as one, and of a unit in all."""
     root = release.table.ledger
     amount = ceil(release.epsilon * NANO)
     whole = Family(
@@ -227,7 +227,7 @@ def charge_of(release: Release[CountingStatement], version: str) -> Charge:
 
 
 def limits_on(service: Accounts) -> Limits:
-    """The policy's caps: the owner needs nobody's approval, and one release may cost what all questions may."""
+    """Return the policy's caps: the owner needs nobody's approval, and one release may cost what all questions may."""
     nobody = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=None, per_unit=None)
     return replace(limits(service.catalog, nobody), approval_above_nano=None, per_query_nano=None)
 
@@ -240,14 +240,14 @@ def _commit(service: Service, reservation: Reservation, body: bytes) -> None:
 
 
 def check_version(service: Service, release: Release[CountingStatement], version: str, *, paid: bool) -> None:
-    """Refuse where the data version is another one by now. Raises KH502 or KH5xx as a question does."""
+    """Refuse where the data version is another one by now. Raise KH502 or KH5xx as a question does."""
     if not service.reads(release.table, version):
         raise data_changed(paid=paid)
 
 
 @contextmanager
 def ledger_refusals() -> Iterator[None]:
-    """The ledger's refusals in words. Raises KH310, KH313, KH502."""
+    """Put the ledger's refusals into words. Raise KH310, KH313, KH502."""
     try:
         yield
     except OverBudget as over:

@@ -1,5 +1,7 @@
-"""What the policy declares already where `keyhole bounds` finds a bound: the owner is told of a bound that lets more
-count than that."""
+"""Declarations of the policy where `keyhole bounds` finds a bound.
+
+The owner is shown a bound that lets more count than the declared one.
+"""
 
 from decimal import Decimal
 
@@ -10,7 +12,7 @@ from proxy.release.bounds import FoundBound
 
 
 def find_declared(one: FoundBound, table: Table) -> Decimal | None:
-    """The bound that holds now in the place of one that was found; None where the policy declares none."""
+    """Return the bound that holds now in the place of one that was found; None if the policy declares none."""
     if one.column is not None and not one.keys:
         ends = table.column(one.column).bounds
     else:
@@ -27,7 +29,7 @@ def find_declared(one: FoundBound, table: Table) -> Decimal | None:
 
 
 def is_wider(one: FoundBound, table: Table) -> bool:
-    """Whether a bound that was found lets more count than what the policy declares now."""
+    """Return True if a bound that was found lets more count than the policy's declaration now."""
     declared = find_declared(one, table)
     if declared is None:
         return False

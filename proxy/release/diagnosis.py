@@ -74,7 +74,7 @@ _COUNTING = Fraction(1, 10)  # of epsilon, into counting rows, for the methods t
 
 
 class Plot(StrEnum):
-    """What is drawn."""
+    """The kind of drawing."""
 
     ROC = "roc"
     CALIBRATION = "calibration"
@@ -82,7 +82,7 @@ class Plot(StrEnum):
 
 
 class Method(StrEnum):
-    """How noise is spent: ours over public bins or private ones, and the published ones, repaired."""
+    """The use of noise: ours over public bins or private ones, and the published ones, repaired."""
 
     OURS = "ours"
     ADAPTIVE = "adaptive"
@@ -115,7 +115,7 @@ SENTENCES: Mapping[Method, str] = {
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisAsked:
-    """What the owner asks for; all of it is public.
+    """The owner's request; all of it is public.
 
     Parameters:
         score, outcome: expressions of one row, as in SQL.
@@ -141,7 +141,7 @@ class DiagnosisAsked:
 
     @property
     def text(self) -> str:
-        """How it was asked for, as the ledger keeps it."""
+        """Return the request as the ledger keeps it."""
         parts = [f"keyhole diagnose {self.plot} {self.table} --score {self.score!r} --outcome {self.outcome!r}"]
         parts += [f"--epsilon {float(self.epsilon):g} --method {self.method}"]
         parts += [f"--by {','.join(self.by)}"] if self.by else []
@@ -158,17 +158,17 @@ Released = ScoreHistogram | tuple[ResidualBin, ...] | ResidualGrid
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What was released: by group, in the order of the question's groups or of those that are told."""
+    """The released values: by group, in the order of the question's groups or of those that are shown."""
 
     groups: tuple[Released, ...]
 
     def to_bytes(self) -> bytes:
-        """The form in which the ledger keeps it."""
+        """Return the form in which the ledger keeps it."""
         return json.dumps({"groups": [_write(one) for one in self.groups]}, sort_keys=True).encode()
 
     @staticmethod
     def from_bytes(stored: bytes) -> "Diagnosis":
-        """The inverse."""
+        """Parse the form that the ledger keeps."""
         return Diagnosis(tuple(_read(one) for one in json.loads(stored)["groups"]))
 
 
@@ -203,7 +203,7 @@ class DiagnosisRelease:
         return places
 
     def told(self, released: Diagnosis) -> Diagnosis:
-        """What was released, in the order of the groups."""
+        """Return the released values, in the order of the groups."""
         return Diagnosis(tuple(released.groups[place] for place in self._groups_told))
 
     @property
@@ -217,7 +217,7 @@ class DiagnosisRelease:
         return float(self.asked.epsilon / self.asked.most_rows)
 
     def decide(self, counts: Counts, noise: Noise) -> Diagnosis:
-        """From counts of cells to what is released: the noise is drawn here, and only here."""
+        """Decide the release from counts of cells: the noise is drawn here, and only here."""
         cells = self.scored.cells
         found = np.zeros(len(self.groups) * cells, dtype=np.int64)
         for place, count in counts:
@@ -228,7 +228,10 @@ class DiagnosisRelease:
 
 
 def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) -> DiagnosisRelease:
-    """What a diagnosis reads and costs. Raises KH1xx and KH2xx as a question does, KH311, KH314 and KH315."""
+    """Return the reads and the cost of a diagnosis.
+
+    Raise KH1xx and KH2xx as a question does, KH311, KH314 and KH315.
+    """
     table = catalog.table(asked.table)
     if table is None:
         raise unknown_table(asked.table, catalog)
@@ -269,13 +272,13 @@ def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) ->
 
 
 def make_diagnosis(service: Service, planned: DiagnosisRelease) -> tuple[Diagnosis, PaidRelease]:
-    """Pay for a diagnosis and make it, or tell the one that was made before. Raises KH310, KH313, KH501, KH502."""
+    """Pay for a diagnosis and make it, or tell the one that was made before. Raise KH310, KH313, KH501, KH502."""
     released = make_release(service, planned.release, lambda counts: planned.decide(counts, service.noise).to_bytes())
     return planned.told(Diagnosis.from_bytes(released.body)), released
 
 
 def bins_of(asked: DiagnosisAsked, cells: int) -> tuple[int, ...]:
-    """The public edges of the bins that the plain method counts, in cells."""
+    """Return the public edges of the bins that the plain method counts, in cells."""
     bins = asked.bins
     if bins is None:
         bins = _PLAIN_BINS if asked.units is None else choose_bins(asked.units, epsilon=float(asked.epsilon))
@@ -300,7 +303,7 @@ def _axes(asked: DiagnosisAsked, score: RowNumber, other: RowNumber) -> tuple[Sc
 
 
 def _check_varies(number: RowNumber, text: str, question: Question) -> None:
-    """Refuse a condition in the place of a number that is publicly true of all rows, or of none. Raises KH314."""
+    """Refuse a condition in the place of a number that is publicly true of all rows, or of none. Raise KH314."""
     rows = all_of((question.where, number.present))
     if not any(may_be_met(all_of((rows, term.condition)), question) for term in number.terms):
         raise holds_nowhere(text)
@@ -312,7 +315,7 @@ def _check_varies(number: RowNumber, text: str, question: Question) -> None:
 
 
 def _check_drawable(asked: DiagnosisAsked, scored: ScoredRows) -> None:
-    """Refuse what noise cannot be drawn for, before anything is paid. Raises KH311."""
+    """Refuse what noise cannot be drawn for, before anything is paid. Raise KH311."""
     nobody = np.zeros(tuple(axis.cells for axis in scored.axes), dtype=np.int64)
     try:
         if asked.epsilon < _LEAST_EPSILON * asked.most_rows:
@@ -345,7 +348,10 @@ def _by_quantiles(release: Callable[..., ScoreHistogram]) -> _Draw:
 
 
 def _by_rows(release: Callable[..., Any]) -> _Draw:
-    """A method that has to know how many rows there are: as many as units, where that is public, else a noisy count."""
+    """Return a method that has to know the number of rows.
+
+    It is the number of units, if that is public, else a noisy count.
+    """
 
     def draw(asked: DiagnosisAsked, counts: Integers, noise: Noise) -> Released:
         epsilon, rows = asked.epsilon, asked.units

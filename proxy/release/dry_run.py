@@ -37,13 +37,13 @@ class Unopened:
     versions: Versions
 
     def version(self, table: Table) -> str:
-        """The public data version of a table now."""
+        """Return the public data version of a table now."""
         return self.versions.version(table, now=datetime.now(UTC))
 
 
 @contextmanager
 def plan_alone(path: Path) -> Iterator[Unopened]:
-    """Read a policy and open its ledger. Raises KH001 to KH007, KH009 and KH010."""
+    """Read a policy and open its ledger. Raise KH001 to KH007, KH009 and KH010."""
     policy = Policy.load(path)
     catalog = catalog_on_pins(policy)
     with open_ledger(policy, knowledge=dependencies(catalog)) as ledger:
@@ -52,24 +52,24 @@ def plan_alone(path: Path) -> Iterator[Unopened]:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What a charged release would do now: whether it is `known`, and the statement it reads."""
+    """The result of a charged release now: whether it is `known`, and the statement it reads."""
 
     known: bool
     sql: str
 
     def lines(self) -> Iterator[str]:
-        """Behind the cost, for a terminal."""
+        """Yield the lines behind the cost, for a terminal."""
         yield _FREE if self.known else _FITS
         yield _READ
         yield from (f"    {visible(line)}" for line in self.sql.split("\n"))
 
     def document(self) -> Mapping[str, Any]:
-        """The same for a program."""
+        """Return the same for a program."""
         return {"dry_run": True, "paid_before": self.known, "sql": self.sql}
 
 
 def rehearse(accounts: Unopened, release: Release[CountingStatement]) -> DryRun:
-    """What a release would do now. Raises KH310 where a budget does not cover it, KH502."""
+    """Return the result of a release now, without making it. Raise KH310 if a budget does not cover it, KH502."""
     known = find_release(accounts, release) is not None
     if not known:
         check_affordable(accounts, release)

@@ -45,7 +45,7 @@ _LEAST_EPSILON = Fraction(1, 1_000_000)  # of one row
 
 
 class TableMethod(StrEnum):
-    """How a table is made."""
+    """The method of making a table."""
 
     TABLE = "table"
     ROWS = "rows"
@@ -54,13 +54,13 @@ class TableMethod(StrEnum):
 
     @property
     def charged(self) -> bool:
-        """Whether budgets cover it."""
+        """Return True if budgets cover it."""
         return self in (TableMethod.TABLE, TableMethod.ROWS)
 
 
 @dataclass(frozen=True, slots=True)
 class PublicationAsked:
-    """What the owner asks for; all of it is public.
+    """The owner's request; all of it is public.
 
     Parameters:
         public, sensitive: columns with public domains, each once; the file has them in this order.
@@ -87,7 +87,7 @@ class PublicationAsked:
 
     @property
     def text(self) -> str:
-        """How it was asked for, as the ledger keeps it."""
+        """Return the request as the ledger keeps it."""
         parts = [
             f"keyhole publish {self.table} --public {','.join(self.public)} --sensitive {self.sensitive}",
             f"--method {self.method} --out {self.name}",
@@ -101,7 +101,7 @@ class PublicationAsked:
         return " ".join(parts) + (f" (why: {self.why})" if self.why else "")
 
     def criterion(self, values: int) -> Criterion:
-        """What SPS asks of every group."""
+        """Return the requirement of SPS on every group."""
         return Criterion(
             retention=float(self.retention),
             values=values,
@@ -137,7 +137,7 @@ class Publication:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many public values each column has, as they are counted by."""
+        """Return the number of public values of each column, as they are counted by."""
         return self.question.keys.shape
 
     @property
@@ -147,7 +147,7 @@ class Publication:
 
     @property
     def release(self) -> Release[ScoreCounts]:
-        """What is charged. Raises ValueError where no budget covers the method."""
+        """Return the charged release. Raise ValueError if no budget covers the method."""
         epsilon, rows = self.asked.epsilon, self.asked.most_rows
         if epsilon is None:
             raise ValueError("no budget covers this method")
@@ -159,29 +159,31 @@ class Publication:
         return Release(self.counts, f"table {epsilon} {rows}", epsilon, self.asked.text, promise, self.question)
 
     def read(self, found: Counts) -> Integers:
-        """The exact counts by cell, as they are counted by; private."""
+        """Return the exact counts by cell, as they are counted by; private."""
         counts = np.zeros(self.question.keys.size, dtype=np.int64)
         for place, counted in found:
             counts[place] = counted
         return counts.reshape(self.shape)
 
     def decide(self, found: Counts, noise: Noise) -> bytes:
-        """From exact counts to noisy ones, as the ledger keeps them: the noise is drawn here, and only here."""
+        """Decide noisy counts from exact ones, as the ledger keeps them: the noise is drawn here, and only here."""
         assert self.asked.epsilon is not None
         counts = self.read(found)
         noisy = release_table(counts, epsilon=self.asked.epsilon, most_rows=self.asked.most_rows, noise=noise)
         return json.dumps({"counts": noisy.ravel().tolist()}).encode()
 
     def published_counts(self, stored: bytes) -> Integers:
-        """What the file says, from what the ledger keeps: noisy counts, or how many rows each cell has, by published
-        column."""
+        """Return the file's counts, from the ledger's form.
+
+        They are noisy counts, or how many rows each cell has, by published column.
+        """
         noisy = np.array(json.loads(stored)["counts"], dtype=np.int64).reshape(self.shape)
         told = make_rows(noisy) if self.asked.method is TableMethod.ROWS else noisy
         return told.transpose(self.places)
 
 
 def plan_publication(asked: PublicationAsked, catalog: Catalog, dialect: Dialect) -> Publication:
-    """What a publication reads and costs. Raises KH1xx and KH2xx as a question does, KH311 and KH315."""
+    """Return the reads and the cost of a publication. Raise KH1xx and KH2xx as a question does, KH311 and KH315."""
     table = catalog.table(asked.table)
     if table is None:
         raise unknown_table(asked.table, catalog)
@@ -211,8 +213,10 @@ def plan_publication(asked: PublicationAsked, catalog: Catalog, dialect: Dialect
 
 
 def _counted_by(asked: PublicationAsked) -> tuple[str, ...]:
-    """The columns in an order of their own: in whatever order they are asked for, it is one release. Where noise is on
-    each count the sensitive column is one like the others."""
+    """Return the columns in an order of their own, so whatever order they are asked for in, it is one release.
+
+    If noise is on each count the sensitive column is one like the others.
+    """
     if asked.method.charged:
         return tuple(sorted((*asked.public, asked.sensitive)))
     return (*sorted(asked.public), asked.sensitive)

@@ -36,7 +36,7 @@ _TYPES = {
 
 
 class FileForm(StrEnum):
-    """What a published table is written as."""
+    """The format of a published table."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -52,13 +52,13 @@ class PublishedColumn:
 
     @property
     def type_name(self) -> str:
-        """What the file's column is, in words that DuckDB and PostgreSQL share."""
+        """Return the type of the file's column, in words that DuckDB and PostgreSQL share."""
         return _TYPES.get(self.sql_type, "text")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublishedTable:
-    """What a file says: counts by cell, each a row with its count, or, without `count_name`, so many rows of each.
+    """The content of a file: counts by cell, each a row with its count, or, without `count_name`, so many rows of each.
 
     Parameters:
         counts: int64, an axis for each column; not negative where rows are repeated.
@@ -76,13 +76,13 @@ class PublishedTable:
 
     @property
     def rows(self) -> int:
-        """How many rows the file has."""
+        """Return the number of rows of the file."""
         return int(self.counts.sum()) if self.count_name is None else self.counts.size
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedRows:
-    """What a file says where it is no table of counts: rows under typed columns, in an order of their own.
+    """The content of a file that is no table of counts: rows under typed columns, in an order of their own.
 
     Parameters:
         types: each column's name and type, in words that DuckDB and PostgreSQL share.
@@ -94,7 +94,7 @@ class PublishedRows:
 
     @property
     def rows(self) -> int:
-        """How many rows the file has."""
+        """Return the number of rows of the file."""
         return len(self.values)
 
 
@@ -103,13 +103,13 @@ PublishedData: TypeAlias = PublishedTable | PublishedRows
 
 
 def list_columns(keys: KeySpace) -> tuple[PublishedColumn, ...]:
-    """The columns of a table over all public values of some keys."""
+    """Return the columns of a table over all public values of some keys."""
     pairs = zip(keys.columns, keys.values, strict=True)
     return tuple(PublishedColumn(column.name, column.sql_type, values) for column, values in pairs)
 
 
 def find_name(wanted: str, columns: Collection[str]) -> str:
-    """What a column beside others is called: as is wanted, unless one of them is called so, in whatever letters.
+    """Return the name of a column beside others: the wanted one, unless one of them has it, in whatever letters.
 
     >>> find_name("noisy_count", ("ward", "Noisy_Count"))
     'noisy_count_'
@@ -122,7 +122,7 @@ def find_name(wanted: str, columns: Collection[str]) -> str:
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """The folder, made if need be, in which no other process publishes until the block ends. Raises OSError."""
+    """Lock the folder, made if need be: no other process publishes in it until the block ends. Raise OSError."""
     folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
     lock = folder / ".lock"
     make_private_file(lock)
@@ -131,7 +131,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 
 def draft_of(path: Path) -> Path:
-    """Where a file is written before it takes its place."""
+    """Return where a file is written before it takes its place."""
     return path.with_name(f".{path.name}.draft")
 
 
@@ -156,7 +156,7 @@ def write_released(table: PublishedData, path: Path, statement: str) -> str:
 
 
 def write_draft(table: PublishedData, path: Path, statement: str) -> str:
-    """Write a table where `draft_of(path)` is, durably; its SHA-256. Call within `locked_folder`. Raises OSError."""
+    """Write a table where `draft_of(path)` is, durably; its SHA-256. Call within `locked_folder`. Raise OSError."""
     draft = draft_of(path)
     draft.unlink(missing_ok=True)
     make_private_file(draft)
@@ -170,7 +170,7 @@ def write_draft(table: PublishedData, path: Path, statement: str) -> str:
 
 
 def place_draft(path: Path, statement: str) -> None:
-    """Give a draft its name. Raises FileExistsError where something else has it."""
+    """Give a draft its name. Raise FileExistsError where something else has it."""
     draft = draft_of(path)
     if path.suffix == f".{FileForm.CSV}":
         if path.exists() or path.is_symlink():
@@ -182,14 +182,14 @@ def place_draft(path: Path, statement: str) -> None:
 
 
 def hash_file(path: Path) -> str | None:
-    """A file's SHA-256; None where there is no plain file of that name."""
+    """Return a file's SHA-256; None if there is no plain file of that name."""
     if path.is_symlink() or not path.is_file():
         return None
     return _hash(path)
 
 
 def read_names(path: Path) -> tuple[str, ...]:
-    """The columns of a published file, in its own order."""
+    """Return the columns of a published file, in its own order."""
     if path.suffix == f".{FileForm.CSV}":
         with path.open(encoding="utf-8", newline="") as file:
             return tuple(next(csv.reader(file)))
@@ -226,7 +226,7 @@ def _make_durable(path: Path) -> None:
 
 
 def _write_csv(table: PublishedData, path: Path) -> None:
-    """Every value in quotes, since PostgreSQL takes an empty one without for NULL."""
+    """Write every value in quotes, since PostgreSQL takes an empty one without for NULL."""
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write(_csv_line([name for name, _ in table.types]))
         file.writelines(map(_csv_line, table.values) if isinstance(table, PublishedRows) else _csv_lines(table))
@@ -237,7 +237,7 @@ def _csv_line(values: Sequence[str | None]) -> str:
 
 
 def _csv_lines(table: PublishedTable) -> Iterator[str]:
-    """Every cell with its count, in row-major order, or as many times as it counts."""
+    """Yield every cell with its count, in row-major order, or as many times as it counts."""
     texts = [[as_text(value) for value in column.values] for column in table.columns]
     for place, count in zip(np.ndindex(table.counts.shape), table.counts.ravel().tolist(), strict=True):
         values = [of_column[at] for of_column, at in zip(texts, place, strict=True)]
@@ -266,7 +266,10 @@ def _write_parquet(table: PublishedData, path: Path, statement: str) -> None:
 
 
 def _cell_texts(table: PublishedTable) -> dict[str, Any]:
-    """Every cell's place, values as text and count, which is the last column and how often the others are repeated."""
+    """Return every cell's place, values as text and count.
+
+    The count is the last column, and how often the others are repeated.
+    """
     counts = table.counts.ravel()
     cells: dict[str, Any] = {"place": np.arange(counts.size), "copies": counts}
     places = np.unravel_index(cells["place"], table.counts.shape)

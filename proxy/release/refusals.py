@@ -10,7 +10,7 @@ _MOST_CUT = 0.5  # a bound that cuts more is none
 
 
 def over_budget(scope: str, *, needed: float, left: float) -> KeyholeError:
-    """A release that a balance does not cover."""
+    """Return the refusal of a release that a balance does not cover."""
     there = _down(left)
     return KeyholeError(
         "KH310",
@@ -21,7 +21,7 @@ def over_budget(scope: str, *, needed: float, left: float) -> KeyholeError:
 
 
 def cut_out_of_reach(cut: float, *, least_epsilon: float, least_cut: float) -> KeyholeError:
-    """A share to cut that noise would hide."""
+    """Return the refusal of a share to cut that noise would hide."""
     reachable = least_cut < _MOST_CUT
     return KeyholeError(
         "KH311",
@@ -33,7 +33,7 @@ def cut_out_of_reach(cut: float, *, least_epsilon: float, least_cut: float) -> K
 
 
 def undrawable() -> KeyholeError:
-    """An epsilon so small or so large that its noise lies outside the range of exact sampling."""
+    """Return the refusal of an epsilon so small or so large that its noise lies outside the range of exact sampling."""
     return KeyholeError(
         "KH311",
         "noise of this epsilon cannot be drawn exactly",
@@ -42,18 +42,18 @@ def undrawable() -> KeyholeError:
 
 
 def _down(left: float) -> Decimal:
-    """A balance with four decimals, rounded down, so that what is proposed fits."""
+    """Return a balance with four decimals, rounded down, so that a proposal fits."""
     return Decimal(str(max(left, 0.0))).quantize(Decimal("1e-4"), rounding=ROUND_DOWN).normalize()
 
 
 def _up(value: float) -> str:
-    """With two digits, rounded up, so that what is proposed suffices."""
+    """Return a loss with two digits, rounded up, so that a proposal suffices."""
     step = Decimal(1).scaleb(Decimal(value).adjusted() - 1)
     return f"{(Decimal(value) / step).to_integral_value(ROUND_CEILING) * step:f}"
 
 
 def no_public_end(table: str, column: str) -> KeyholeError:
-    """A column whose type has no end, so that there is no last candidate."""
+    """Return the refusal of a column whose type has no end, so there is no last candidate."""
     return KeyholeError(
         "KH312",
         f'"{column}" of "{table}" may be as large as its type lets it be, which is without end',
@@ -62,7 +62,10 @@ def no_public_end(table: str, column: str) -> KeyholeError:
 
 
 def under_way(reservation: str | None, *, minutes: int) -> KeyholeError:
-    """The same release is being made by another process, or by one that died. None: it was made this moment."""
+    """Return the refusal of a release that another process is making, or one that died.
+
+    None: it was made this moment.
+    """
     if reservation is None:
         return KeyholeError(
             "KH313",
@@ -86,7 +89,7 @@ class StoppedRelease(KeyboardInterrupt):
 def say_stopped(
     reservation: str | None, *, is_made: bool, epsilon: float, unit_epsilon: float, minutes: int
 ) -> StoppedRelease:
-    """A release whose owner pressed Ctrl-C.
+    """Return the report of a release whose owner pressed Ctrl-C.
 
     Parameters:
         reservation: the one that it left open, if any.
@@ -109,7 +112,7 @@ def say_stopped(
 
 
 def say_stopped_unknown() -> StoppedRelease:
-    """A release that Ctrl-C stopped, while the ledger cannot be read."""
+    """Return the report of a release that Ctrl-C stopped, while the ledger cannot be read."""
     return StoppedRelease(
         "Stopped. The ledger cannot be read, so it is unknown what stays spent: see keyhole ledger list --open."
     )
@@ -120,13 +123,13 @@ def _write_settle(reservation: str) -> str:
 
 
 def unknown_table(name: str, catalog: Catalog) -> KeyholeError:
-    """A table that the policy does not have."""
+    """Return the refusal of a table that the policy does not have."""
     known = ", ".join(one.name for one in catalog.tables)
     return KeyholeError("KH201", f'the policy has no private table "{name}"', hint=f"There are: {known}.")
 
 
 def unread_expression(flag: str, text: str, *, readable: str | None) -> KeyholeError:
-    """What was typed behind a flag and is no expression of a row; `readable` is the flag with one."""
+    """Return the refusal of a text behind a flag that is no expression of a row; `readable` is the flag with one."""
     return KeyholeError(
         "KH100",
         f"{flag} {text[:80]} cannot be read as SQL",
@@ -137,7 +140,7 @@ def unread_expression(flag: str, text: str, *, readable: str | None) -> KeyholeE
 
 
 def not_an_outcome(text: str) -> KeyholeError:
-    """An outcome that is neither a condition nor 0 or 1."""
+    """Return the refusal of an outcome that is neither a condition nor 0 or 1."""
     return KeyholeError(
         "KH314",
         f"{text[:80]} is neither a condition nor a number that is 0 or 1",
@@ -148,7 +151,7 @@ def not_an_outcome(text: str) -> KeyholeError:
 
 
 def not_a_probability(text: str) -> KeyholeError:
-    """A score that goes beyond 0 to 1, so that outcomes cannot be held against it."""
+    """Return the refusal of a score that goes beyond 0 to 1, so outcomes cannot be held against it."""
     return KeyholeError(
         "KH314",
         f"{text[:80]} goes beyond 0 to 1, so it is no chance that outcomes can be held against",
@@ -158,7 +161,7 @@ def not_a_probability(text: str) -> KeyholeError:
 
 
 def without_range(text: str) -> KeyholeError:
-    """A score or outcome that is the same for all rows as far as is public."""
+    """Return the refusal of a score or outcome that is the same for all rows as far as is public."""
     return KeyholeError(
         "KH314",
         f"{text[:80]} has the same value on every row that can be asked about",
@@ -168,7 +171,7 @@ def without_range(text: str) -> KeyholeError:
 
 
 def holds_nowhere(text: str) -> KeyholeError:
-    """An outcome or score that is positive on no row with declared values."""
+    """Return the refusal of an outcome or score that is positive on no row with declared values."""
     return KeyholeError(
         "KH314",
         f"{text[:80]} holds on no row that has the values which the policy declares",
@@ -179,7 +182,7 @@ def holds_nowhere(text: str) -> KeyholeError:
 
 
 def holds_everywhere(text: str) -> KeyholeError:
-    """An outcome or score that is positive on every row with declared values."""
+    """Return the refusal of an outcome or score that is positive on every row with declared values."""
     return KeyholeError(
         "KH314",
         f"{text[:80]} holds on every row that has the values which the policy declares",
@@ -189,7 +192,7 @@ def holds_everywhere(text: str) -> KeyholeError:
 
 
 def no_rows_left(where: str) -> KeyholeError:
-    """A condition on rows that leaves none with declared values."""
+    """Return the refusal of a condition on rows that leaves none with declared values."""
     return KeyholeError(
         "KH315",
         f"--where {where[:80]} leaves no row that has the values which the policy declares",
@@ -200,7 +203,7 @@ def no_rows_left(where: str) -> KeyholeError:
 
 
 def too_many_curves(groups: int, *, most: int) -> KeyholeError:
-    """More groups than curves can be made of."""
+    """Return the refusal of more groups than curves can be made of."""
     return KeyholeError(
         "KH315",
         f"{groups:,} groups would each have a curve; at most {most:,} can",
@@ -209,7 +212,7 @@ def too_many_curves(groups: int, *, most: int) -> KeyholeError:
 
 
 def with_pinned_relations(table: str) -> KeyholeError:
-    """A release whose groups are looked up in a long public table."""
+    """Return the refusal of a release whose groups are looked up in a long public table."""
     return KeyholeError(
         "KH315",
         f'the groups of "{table}" are looked up among more public values than a release can name',
@@ -218,7 +221,7 @@ def with_pinned_relations(table: str) -> KeyholeError:
 
 
 def too_many_cells(cells: int, *, most: int) -> KeyholeError:
-    """More combinations of public values than a table is published with."""
+    """Return the refusal of more combinations of public values than a table is published with."""
     return KeyholeError(
         "KH315",
         f"{cells:,} combinations of public values would each have a count; at most {most:,} can",
@@ -227,7 +230,7 @@ def too_many_cells(cells: int, *, most: int) -> KeyholeError:
 
 
 def not_private(method: str) -> KeyholeError:
-    """A method that no budget covers, without the owner's word for it."""
+    """Return the refusal of a method that no budget covers, without the owner's word for it."""
     return KeyholeError(
         "KH316",
         f"--method {method} is not differentially private, and shows who is in the table",
@@ -237,7 +240,7 @@ def not_private(method: str) -> KeyholeError:
 
 
 def of_a_live_table(table: str) -> KeyholeError:
-    """A perturbation of a table whose rows have no version: it could be drawn again and again."""
+    """Return the refusal of a perturbation of a table whose rows have no version: it could be drawn again and again."""
     return KeyholeError(
         "KH317",
         f'"{table}" is live, so that the same rows could be perturbed again and again, and averaged',
@@ -247,7 +250,7 @@ def of_a_live_table(table: str) -> KeyholeError:
 
 
 def published_before(file: str, digest: str) -> KeyholeError:
-    """The same perturbation of the same rows, which would be another draw."""
+    """Return the refusal of the same perturbation of the same rows, which would be another draw."""
     return KeyholeError(
         "KH317",
         f"the same was published before, as {file}; perturbed again, the two could be averaged",

@@ -1,5 +1,7 @@
-"""Expressions and conditions of a row, as an owner types them behind flags: where one of them is no SQL, which one, and
-how it would be read."""
+"""Expressions and conditions of a row, as an owner types them behind flags.
+
+Errors say which one is no SQL, and how it would be read.
+"""
 
 import re
 import shlex
@@ -18,8 +20,10 @@ from proxy.release.refusals import unread_expression
 
 
 def read_rows(lines: Sequence[str], catalog: Catalog, table: Table, *, typed: Mapping[str, str]) -> Embedded:
-    """The question that is made of what was typed behind each flag of `typed`, on lines of its own. Raises KH1xx; what
-    is no expression is told by its flag."""
+    """Return the question made of the text behind each flag of `typed`, on lines of its own.
+
+    Raise KH1xx; a text that is no expression is named by its flag.
+    """
     try:
         question = bare_question("\n".join(lines), catalog)
     except KeyholeError:
@@ -39,7 +43,7 @@ def read_rows(lines: Sequence[str], catalog: Catalog, table: Table, *, typed: Ma
 
 
 def _check_expressions(typed: Mapping[str, str], table: Table) -> None:
-    """Refuse the first that is not one expression. Raises KH100."""
+    """Refuse the first that is not one expression. Raise KH100."""
     for flag, text in typed.items():
         if not _is_expression(text):
             raise unread_expression(flag, text, readable=_spell(flag, text, table))
@@ -55,8 +59,11 @@ def _is_expression(text: str) -> bool:
 
 
 def _spell(flag: str, text: str, table: Table) -> str | None:
-    """The flag with what can be read, None where nobody knows: columns whose names need quotes are put into them,
-    whatever stood around them, and a comma between digits is a point."""
+    """Return the flag with a readable text, None if there is none.
+
+    Columns whose names need quotes are put into them, whatever stood around them, and a comma between digits is a
+    point.
+    """
     spelled = text
     for name in sorted((one.name for one in table.columns), key=len, reverse=True):
         quoted = readable(name)

@@ -7,12 +7,12 @@ from proxy.release.refusals import no_rows_left
 
 
 def check_rows_left(question: Question, where: str) -> None:
-    """Refuse a condition on rows that leaves no row with declared values, or no group. Raises KH315."""
+    """Refuse a condition on rows that leaves no row with declared values, or no group. Raise KH315."""
     if not question.keys.size or not may_be_met(question.where, question):
         raise no_rows_left(where)
 
 
 def may_be_met(condition: Condition, question: Question) -> bool:
-    """Whether a row with declared values, in a group of the question, may satisfy a condition."""
+    """Return True if a row with declared values, in a group of the question, may satisfy a condition."""
     keys = dict(zip(question.keys.names, question.keys.values, strict=True))
     return may_hold(condition, question.table, keys=keys)

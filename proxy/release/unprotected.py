@@ -47,8 +47,10 @@ JOINS = " | "  # between values that a generalised column no longer tells apart
 
 @dataclass(frozen=True, slots=True)
 class UnprotectedFile:
-    """What was published, its columns with their types; `again` where it had been before, by this command, or by one
-    that died or named the columns in another order."""
+    """The published file, its columns with their types.
+
+    `again` where it had been before, by this command, or by one that died or named the columns in another order.
+    """
 
     file_hash: str
     types: tuple[tuple[str, str], ...]
@@ -58,8 +60,10 @@ class UnprotectedFile:
 
 
 def state(planned: Publication) -> str:
-    """What such a file gives away, in words that go with it: into the file, the ledger and the odometer. All of it
-    follows from public numbers."""
+    """Return what such a file gives away, in words for the file, the ledger and the odometer.
+
+    All of it follows from public numbers.
+    """
     asked, values = planned.asked, planned.shape[-1]
     kept, changed = asked.retention, (1 - asked.retention) * (values - 1) / values
     factor = 1 + kept * values / (1 - kept)
@@ -88,14 +92,14 @@ def state(planned: Publication) -> str:
 
 
 def find_publication(service: Accounts, planned: Publication) -> Published | None:
-    """The ledger's event about the same publication of the rows of now. Raises KH317, KH502."""
+    """Return the ledger's event about the same publication of the rows of now. Raise KH317, KH502."""
     version = _lasting_version(service, planned)
     with ledger_refusals():
         return next(iter(service.ledger.owner.find_published(_identify(planned, version))), None)
 
 
 def publish_unprotected(service: Service, planned: Publication, path: Path, *, by: str) -> UnprotectedFile:
-    """Perturb the rows, write the event, then the file; or find the file that an earlier call made.
+    """Perturb the rows, write the event to the ledger, then the file; or find the file that an earlier call made.
 
     Parameters:
         path: the file to be; its folder is made.
@@ -139,7 +143,7 @@ def publish_unprotected(service: Service, planned: Publication, path: Path, *, b
 
 
 def perturb_counts(planned: Publication, counts: Integers, *, noise: Noise) -> PublishedTable:
-    """The rows that are published, from exact counts by cell: the noise is drawn here, and only here."""
+    """Perturb exact counts by cell, and return the published rows: the noise is drawn here, and only here."""
     asked, shape, places = planned.asked, planned.shape, planned.places
     columns = list(list_columns(planned.question.keys))
     if asked.method is TableMethod.PERTURBED:
@@ -155,7 +159,7 @@ def perturb_counts(planned: Publication, counts: Integers, *, noise: Noise) -> P
 
 
 def _generalise(column: PublishedColumn, numbers: tuple[int, ...]) -> PublishedColumn:
-    """A column of merged values, each named by all that it may be; as it was where none is merged."""
+    """Return a column of merged values, each named by all that it may be; unchanged if none is merged."""
     if max(numbers) + 1 == len(numbers):
         return column
     names: list[list[str]] = [[] for _ in range(max(numbers) + 1)]
@@ -176,7 +180,7 @@ def _perturb(service: Service, planned: Publication, version: str) -> PublishedT
 
 
 def _finish(event: Published, planned: Publication, path: Path) -> UnprotectedFile:
-    """The file of an event, where it is; or its draft, given its name. Raises KH317."""
+    """Return the file of an event, if it is there; or its draft, given its name. Raise KH317."""
     if path.name != event.file:
         raise published_before(event.file, event.file_hash)
     if hash_file(path) != event.file_hash:
@@ -188,7 +192,7 @@ def _finish(event: Published, planned: Publication, path: Path) -> UnprotectedFi
 
 
 def _types_of(planned: Publication, path: Path) -> tuple[tuple[str, str], ...]:
-    """The columns of an earlier file, in its own order; what may be generalised is text."""
+    """Return the columns of an earlier file, in its own order; a column that may be generalised is text."""
     types = {column.name: column.type_name for column in planned.columns}
     if planned.asked.method is TableMethod.SPS:
         types |= dict.fromkeys(planned.asked.public, "text")
@@ -203,7 +207,7 @@ def _lasting_version(service: Accounts, planned: Publication) -> str:
 
 
 def _identify(planned: Publication, version: str) -> str:
-    """A digest of the statement, the method, its numbers and the data version."""
+    """Return a digest of the statement, the method, its numbers and the data version."""
     asked = planned.asked
     terms = f"{asked.method} {asked.retention}"
     if asked.method is TableMethod.SPS:

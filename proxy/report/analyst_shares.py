@@ -65,7 +65,7 @@ def log_changed_shares(before: Policy, after: Policy, catalog: Catalog) -> None:
 
 
 def _left(report: BudgetReport) -> dict[str, str]:
-    """What is left of a privacy unit, and of the group that has least left."""
+    """Return the rest of a privacy unit's budget, and of the group that has least left."""
     groups = [min(one.left_nano) for one in report.families if one.left_nano]
     found = {"has left of a group": min(groups, default=None), "has left of a privacy unit": report.unit_left_nano}
     return {name: f"{amount / NANO:.4f}" for name, amount in found.items() if amount is not None}

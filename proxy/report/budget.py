@@ -23,8 +23,10 @@ from proxy.service.service import Service
 
 @dataclass(frozen=True, slots=True)
 class BudgetLine:
-    """One row of the budget: the privacy unit over everything, a table over everything, its groups by certain keys
-    together, or a family's group. Amounts in epsilon, as text; `limit` is the name of the balance that has that left.
+    """One row of the budget, in epsilon as text.
+
+    It is the privacy unit over everything, a table over everything, its groups by certain keys together, or a family's
+    group. `limit` is the name of the balance that has that left.
 
     `budget` is the cap with what was granted, for an analyst the own one where it is lower. What is spent on a group is
     everything that answers tell about it, those about overlapping groups included.
@@ -47,11 +49,11 @@ class BudgetLine:
         return f"each {self.unit}, over all questions" if self.scope == "unit" else self.family
 
     def summary(self) -> tuple[str | None, ...]:
-        """The row in the order of the columns of `keyhole.budget`."""
+        """Return the row in the order of the columns of `keyhole.budget`."""
         return self.what, self.table or None, self.budget, self.spent, self.left, self.limit, self.scope
 
     def texts(self) -> tuple[str, ...]:
-        """The row in the order of the columns of `keyhole.budget_details`."""
+        """Return the row in the order of the columns of `keyhole.budget_details`."""
         return (
             self.table,
             self.unit,
@@ -66,13 +68,13 @@ class BudgetLine:
 
 
 def lines(service: Service, analyst: str | None) -> tuple[BudgetLine, ...]:
-    """The summary, and every group that was ever charged; one analyst's own charges if named."""
+    """Return the summary, and every group that was ever charged; one analyst's own charges if named."""
     report = service.balances(analyst)
     return (*_summarise(service, report), *_group_lines(report))
 
 
 def summary(service: Service, analyst: str | None) -> tuple[BudgetLine, ...]:
-    """The privacy unit, the tables with a cap, and a line for each table and set of keys."""
+    """Return the privacy unit, the tables with a cap, and a line for each table and set of keys."""
     return tuple(_summarise(service, service.balances(analyst)))
 
 
@@ -119,7 +121,7 @@ def _table_lines(service: Service, report: BudgetReport) -> Iterator[BudgetLine]
 
 
 def _grouping_lines(report: BudgetReport) -> Iterator[BudgetLine]:
-    """Of each table and set of keys, whatever was asked with them: the most that any group has lost, the least left."""
+    """Yield, for each table and set of keys, the most that any group has lost and the least left, over all of them."""
     for (table, columns), found in _by_grouping(report.families).items():
         keys = ", ".join(column_of(label) for label in columns)
         tightest = min(found, key=lambda balance: min(balance.left_nano, default=balance.cap_nano))
@@ -138,7 +140,7 @@ def _grouping_lines(report: BudgetReport) -> Iterator[BudgetLine]:
 
 
 def _by_grouping(families: Iterable[FamilyBalance]) -> dict[tuple[str, tuple[str, ...]], list[FamilyBalance]]:
-    """Balances by table and grouping columns: filters and data versions together."""
+    """Return balances by table and grouping columns: filters and data versions together."""
     together: dict[tuple[str, tuple[str, ...]], list[FamilyBalance]] = {}
     for balance in families:
         together.setdefault((balance.family.table, balance.family.columns), []).append(balance)
@@ -167,14 +169,17 @@ def _group_lines(report: BudgetReport) -> Iterator[BudgetLine]:
 
 
 def maps(service: Service, analyst: str | None, *, table: str | None) -> tuple[HeatMap, ...]:
-    """Which groups' budget is used up, for every table and set of grouping columns; of one table if named."""
+    """Return maps of the used budget of groups, for every table and set of grouping columns; of one table if named."""
     families = [item for item in service.balances(analyst).families if table in (None, item.family.table)]
     return heat_maps(families)
 
 
 def document(service: Service, analyst: str | None) -> dict[str, Any]:
-    """The budget for a program: the policy's caps; then, with the caps that hold, the unit's balance, the tables' and a
-    summary per family of groups."""
+    """Return the budget for a program.
+
+    It has the policy's caps; then, with the caps that hold, the unit's balance, the tables' and a summary per family of
+    groups.
+    """
     report = service.balances(analyst)
     caps = service.catalog.budget
     return {
@@ -218,7 +223,7 @@ def document(service: Service, analyst: str | None) -> dict[str, Any]:
 
 
 def _published_document(service: Service, analyst: str | None) -> dict[str, Any]:
-    """The owner's view has the files that no budget covers, too."""
+    """Return the published files for a program: the owner's view has those that no budget covers, too."""
     if analyst is not None:
         return {}
     return {
@@ -230,7 +235,7 @@ def _published_document(service: Service, analyst: str | None) -> dict[str, Any]
 
 
 def find_published(service: Service, analyst: str | None) -> tuple[Published, ...]:
-    """Files of tables that no budget covers, for the owner. Raises KH502."""
+    """Return files of tables that no budget covers, for the owner. Raise KH502."""
     if analyst is not None:
         return ()
     try:

@@ -14,7 +14,10 @@ from proxy.service.service import Service
 
 
 def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
-    """The budget for a terminal: families of groups with the most spent and the least left, then units and analysts."""
+    """Return the budget for a terminal.
+
+    Families of groups have the most spent and the least left, then units and analysts follow.
+    """
     report = service.balances(analyst)
     groups = Printed(title="Groups, in epsilon", title_justify="left")
     filtered = any(balance.family.filter for balance in report.families)
@@ -63,7 +66,7 @@ def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:
 
 
 def _binding_limits(report: BudgetReport) -> Printed:
-    """Which limit decides what is left of each group."""
+    """Return the limit that decides what is left of each group."""
     limits = Printed(title="What is left there is of", title_justify="left")
     for heading in ("table", "grouped by", "limit"):
         limits.add_column(heading, overflow="fold")

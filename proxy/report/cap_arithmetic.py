@@ -36,7 +36,7 @@ class DearestQuestion:
         )
 
     def document(self) -> dict[str, Any]:
-        """The same for a program."""
+        """Return the same for a program."""
         return {
             "table": self.table,
             "keys": list(self.keys),
@@ -47,8 +47,9 @@ class DearestQuestion:
 
 
 def dearest_questions(catalog: Catalog) -> Iterator[DearestQuestion]:
-    """For each key of each table, and for keys that are bounded together, where a unit's cap is what counts: less than
-    one question may cost, and less than a group may lose.
+    """Yield the keys of each table, and keys that are bounded together, for which a unit's cap decides.
+
+    It is less than one question may cost, and less than a group may lose.
 
     A question about fewer groups, or by keys of which a unit has one value, may cost more.
     """
@@ -95,7 +96,7 @@ def _dearest(table: Table, keys: tuple[Column, ...], budget: Budget) -> DearestQ
 
 
 def odds_lines(catalog: Catalog) -> Iterator[str]:
-    """What the caps mean for somebody who would have bet even money on one unit."""
+    """Yield the meaning of the caps for somebody who would have bet even money on one unit."""
     budget = catalog.budget
     if any(table.row_unit for table in catalog.tables):
         yield f"  all answers about a group together: {_lower(belief(budget.per_predicate, of='that a row'))}"

@@ -63,7 +63,7 @@ class HeatMap:
         return f"{self.table}{by}{across}{rest}"
 
     def at_most(self, *, rows: int, columns: int) -> "HeatMap":
-        """The map cut to the rows and columns that have lost most, in their old order."""
+        """Return the map cut to the rows and columns that have lost most, in their old order."""
         if len(self.rows) <= rows and len(self.columns) <= columns:
             return self
         down = _dearest(self.percent.max(axis=1), rows)
@@ -81,7 +81,7 @@ class HeatMap:
 
     @property
     def remark(self) -> str:
-        """What was left out, or nothing."""
+        """Return a remark on omitted rows and columns, or nothing."""
         down, across = self.left_out
         if not down and not across:
             return ""
@@ -95,7 +95,7 @@ def _dearest(percent: Shares, most: int) -> list[int]:
 
 
 def heat_maps(families: Iterable[FamilyBalance]) -> tuple[HeatMap, ...]:
-    """One map for each table and set of grouping columns.
+    """Return one map for each table and set of grouping columns.
 
     Filters and data versions share a map: a cell shows what a question about the group would find lost in the worst of
     them. Families of one table have one cap.
@@ -147,24 +147,26 @@ def _in_order(value: str) -> tuple[int, float, str]:
 
 
 def fill(percent: int) -> str:
-    """The colour of a share."""
+    """Return the colour of a share."""
     return NEVER_FILL if percent < 0 else [colour for least, colour in STEPS if least <= percent][-1]
 
 
 def figure(percent: int) -> str:
-    """The number in a cell."""
+    """Return the number in a cell."""
     return "." if percent < 0 else str(percent)
 
 
 def legend() -> tuple[tuple[int, str], ...]:
-    """The least share of each step, with its words."""
+    """Return the least share of each step, with its words."""
     steps = [(least, f"{least}-{end - 1} %") for (least, _), (end, _) in pairwise(STEPS)]
     return ((NEVER, ". never asked"), *steps, (STEPS[-1][0], f"{STEPS[-1][0]} % used up"))
 
 
 def summarise(maps: Sequence[HeatMap]) -> tuple[str, ...]:
-    """A line for each map, the most spent first: its worst share, its table and grouping, how many groups were asked
-    about, and which of them have lost most."""
+    """Return a line for each map, the most spent first.
+
+    It has its worst share, its table and grouping, how many groups were asked about, and which of them have lost most.
+    """
     asked = [one for one in maps if one.percent.max(initial=NEVER) >= 0]
     return tuple(_summarise(one) for one in sorted(asked, key=lambda one: -int(one.percent.max())))
 

@@ -56,7 +56,9 @@ class Picture:
 
 
 def laid_out(maps: Sequence[HeatMap], *, title: str) -> Picture:
-    """The maps one below the other, with a legend. Names are cut after 30 characters, and visible whatever they hold.
+    """Return the maps one below the other, with a legend.
+
+    Names are cut after 30 characters, and visible whatever they hold.
 
     Of a map with more than 120 rows or columns the most spent are drawn, and it says so.
     """
@@ -78,7 +80,7 @@ def laid_out(maps: Sequence[HeatMap], *, title: str) -> Picture:
 
 
 def _map(shown: HeatMap, top: float) -> tuple[list[TextLabel | Box], float, float]:
-    """A map's parts, its right edge and its bottom."""
+    """Return a map's parts, its right edge and its bottom."""
     heading = f"{shown.title}. {shown.remark}".strip() if shown.remark else shown.title
     parts: list[TextLabel | Box] = [TextLabel(_MARGIN, top, visible(heading), bold=True)]
     left = _MARGIN + max(len(_short(name)) for name in shown.rows) * CHARACTER + 8

@@ -9,7 +9,7 @@ from proxy.report.terminal import visible
 
 
 def heat_map_svg(maps: Sequence[HeatMap], *, title: str) -> str:
-    """The maps one below the other, with a legend.
+    """Return the maps one below the other, with a legend.
 
     Guarantee: well-formed XML whatever the key values are; every value stands in it, escaped, cut after 30 characters
     with the whole one in the cell's tooltip; nothing is loaded from elsewhere and nothing runs. Of a map with more than

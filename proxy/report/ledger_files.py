@@ -50,7 +50,7 @@ def _kind(annotation: object) -> str:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """A path beside the wanted one that takes its place when the block ends, or vanishes when it raises.
+    """Yield a path beside the wanted one that takes its place when the block ends, or vanishes when it raises.
 
     It is an empty file already, and both are for their owner's eyes alone, however it is written.
     """
@@ -97,12 +97,12 @@ def copy_verified(source: str, target: str) -> tuple[int, str]:
 
 
 def is_sqlite(url: str) -> bool:
-    """Whether a ledger's URL names an SQLite file."""
+    """Return True if a ledger's URL names an SQLite file."""
     return make_url(url).get_backend_name() == "sqlite"
 
 
 def pg_dump_command(url: str, path: Path) -> str:
-    """What backs up a PostgreSQL ledger, to be run in a shell: no password stands in it."""
+    """Return the command that backs up a PostgreSQL ledger, to be run in a shell: no password stands in it."""
     return f"pg_dump --format=custom --file={quote(str(path))} --dbname={quote(_libpq(make_url(url)))}"
 
 

@@ -24,7 +24,7 @@ _HEADINGS = ("when", "reservation", "analyst", "question", "about", "groups", "w
 
 
 def question_lines(questions: Sequence[AskedQuestion]) -> Iterator[str]:
-    """One line a question, as psql prints tables."""
+    """Yield one line a question, as psql prints tables."""
     yield from psql_table(_HEADINGS, [_line(question) for question in questions])
 
 
@@ -49,7 +49,7 @@ def _shorten(text: str) -> str:
 
 
 def about(question: AskedQuestion) -> str:
-    """The question's text; where none was kept table, grouping columns and filter, in one phrase."""
+    """Return the question's text; if none was kept, table, grouping columns and filter, in one phrase."""
     if question.wording is not None and question.wording.text is not None:
         return question.wording.text
     return _describe_family(question)
@@ -62,7 +62,7 @@ def _describe_family(question: AskedQuestion) -> str:
 
 
 def cost_nano(question: AskedQuestion) -> int:
-    """What the key that lost most has lost: the worst case while it is open, and nothing once it is released."""
+    """Return the loss of the key that lost most: the worst case while it is open, and nothing once it is released."""
     if question.spent is not None:
         return question.spent.epsilon_nano
     if question.most is not None:
@@ -71,7 +71,7 @@ def cost_nano(question: AskedQuestion) -> int:
 
 
 def reuse(question: AskedQuestion) -> str:
-    """What was known before and is read again, or continued."""
+    """Return what was known before and is read again, or continued."""
     charge = question.charge
     if question.reads is not None:
         return f"the answer of {question.reads[:SHORT_ID]}"
@@ -85,7 +85,7 @@ def reuse(question: AskedQuestion) -> str:
 
 
 def show_question(question: AskedQuestion) -> Iterator[str]:
-    """One question in full, with its losses per key from the largest down."""
+    """Yield one question in full, with its losses per key from the largest down."""
     facts = describe_question(question)
     wide = max(len(name) for name, _ in facts)
     yield from (f"{name.ljust(wide)}  {visible(told)}" for name, told in facts)
@@ -95,7 +95,7 @@ def show_question(question: AskedQuestion) -> Iterator[str]:
 
 
 def describe_question(question: AskedQuestion) -> list[tuple[str, str]]:
-    """Everything about one question but the losses of its keys, each with its name."""
+    """Return everything about one question except the losses of its keys, each with its name."""
     charge = question.charge
     family = charge.family
     unit = "each row by itself" if family.unit == ROW_UNIT else f"each ({family.unit.replace(',', ', ')})"
@@ -153,7 +153,7 @@ def _losses(question: AskedQuestion, spent: Spent) -> Iterator[str]:
 
 
 def loss_levels(question: AskedQuestion, spent: Spent) -> list[tuple[int, int, tuple[str, ...]]]:
-    """The distinct losses from the largest down, how many keys have each, and the first few of those keys."""
+    """Return the distinct losses from the largest down, how many keys have each, and the first few of those keys."""
     cells = question.charge.cells
     losses = np.broadcast_to(spent.amounts(cells), cells.shape).reshape(-1)
     levels = []
@@ -172,7 +172,7 @@ def _key(question: AskedQuestion, place: int) -> str:
 
 
 def published_lines(published: Sequence[Published]) -> Iterator[str]:
-    """Files of tables that no budget covers, newest first, as psql prints tables; nothing where there are none."""
+    """Yield files of tables that no budget covers, newest first, as psql prints tables; nothing if there are none."""
     if published:
         yield ""
         yield "Published; no budget covers these:"
@@ -185,7 +185,7 @@ def _published_line(one: Published) -> tuple[str, ...]:
 
 
 def published_document(one: Published) -> dict[str, Any]:
-    """A file of a table that no budget covers, for a program."""
+    """Return a file of a table that no budget covers, for a program."""
     return {
         "published_at": one.at.isoformat(),
         "by": one.by,
@@ -201,7 +201,7 @@ def published_document(one: Published) -> dict[str, Any]:
 
 
 def document(question: AskedQuestion) -> dict[str, Any]:
-    """One question for a program, amounts in epsilon."""
+    """Return one question for a program, amounts in epsilon."""
     charge, family, spent = question.charge, question.charge.family, question.spent
     most = question.most if spent is None else spent.most
     found: dict[str, Any] = {
@@ -234,7 +234,7 @@ def document(question: AskedQuestion) -> dict[str, Any]:
 
 
 def losses_document(question: AskedQuestion) -> list[dict[str, Any]] | None:
-    """The distinct losses of a question's keys for a program."""
+    """Return the distinct losses of a question's keys for a program."""
     if question.spent is None:
         return None
     return [
@@ -244,7 +244,7 @@ def losses_document(question: AskedQuestion) -> list[dict[str, Any]] | None:
 
 
 def epsilon(nanos: int) -> str:
-    """An amount in epsilon, to four places."""
+    """Return an amount in epsilon, to four places."""
     return f"{nanos / NANO:.4f}"
 
 

@@ -29,7 +29,7 @@ class PricedMonitor:
         return f"monitor {self.name}: {describe_monitor(self.plan)}"
 
     def document(self) -> dict[str, Any]:
-        """The monitor for a program."""
+        """Return the monitor for a program."""
         if isinstance(self.plan, KeyholeError):
             return {"name": self.name, "refused": self.plan.code}
         return {
@@ -46,7 +46,7 @@ class PricedMonitor:
 
 
 def price_monitors(catalog: Catalog, *, dialect: Dialect) -> tuple[PricedMonitor, ...]:
-    """Every monitor of the policy, in its order. Nothing but the policy decides it: no source is asked."""
+    """Return every monitor of the policy, in its order. Only the policy decides it: no source is asked."""
 
     def plan(name: str) -> MonitorPlan | KeyholeError:
         monitor = catalog.monitor(name)
@@ -60,8 +60,11 @@ def price_monitors(catalog: Catalog, *, dialect: Dialect) -> tuple[PricedMonitor
 
 
 def describe_doubtful_monitors(catalog: Catalog, priced: tuple[PricedMonitor, ...]) -> Iterator[str]:
-    """What an owner should know of monitors before they are started: what EXPLAIN warns of, and of each that could not
-    be, whatever else was paid for, why, and what would let it."""
+    """Yield the warnings about monitors before they are started.
+
+    They have EXPLAIN's warnings. For each that could not be started, whatever else was charged, they have the reason
+    and what would let it.
+    """
     for one in priced:
         if isinstance(one.plan, KeyholeError):
             hint = f" {one.plan.hint}" if one.plan.hint else ""

@@ -24,8 +24,11 @@ _MOST_DIGITS = 4  # behind the point of a percentage: beyond 99.9999 % nobody ma
 
 @dataclass(frozen=True, slots=True)
 class TableReading:
-    """One table. `epsilon` is what the unit that lost most has lost in any one cell, over everything ever answered;
-    `unit` is "row" or names columns."""
+    """One table.
+
+    `epsilon` is what the unit that lost most has lost in any one cell, over everything ever answered; `unit` is "row"
+    or names columns.
+    """
 
     table: str
     unit: str
@@ -35,7 +38,7 @@ class TableReading:
 
 @dataclass(frozen=True, slots=True)
 class AnalystReading:
-    """What one analyst alone can have learned: in any one cell, and about one unit over everything."""
+    """The most that one analyst alone can have learned: in any one cell, and about one unit over everything."""
 
     analyst: str
     questions: int
@@ -59,9 +62,11 @@ class PublishedReading:
 
 @dataclass(frozen=True, slots=True)
 class OdometerReading:
-    """The odometer. `unit_epsilon` is what one unit has lost over all tables with units of several rows, with a `delta`
-    but for that probability (None: surely), and `unit_balance` is that as the cap on a unit counts it. No number covers
-    what was `published` otherwise.
+    """The odometer.
+
+    `unit_epsilon` is what one unit has lost over all tables with units of several rows, with a `delta` but for that
+    probability (None: surely), and `unit_balance` is that as the cap on a unit counts it. No number covers what was
+    `published` otherwise.
 
     Caps are the policy's, for one window and without grants.
     """
@@ -84,14 +89,14 @@ class OdometerReading:
     published: tuple[PublishedReading, ...]
 
     def document(self) -> dict[str, Any]:
-        """The reading for a program, each epsilon with its factor."""
+        """Return the reading for a program, each epsilon with its factor."""
         found = asdict(self)
         for item in (*found["tables"], *found["analysts"]):
             item["factor"] = math.exp(item["epsilon"])
         return found | {"unit_factor": math.exp(self.unit_epsilon), "statements": list(self.lines())}
 
     def lines(self) -> Iterator[str]:
-        """The reading in words."""
+        """Yield the reading in words."""
         yield from self._what_was_answered()
         yield from self._what_was_published()
 
@@ -202,14 +207,14 @@ def _unit_statement(epsilon: float, delta: float | None) -> str:
 
 
 def _one_in(delta: float) -> str:
-    """`one in a billion`."""
+    """Return `one in a billion`."""
     times = math.floor(1 / delta + 0.5)
     named = {10**6: "a million", 10**9: "a billion", 10**12: "a trillion"}
     return f"one in {named.get(times) or f'{times:,}'}"
 
 
 def factor(epsilon: float) -> str:
-    """`a factor of 4.5`: e to the epsilon, rounded up to two digits."""
+    """Return `a factor of 4.5`: e to the epsilon, rounded up to two digits."""
     if epsilon > math.log(_MOST_FACTOR):
         return "a factor of more than a million"
     value = math.exp(epsilon)
@@ -219,13 +224,13 @@ def factor(epsilon: float) -> str:
 
 
 def belief(epsilon: float, *, of: str) -> str:
-    """What the bound means for somebody who would have bet even money."""
+    """Return the meaning of the bound for somebody who would have bet even money."""
     subject = f"{of} is in the data" if of.endswith("row") else of
     return f"Whoever thought it as likely as not {subject} can now be {_sure(epsilon)} of it."
 
 
 def _sure(epsilon: float) -> str:
-    """`at most 75.3 % sure`: rounded up, to as many digits as tell it from certainty."""
+    """Return `at most 75.3 % sure`: rounded up, to as many digits as separate it from certainty."""
     for places in range(1, _MOST_DIGITS + 1):
         step = 10**places
         percent = math.ceil(100 * step / (1 + math.exp(-epsilon)) - 1e-9) / step
@@ -235,7 +240,7 @@ def _sure(epsilon: float) -> str:
 
 
 def risk(*, windows: int, per_predicate: float) -> tuple[str, ...]:
-    """What opening window number `windows` risks, in plain words."""
+    """Return the risk of opening window number `windows`, in plain words."""
     total = windows * per_predicate
     return (
         f"This opens window {windows}: all balances start at nothing, for everybody.",
@@ -248,12 +253,12 @@ def risk(*, windows: int, per_predicate: float) -> tuple[str, ...]:
 
 
 def windows(ledger: Ledger) -> int:
-    """How many windows there are: one more than were opened."""
+    """Return the number of windows: one more than were opened."""
     return 1 + sum(isinstance(event, WindowOpened) for event in ledger.owner.events())
 
 
 def read_odometer(policy: Policy, ledger: Ledger) -> OdometerReading:
-    """The reading of a ledger. Raises `LedgerUnavailable`."""
+    """Return the reading of a ledger. Raise `LedgerUnavailable`."""
     budget = policy.budget
     report = ledger.balances(_limits(policy), all_windows=True)
     asked = [question for question in ledger.history() if question.status != "released"]

@@ -1,5 +1,4 @@
-"""What a policy proposes, priced by its own accuracy: bands and stored questions that are refused, or that no budget
-pays for."""
+"""Proposals of a policy, priced by its own accuracy: bands and stored questions that are refused, or too expensive."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -20,7 +19,7 @@ from planner.statements.stored_parameters import read_parameters
 
 
 def describe_dear_proposals(catalog: Catalog, *, dialect: Dialect) -> Iterator[str]:
-    """One sentence for each band, by its table's first key, and for each stored question that cannot be asked.
+    """Yield one sentence for each band, by its table's first key, and for each stored question that cannot be asked.
 
     Nothing but the policy decides it: no source is asked.
     """
@@ -42,7 +41,7 @@ def describe_dear_proposals(catalog: Catalog, *, dialect: Dialect) -> Iterator[s
 
 
 def _find_settled(shown: BandColumn, table: Table, question: str, catalog: Catalog, dialect: Dialect) -> str | None:
-    """Why a threshold of some bands tells nothing: declared bounds decide it. None where none does."""
+    """Return why a threshold of some bands reveals nothing: declared bounds decide it. Return None if none does."""
     aggregate = aggregate_sql(shown, table)
     for number in range(1, len(shown.bands.thresholds) + 1):
         problem = _find_problem(f"{question} HAVING {reaches(aggregate, shown.bands, number)}", catalog, dialect)
@@ -52,7 +51,7 @@ def _find_settled(shown: BandColumn, table: Table, question: str, catalog: Catal
 
 
 def _find_problem(sql: str, catalog: Catalog, dialect: Dialect) -> str | None:
-    """Why a statement of the policy's is not answered under its defaults; None where it is."""
+    """Return why a statement of the policy's is not answered under its defaults; None if it is."""
     wanted, today = accuracy({}, catalog.defaults), datetime.now(UTC).date()
     try:
         asking = embed(sql, tokens(sql), catalog)
@@ -66,7 +65,7 @@ def _find_problem(sql: str, catalog: Catalog, dialect: Dialect) -> str | None:
 
 
 def _describe_price(made: Plan, budget: Budget) -> str | None:
-    """How a question costs more than the caps allow; None where it fits."""
+    """Return how a question costs more than the caps allow; None if it fits."""
     group = made.calibration.worst_case_epsilon
     caps = {"epsilon_per_query": budget.per_query, "epsilon_per_predicate": budget.per_predicate}
     cap, least = min(caps.items(), key=lambda one: one[1])

@@ -6,7 +6,7 @@ _BEFORE, _AFTER = 60, 30  # characters of a long line that are shown around a po
 
 
 def as_psql_prints(error: KeyholeError, *, sql: str | None) -> str:
-    """The refusal as psql would show it, with the offending line and a caret under the offending text."""
+    """Return the refusal as psql would show it, with the offending line and a caret under the offending text."""
     lines = [f"ERROR:  {error.code}: {error.message}"]
     if sql is not None and error.position is not None and 1 <= error.position <= len(sql) + 1:
         lines += _point_at(sql, error.position - 1)
@@ -18,7 +18,7 @@ def as_psql_prints(error: KeyholeError, *, sql: str | None) -> str:
 
 
 def _point_at(sql: str, offset: int) -> tuple[str, str]:
-    """The line that `offset` stands in, cut to what surrounds it, and a caret below."""
+    """Return the line of `offset`, cut to its surroundings, and a caret below."""
     number = sql.count("\n", 0, offset)
     line = "".join(character if character.isprintable() else " " for character in sql.split("\n")[number])
     column = offset - (sql.rfind("\n", 0, offset) + 1)
@@ -31,5 +31,5 @@ def _point_at(sql: str, offset: int) -> tuple[str, str]:
 
 
 def internal_error() -> KeyholeError:
-    """What anything unforeseen becomes; the cause stays inside."""
+    """Return the error for anything unforeseen; the cause stays inside."""
     return KeyholeError("KH900", "an internal error", detail="Nothing is returned. What was reserved stays spent.")

@@ -25,12 +25,12 @@ _DARKEST = 0.85  # of the way through them, for the highest level: beyond it nei
 
 
 def ink(shade: str) -> str:
-    """Black or white, whichever is easier to read on a colour (WCAG 2's contrast, at least 4.5 then)."""
+    """Return black or white, whichever is easier to read on a colour (WCAG 2's contrast, at least 4.5 then)."""
     return "#ffffff" if (luminance(shade) + 0.05) ** 2 < 1.05 * 0.05 else "#000000"
 
 
 def luminance(shade: str) -> float:
-    """How bright a colour is, from 0 to 1 (WCAG 2's relative luminance)."""
+    """Return the brightness of a colour, from 0 to 1 (WCAG 2's relative luminance)."""
     parts = (int(shade[place : place + 2], 16) / 255 for place in (1, 3, 5))
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
@@ -38,7 +38,7 @@ def luminance(shade: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What the levels of the measure `title` are: `marks` stand in cells, `meanings` say what they mean.
+    """The levels of the measure `title`: `marks` stand in cells, `meanings` explain them.
 
     Both go from the lowest level on; a meaning is empty where the mark says it.
     """
@@ -48,11 +48,11 @@ class Scale:
     meanings: tuple[str, ...]
 
     def mark(self, level: int) -> str:
-        """What stands in a cell."""
+        """Return the text of a cell."""
         return "" if level == ABSENT else self.marks[level]
 
     def shade(self, level: int) -> str:
-        """The colour of a level, as #rrggbb; white for a group that is no row."""
+        """Return the colour of a level, as #rrggbb; white for a group that is no row."""
         if level == ABSENT:
             return "#ffffff"
         highest = len(self.marks) - 1
@@ -73,7 +73,7 @@ class BandMap:
     levels: Levels
 
     def scale(self, column: int) -> Scale:
-        """What the levels of a column are."""
+        """Return the meaning of the levels of a column."""
         return self.scales[0] if len(self.scales) == 1 else self.scales[column]
 
 
@@ -91,7 +91,7 @@ class Scorecard:
 
     @property
     def remark(self) -> str:
-        """What was left out, or nothing."""
+        """Return a remark on omitted cells, or nothing."""
         parts = [f"{count:,} {what}" for count, what in zip(self.left_out, ("rows", "columns"), strict=True) if count]
         return f"Left out: {' and '.join(parts)}, those in the lowest bands." if parts else ""
 
@@ -105,7 +105,7 @@ class _Measure:
 
 
 def draw_scorecard(plan: Plan, keys: Sequence[Sequence[str]], *, most_rows: int, most_columns: int) -> Scorecard:
-    """The picture of an answer: a grid for each measure, or one with a column for each where there is one key.
+    """Draw the picture of an answer: a grid for each measure, or one with a column for each if there is one key.
 
     Thresholds on one aggregate are one measure, whose level is how many of them hold; every other predicate is one by
     itself. The places of a ranking are one, and so are the rows of an answer without any. The key with most values goes
@@ -149,7 +149,10 @@ def draw_scorecard(plan: Plan, keys: Sequence[Sequence[str]], *, most_rows: int,
 
 
 def _measures(plan: Plan, returned: int) -> Iterator[_Measure]:
-    """The measures of a question in the order of their first predicates, then that of a ranking of so many keys."""
+    """Yield the measures of a question in the order of their first predicates.
+
+    The measure of a ranking of so many keys follows.
+    """
     yield from _predicate_measures(plan)
     if plan.asked.ranked is not None:
         by = f"place by {aggregate_text(plan.asked.ranked.functional)}"
@@ -184,7 +187,7 @@ def _predicate_measures(plan: Plan) -> Iterator[_Measure]:
 
 
 def _levels(plan: Plan, keys: Sequence[Sequence[str]], measures: tuple[_Measure, ...]) -> Levels:
-    """By measure and key of the key space, the level; `ABSENT` where the key is no row."""
+    """Return the level, by measure and key of the key space; `ABSENT` where the key is no row."""
     space = plan.question.keys
     levels: Levels = np.full((len(measures), space.size), ABSENT, dtype=np.int32)
     if not keys:
@@ -207,14 +210,14 @@ def _levels(plan: Plan, keys: Sequence[Sequence[str]], measures: tuple[_Measure,
 
 
 def _highest(levels: npt.NDArray[np.int64], present: npt.NDArray[np.bool_], most: int) -> tuple[list[int], int]:
-    """The places with the highest levels of those that are there, in their order, and how many others there are."""
+    """Return the places with the highest levels of the present ones, in their order, and how many others there are."""
     there = np.flatnonzero(present)
     chosen: list[int] = there[np.argsort(-levels[there], kind="stable")[:most]].tolist()
     return sorted(chosen), len(there) - len(chosen)
 
 
 def _names(rows: Sequence[int], texts: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
-    """The values of several keys at places of their product."""
+    """Yield the values of several keys at places of their product."""
     if not texts:
         return
     for coordinates in zip(*np.unravel_index(rows, [len(one) for one in texts]), strict=True):

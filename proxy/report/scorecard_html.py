@@ -19,7 +19,7 @@ pre{background:#f4f4f4;padding:.6em;white-space:pre-wrap}"""
 
 
 def scorecard_html(card: Scorecard, *, title: str, sql: str, told: Sequence[str]) -> str:
-    """The whole file: the question, its tables with what their marks mean, and the sentences of `told`.
+    """Return the whole file: the question, its tables with the meaning of their marks, and the sentences of `told`.
 
     Guarantee: whatever keys, names and the question are, they are text: every one is escaped, and neither script nor
     address is in the file; its policy lets a browser load nothing and apply no other style than the one that is here.

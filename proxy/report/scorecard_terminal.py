@@ -16,12 +16,12 @@ _HEADING_LINES = 4  # of a column's name; what does not fit is cut
 
 
 def columns_that_fit(width: int) -> int:
-    """How many columns a grid may have in a terminal of so many characters."""
+    """Return how many columns a grid may have in a terminal of so many characters."""
     return max(1, (width - _LABEL_WIDTH - 1) // (_LEAST + 1))
 
 
 def print_scorecard(card: Scorecard, *, width: int) -> Iterator[Printed | Text]:
-    """The grids one below the other, each with what its marks mean, for a terminal of `width` characters."""
+    """Yield the grids one below the other, each with the meaning of its marks, for a terminal of `width` characters."""
     for grid in card.grids:
         yield Text(visible(grid.title))
         yield _print_grid(grid, width)
@@ -50,7 +50,7 @@ def _print_grid(grid: BandMap, width: int) -> Printed:
 
 
 def _headings(names: Sequence[str], width: int) -> list[list[str]]:
-    """The columns' names as lines of at most `width` characters."""
+    """Return the columns' names as lines of at most `width` characters."""
     days = [_day(name) for name in names]
     if None not in days:
         return [_spell_day(day, short=all(one.day == 1 for one in days if one)) for day in days if day]

@@ -22,7 +22,7 @@ class ReportSection:
     figures: Mapping[str, Any] = field(default_factory=dict)
 
     def lines(self) -> Iterator[str]:
-        """The section for a terminal; drawings are for pages alone."""
+        """Yield the section for a terminal; drawings are for pages alone."""
         yield visible(self.title)
         yield "=" * len(self.title)
         for part in self.parts:
@@ -42,7 +42,7 @@ class ReportSection:
                     continue
 
     def document(self) -> dict[str, Any]:
-        """The section for a program: its figures, and everything that a person reads."""
+        """Return the section for a program: its figures, and everything that a person reads."""
         tables = [part for part in self.parts if isinstance(part, PageTable)]
         return {
             "section": self.name,
@@ -57,7 +57,7 @@ class ReportSection:
 
 
 def show_lines(sections: Sequence[ReportSection], *, private: bool) -> Iterator[str]:
-    """All sections for a terminal; first of all and last of all, where private data were read, that they were."""
+    """Yield all sections for a terminal; if private data were read, the first and the last line say so."""
     if private:
         yield OWNER_ONLY
         yield ""
@@ -68,13 +68,13 @@ def show_lines(sections: Sequence[ReportSection], *, private: bool) -> Iterator[
 
 
 def show_document(sections: Sequence[ReportSection], *, private: bool) -> dict[str, Any]:
-    """All sections for a program."""
+    """Return all sections for a program."""
     head = {"owner_only": OWNER_ONLY} if private else {}
     return {**head, "sections": [section.document() for section in sections]}
 
 
 def show_page(sections: Sequence[ReportSection], *, title: str, private: bool) -> str:
-    """All sections as one HTML file."""
+    """Return all sections as one HTML file."""
     pages = [PageSection(section.title, section.parts) for section in sections]
     title = f"OWNER ONLY: {title}" if private else title
     return compose_page(title, pages, warning=OWNER_ONLY if private else None)

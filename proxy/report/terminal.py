@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def psql_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The lines of a table: a heading, a rule, one line per row; whole and unadorned, for a pipe as well."""
+    """Yield the lines of a table: a heading, a rule, one line per row; whole and unadorned, for a pipe as well."""
     printed = [[visible(cell) for cell in row] for row in (columns, *rows)]
     widths = [max(len(row[index]) for row in printed) for index in range(len(columns))]
     heading, *body = (" " + " | ".join(map(str.ljust, row, widths)).rstrip() for row in printed)
@@ -20,17 +20,17 @@ def psql_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterato
 
 
 def row_count(number: int) -> str:
-    """`1 row`, `2 rows`."""
+    """Return `1 row`, `2 rows`."""
     return f"{number:,} row{'' if number == 1 else 's'}"
 
 
 def visible(text: str) -> str:
-    """The text on one line, without anything that a terminal would obey."""
+    """Return the text on one line, without anything that a terminal would obey."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def formula_trees(trees: Sequence[tuple[str, Branch]]) -> "tuple[Tree, ...]":
-    """The trees of a formula for rich, each under its heading."""
+    """Return the trees of a formula for rich, each under its heading."""
     from rich.text import Text
     from rich.tree import Tree
 

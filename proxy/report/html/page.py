@@ -57,7 +57,9 @@ class PageSection:
 
 
 def compose_page(title: str, sections: Sequence[PageSection], *, warning: str | None = None) -> str:
-    """The whole file; a `warning` is the first line that its reader sees, and stands on every page that is printed.
+    """Return the whole file.
+
+    A `warning` is the first line that its reader sees, and stands on every page that is printed.
 
     Guarantee: whatever titles, names and keys are, they are text: every one is escaped, what a terminal would obey is
     written out, and neither script nor address is in the file. Its policy lets a browser load nothing and apply no
@@ -88,7 +90,7 @@ def compose_page(title: str, sections: Sequence[PageSection], *, warning: str | 
 
 
 def escape_text(text: str) -> str:
-    """The text as HTML and SVG show it, whatever is in it."""
+    """Return the text as HTML and SVG show it, whatever is in it."""
     return escape(visible(text), quote=True)
 
 

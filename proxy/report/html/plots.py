@@ -53,21 +53,23 @@ class Bar:
 
 
 def line_plot(title: str, curves: Sequence[Curve], *, x: Axis, y: Axis) -> Drawing:
-    """Straight lines from point to point; where a curve has `dots`, its points alone.
+    """Return straight lines from point to point; where a curve has `dots`, its points alone.
 
-    Raises ValueError where no curve has a point, where lengths differ, or a number is not finite."""
+    Raises ValueError where no curve has a point, where lengths differ, or a number is not finite.
+    """
     return _plot(title, curves, x=x, y=y, steps=False)
 
 
 def step_plot(title: str, curves: Sequence[Curve], *, x: Axis, y: Axis) -> Drawing:
-    """As `line_plot`, but each height holds until the next point: an ROC curve, a distribution function."""
+    """Draw as `line_plot`, except that each height holds until the next point, as of an ROC curve."""
     return _plot(title, curves, x=x, y=y, steps=True)
 
 
 def bar_plot(title: str, bars: Sequence[Bar], *, high: float | None = None) -> Drawing:
-    """Bars to the right, one below the other; `high` is the end of their scale, the largest value if None.
+    """Return bars to the right, one below the other; `high` is the end of their scale, the largest value if None.
 
-    Raises ValueError for a negative or infinite number, or none at all."""
+    Raises ValueError for a negative or infinite number, or none at all.
+    """
     values = [number for bar in bars for number in (bar.value, bar.mark or 0.0)]
     if not bars or not all(0 <= value < math.inf for value in values):
         raise ValueError("bars are as long as finite numbers that are not negative")
@@ -90,9 +92,10 @@ def cell_plot(
     shares: Sequence[Sequence[float]],
     texts: Sequence[Sequence[str]],
 ) -> Drawing:
-    """A grid of cells, each as dark as its share (of 0 to 1) and with its text in it.
+    """Return a grid of cells, each as dark as its share (of 0 to 1) and with its text in it.
 
-    Raises ValueError where a row has not one share and one text for each column."""
+    Raises ValueError where a row has not one share and one text for each column.
+    """
     if len(shares) != len(rows) or len(texts) != len(rows):
         raise ValueError("cells come in as many rows as there are names")
     names = max((min(_LABEL, len(name)) for name in rows), default=0) * _CHARACTER + 12
@@ -121,7 +124,7 @@ class _Scale:
     end: float
 
     def place(self, value: float) -> float:
-        """Where a number stands; beyond the ends, at the end."""
+        """Return where a number stands; beyond the ends, at the end."""
         share = (min(max(value, self.low), self.high) - self.low) / (self.high - self.low)
         return self.start + share * (self.end - self.start)
 
