@@ -37,10 +37,13 @@ _WEIGHT = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What is told of an answer beside its keys (`head`), its keys, and under which reservation they are stored (None:
-    nowhere, as the question alone decides them). `shown` is the select list of a scorecard, None where it is not known
-    or only PostgreSQL could run it. `order` is how the keys were sorted, and `labels` are what is shown of computed
-    ones."""
+    """A reply to a question.
+
+    It has everything beside its keys (`head`), its keys, and the reservation under which they are stored (None:
+    nowhere, as the question alone decides them). `shown` is the select list of a scorecard, None if it is not known or
+    only PostgreSQL could run it. `order` is how the keys were sorted, and `labels` are the shown forms of computed
+    ones.
+    """
 
     head: Mapping[str, Any]
     keys: KeySet | LabelledKeys
@@ -51,7 +54,7 @@ class Reply:
 
     @staticmethod
     def of(answer: Answer, asked: Asked, labels: KeyLabels | None) -> "Reply":
-        """An answer that was just given to a question, of whose keys `labels` are shown."""
+        """Return an answer that was just given to a question; `labels` of its keys are shown."""
         keys = show_keys(answer.keys, labels, asked.order)
         head = {**answer.head(), "numbers": numbers_document(asked.question.numbers)}
         shown = read_select_list(asked.question)
@@ -66,7 +69,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """Which keys are wanted: from the one numbered `start` on, all or `size` of them."""
+    """The wanted keys: from the one numbered `start` on, all or `size` of them."""
 
     start: int = 0
     size: int | None = None
@@ -85,7 +88,7 @@ class PageCursor:
 
     @staticmethod
     def parse(text: str) -> "PageCursor":
-        """The cursor that a text is. Raises KH408."""
+        """Parse the cursor in a text. Raise KH408."""
         match = _CURSOR.fullmatch(text)
         if match is None:
             raise no_such_cursor()
@@ -111,7 +114,10 @@ def read_order(text: str) -> KeyOrder:
 
 
 def find_held(service: Service, cursor: PageCursor, analyst: Analyst, *, kept: KeptKeys) -> Reply:
-    """The stored answer in which a cursor stands. Raises KH408 unless the analyst has paid for it or read it, KH502."""
+    """Return the stored answer in which a cursor stands.
+
+    Raise KH408 unless the analyst has paid for it or read it, KH502.
+    """
     stored = _find_stored(service, cursor.reservation, analyst)
     try:
         keys = None if stored is None else kept.of(stored, cursor.order)
@@ -124,7 +130,7 @@ def find_held(service: Service, cursor: PageCursor, analyst: Analyst, *, kept: K
 
 
 def stored_keys(service: Service, reservation: str, analyst: Analyst) -> KeySet | None:
-    """The key set that a reservation stored, if the analyst has paid for it or read it. Raises KH502."""
+    """Return the key set that a reservation stored, if the analyst has paid for it or read it. Raise KH502."""
     stored = _find_stored(service, reservation, analyst)
     return None if stored is None else _keys_of(stored)
 
@@ -142,8 +148,10 @@ def _keys_of(stored: StoredAnswer) -> KeySet | None:
 
 
 def form_of(accept: Sequence[str]) -> str:
-    """The media type to answer in, of those that Accept headers name: the one that is wanted most, and then the one
-    that is named most exactly. Raises KH408 where there is none."""
+    """Return the media type to answer in, of those that Accept headers name.
+
+    The most wanted one comes first, and then the one that is named most exactly. Raise KH408 if there is none.
+    """
     ranges = [part for header in accept or ("*/*",) for part in header.split(",")]
     wanted = [(_weight(form, ranges), form) for form in FORMS]
     (weight, _), form = max(wanted, key=lambda one: one[0])
@@ -153,7 +161,7 @@ def form_of(accept: Sequence[str]) -> str:
 
 
 def _weight(form: str, ranges: Sequence[str]) -> tuple[float, int]:
-    """What the most exact range that covers the form says of it (RFC 9110, 12.5.1), and how exact that is."""
+    """Return the weight of the most exact range that covers the form (RFC 9110, 12.5.1), and how exact that is."""
     weight, exactness = 0.0, -1
     for part in ranges:
         media, *parameters = (piece.strip().lower() for piece in part.split(";"))
@@ -165,7 +173,7 @@ def _weight(form: str, ranges: Sequence[str]) -> tuple[float, int]:
 
 
 def response(reply: Reply, *, form: str, cut: KeyRange, headers: Mapping[str, str]) -> Response:
-    """The keys that are wanted, in a form.
+    """Return the wanted keys, in a form.
 
     Guarantee: beside the key set itself, memory holds `SLICE_KEYS` keys as text at a time, and what the client has not
     read; a short answer has a Content-Length, a long one is sent in chunks.
@@ -233,7 +241,7 @@ def _lines(reply: Reply, head: Mapping[str, Any], start: int, end: int) -> Itera
 
 
 def _escape_line_ends(lines: str) -> str:
-    """Lines of JSON in which nothing but a line feed ends a line, whatever a reader takes for one."""
+    """Return lines of JSON in which nothing but a line feed ends a line, whatever a reader takes for one."""
     if lines.isascii():
         return lines
     return lines.replace("\x85", "\\u0085").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
@@ -259,7 +267,10 @@ _WRITERS: Mapping[str, Callable[[Reply, Mapping[str, Any], int, int], Iterator[b
 
 
 def _as_headers(head: Mapping[str, Any]) -> dict[str, str]:
-    """What CSV has no place for, as ASCII: texts are JSON strings, so that nothing in them ends a header."""
+    """Return everything that CSV has no place for, as ASCII.
+
+    Texts are JSON strings, so nothing in them ends a header.
+    """
     told = {"Count": str(head["count"]), "Data-Version": json.dumps(head["data_version"])}
     if head["next"] is not None:
         told["Next"] = head["next"]

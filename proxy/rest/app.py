@@ -79,8 +79,11 @@ Key = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """What pages beside REST share with it: the service that answers, the gate and its limits, monitors, whether
-    Keyhole can answer, and what shows computed keys."""
+    """The objects that pages beside REST share with it.
+
+    They are the service that answers, the gate and its limits, monitors, whether Keyhole can answer, and the labels of
+    computed keys.
+    """
 
     serving: Serving
     gate: Gate
@@ -108,9 +111,11 @@ def create_app(
     labels: LabelReader | None = None,
     site: Path = SITE,
 ) -> FastAPI:
-    """The application over the service that answers when a request is read; /readyz asks `ready`. `failures` are those
-    that other endpoints count, too, and `hub` is where they hear of monitors. `add_pages` adds the console. `grammar`
-    words what cannot be parsed, and `labels` shows computed keys. `site` is the folder of the built documentation.
+    """Return the application over the service that answers when a request is read; /readyz asks `ready`.
+
+    `failures` are those that other endpoints count, too, and `hub` is where they hear of monitors. `add_pages` adds the
+    console. `grammar` words texts that cannot be parsed, and `labels` shows computed keys. `site` is the folder of the
+    built documentation.
 
     Serve it on loopback, over TLS, or behind a proxy.
     """
@@ -166,7 +171,7 @@ def _analyst_let_in() -> LetIn:
     bearer = HTTPBearer(auto_error=False, description="One token per analyst; `keyhole passwd --token` makes one.")
 
     async def analyst(request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> str:
-        """The analyst whom the gate has let in; the parameter is there for the documentation."""
+        """Return the analyst whom the gate has let in; the parameter is there for the documentation."""
         name: str = request.state.analyst
         return name
 
@@ -185,7 +190,7 @@ def _add_routes(
 
     @contextmanager
     def reworded(sql: str, who: str) -> Iterator[None]:
-        """The block reads the text. What PostgreSQL's grammar has against it is said in PostgreSQL's words."""
+        """Put the grammar's objections into PostgreSQL's words if the block cannot read the text."""
         try:
             yield
         except KeyholeError as refusal:
@@ -220,7 +225,7 @@ def _add_routes(
         cursor: Annotated[str, Query(max_length=LONGEST_CURSOR, description="`next` of the page before")],
         page_size: PageSize = None,
     ) -> Response:
-        """More keys of an answer, from where a cursor stands. Spends nothing."""
+        """Return more keys of an answer, from where a cursor stands. Spends nothing."""
         form = answers.form_of(request.headers.getlist("accept"))
         place = PageCursor.parse(cursor)
         with serving.using() as service:
@@ -229,7 +234,7 @@ def _add_routes(
 
     @app.post("/v1/explain", responses=describe_problems(*ASKING))
     def explanation(body: QuestionIn, who: Annotated[str, Depends(analyst)]) -> dict[str, object]:
-        """The plan of a question and what it would cost. Spends nothing."""
+        """Return the plan of a question and its cost. Spends nothing."""
         with serving.using() as service, reworded(body.sql, who), alone(body.sql, analyst=who):
             asked = body.asked_by(find_analyst(service, who), service, today=datetime.now(UTC).date())
             document = explained_document(service, asked)
@@ -238,8 +243,10 @@ def _add_routes(
 
     @app.post("/v1/plan", responses=describe_problems(*ASKING))
     def make_plan(body: PlanIn, who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
-        """Which questions of a list would be answered one after the other, and with which tolerances all would. Spends
-        nothing."""
+        """Plan which questions of a list would be answered one after the other, and with which tolerances all would.
+
+        Spends nothing.
+        """
         with serving.using() as service:
             listed = body.listed_by(find_analyst(service, who), service, today=datetime.now(UTC).date())
             most_nano = None if body.max_epsilon is None else int(body.max_epsilon * NANO)
@@ -247,7 +254,7 @@ def _add_routes(
 
     @app.get("/v1/budget", responses=describe_problems(*READING))
     def balances(who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
-        """What the analyst has spent at most, and what is left."""
+        """Return the most that the analyst has spent, and what is left."""
         with serving.using() as service:
             return budget.document(service, find_analyst(service, who).name)
 
@@ -255,12 +262,12 @@ def _add_routes(
 def _add_health(app: FastAPI, ready: Readiness) -> None:
     @app.get("/healthz")
     async def healthy() -> Health:
-        """Liveness."""
+        """Report that the process lives."""
         return Health(status="ok")
 
     @app.get("/readyz", responses={503: {"description": "it cannot", "model": Health}})
     async def report_readiness(response: Response) -> Health:
-        """Whether questions can be answered now. What is missing is for the operator alone."""
+        """Report if questions can be answered now. The operator alone sees what is missing."""
         missing = await ready.find_missing()
         response.status_code = 503 if missing else 200
         return Health(status="not ready" if missing else "ready")
@@ -269,7 +276,7 @@ def _add_health(app: FastAPI, ready: Readiness) -> None:
 def _add_start(app: FastAPI, begins: str) -> None:
     @app.get("/", include_in_schema=False)
     async def lead_to_the_pages() -> Response:
-        """What people look for here."""
+        """Redirect to the pages that people look for here."""
         return RedirectResponse(begins, status_code=303)
 
 
@@ -277,7 +284,7 @@ class StrictRequest(Request):
     """A request whose body is read as JSON of one meaning."""
 
     async def json(self) -> Any:
-        """The body. Raises UnreadableBody."""
+        """Read the body as JSON. Raise UnreadableBody."""
         try:
             return strict_json.read_json(await self.body())
         except KeyholeError as refusal:
@@ -285,7 +292,7 @@ class StrictRequest(Request):
 
 
 def _route_class(serving: Serving, gate: Gate, *, threads: int) -> type[APIRoute]:
-    """Routes below /v1 let analysts in before they read anything, and have so many threads to answer in."""
+    """Return a route class for /v1: it lets analysts in before it reads anything, and has its own threads."""
 
     class GatedRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -304,7 +311,7 @@ def _route_class(serving: Serving, gate: Gate, *, threads: int) -> type[APIRoute
 
 
 def find_analyst(service: Service, name: str) -> Analyst:
-    """Who was let in, as the policy has them now. Raises KH401 where it has not, as it was read again meanwhile."""
+    """Return the analyst who was let in, as the policy has them now. Raise KH401 if it was reloaded without them."""
     found = service.catalog.analyst(name)
     if found is None:
         raise no_such_analyst()
@@ -322,7 +329,7 @@ def _let_in(serving: Serving, gate: Gate, request: Request, *, streams: bool) ->
 
 
 def _admission_of(serving: Serving, request: Request) -> Admission:
-    """Whether the analyst of a request that was let in has still the token that it came with."""
+    """Return whether the analyst of a request that was let in still has the token that it came with."""
     name: str = request.state.analyst
     token_hash: str = request.state.token_hash
 
@@ -338,14 +345,14 @@ def _admission_of(serving: Serving, request: Request) -> Admission:
 
 @contextmanager
 def _admitted(gate: Gate, scope: Scope) -> Iterator[None]:
-    """One request of whoever sends it. Raises KH430."""
+    """Count one request of its sender during the block. Raise KH430."""
     if scope["path"] not in _OPEN:
         gate.arrive(address_of(scope))
     yield
 
 
 def address_of(scope: Scope) -> str:
-    """From where a request comes."""
+    """Return the address from which a request comes."""
     client = scope.get("client")
     return str(client[0]) if client else "local"
 

@@ -68,8 +68,10 @@ def add_documentation(app: FastAPI, site: Path = SITE) -> None:
 
 
 def find_file(site: Path, name: str) -> Path | None:
-    """Return a file of the site by its address. Return None for a folder, an unknown kind, and a path that leads
-    through a link or out of the folder."""
+    """Return a file of the site by its address.
+
+    Return None for a folder, an unknown kind, and a path that leads through a link or out of the folder.
+    """
     kind = os.path.splitext(name)[1]
     if kind not in _TYPES or "\0" in name or "\\" in name:
         return None

@@ -25,7 +25,7 @@ _NUMBERS = frozenset(("fnr", "fpr", "min_rows", "most_positives", "max_epsilon")
 
 
 def in_fields(hint: str) -> str:
-    """The hint with `"tolerance": "13%"` for `SET keyhole.tolerance = '13%';`, so that it can be sent as it stands."""
+    """Return the hint with `"tolerance": "13%"` for `SET keyhole.tolerance = '13%';`. It can be sent as it stands."""
     hint = _NEXT.sub(r";, \1", hint)
     hint = _SET.sub(lambda found: _field(found["name"], found["value"].strip()), hint)
     hint = _RESET.sub(lambda found: f'without "{found["name"]}"', hint)

@@ -28,8 +28,10 @@ ALL_ADDRESSES = 10  # the failed logins of all addresses together, in those of o
 
 
 class Gate:
-    """The counters of one process, beside the `failures` of both endpoints. For one event loop: nothing here waits or
-    locks."""
+    """The counters of one process, beside the `failures` of both endpoints.
+
+    For one event loop: nothing here waits or locks.
+    """
 
     def __init__(self, limits: RestSection, failures: FailedLogins) -> None:
         self._limits = limits
@@ -43,11 +45,11 @@ class Gate:
         self._short: set[str] = set()
 
     def arrive(self, address: str) -> None:
-        """Count a request from an address. Raises KH430."""
+        """Count a request from an address. Raise KH430."""
         _wait(self._addresses.take(network(address)), "too many requests from this address")
 
     def login(self, analysts: Sequence[Analyst], token: str, *, address: str) -> Analyst:
-        """The analyst whose token it is, one request of whom is counted. Raises KH401, KH430.
+        """Return the analyst whose token it is, and count one request. Raise KH401, KH430.
 
         Guarantee: from an address with too many failures, and with too many from all addresses from all but those from
         which a login succeeded lately, no token is looked at that could be guessed. Others are at most as many as the
@@ -76,12 +78,12 @@ class Gate:
             _wait(self._all_failures.wait_s(EVERYBODY), "too many failed logins")
 
     def note_failure(self, address: str, *, user: str = "") -> None:
-        """A token, or a password of this user, was wrong."""
+        """Note that a token, or a password of this user, was wrong."""
         self._failures.note(network(address), user=user)
         self._all_failures.take(EVERYBODY)
 
     def note_success(self, address: str) -> None:
-        """A login from an address succeeded: it is heard on when too many from elsewhere fail."""
+        """Note that a login from an address succeeded: it is heard on when too many from elsewhere fail."""
         place = network(address)
         self._welcome[place] = None
         self._welcome.move_to_end(place)
@@ -89,12 +91,12 @@ class Gate:
             self._welcome.popitem(last=False)
 
     def count(self, analyst: Analyst) -> None:
-        """Count a request of an analyst who has logged in. Raises KH430."""
+        """Count a request of an analyst who has logged in. Raise KH430."""
         _wait(self._analysts.take(analyst.name), "too many requests of this analyst")
 
     @contextmanager
     def together_of(self, analyst: Analyst) -> Iterator[None]:
-        """One of the requests of analysts that are worked on at a time, of this one and of all. Raises KH406, KH430."""
+        """Take one of the places for concurrent requests, of this analyst and of all. Raise KH406, KH430."""
         if self._working[EVERYBODY] >= self._limits.concurrent_requests:
             raise too_many_at_a_time()
         if self._working[analyst.name] >= self._limits.concurrent_requests_per_analyst:
@@ -104,8 +106,10 @@ class Gate:
 
     @contextmanager
     def stream_of(self, analyst: Analyst) -> Iterator[None]:
-        """One of the streams of events that an analyst has open at a time: a connection, and no request at work.
-        Raises KH430."""
+        """Take one of the streams of events that an analyst may have open: a connection, and no concurrent request.
+
+        Raise KH430.
+        """
         if self._streams[analyst.name] >= MOST_STREAMS:
             raise too_many_of_an_analyst()
         with _counted(self._streams, analyst.name):
@@ -129,7 +133,7 @@ def _wait(wait_s: int, message: str) -> None:
 
 
 def authenticate(analysts: Sequence[Analyst], token: str) -> Analyst:
-    """The analyst a bearer token belongs to; every stored hash is compared, in constant time. Raises KH401."""
+    """Return the analyst a bearer token belongs to; every stored hash is compared, in constant time. Raise KH401."""
     digest = hashlib.sha256(token.encode()).hexdigest()
     found = None
     for analyst in analysts:

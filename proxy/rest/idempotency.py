@@ -51,7 +51,7 @@ _REPLAYED: Mapping[str, str] = MappingProxyType({"Idempotency-Replayed": "true"}
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a question came to, and the headers that say so."""
+    """The result of a question, and the headers that describe it."""
 
     outcome: Reply | KeyholeError
     headers: Mapping[str, str]
@@ -66,8 +66,10 @@ def ask(
     keep_days: int,
     labels: LabelReader | None,
 ) -> Told:
-    """The answer to a question, once for each key. `labels` shows computed keys. Raises KeyholeError: KH431, KH432,
-    KH430, and whatever the pipeline refuses with."""
+    """Ask a question once for each key, and return its answer.
+
+    `labels` shows computed keys. Raise KeyholeError: KH431, KH432, KH430, and the pipeline's refusals.
+    """
     if key is None:
         return Told(_answer(service, body, analyst, labels, today=_now().date(), attempt=None)[0], {})
     lease = 2 * timedelta(milliseconds=service.catalog.statement_timeout_ms) + _MARGIN
@@ -95,7 +97,7 @@ def _answer(
     today: date,
     attempt: Attempt | None,
 ) -> tuple[Reply, KeySet]:
-    """What is told of an answer, and its keys in the key domain's order."""
+    """Return the reply to a request, and the answer's keys in the key domain's order."""
     asked, plan = _plan(service, body, analyst, today=today, attempt=attempt)
     shown = _read_labels(asked, plan, labels)
     answer = pipeline.answer(service, plan, asked)
@@ -103,7 +105,7 @@ def _answer(
 
 
 def _read_labels(asked: Asked, plan: Plan, labels: LabelReader | None) -> KeyLabels | None:
-    """What is shown of computed keys. Raises KH106 where no shadow shows them, and KH406."""
+    """Read how computed keys are shown. Raise KH106 if no shadow shows them, and KH406."""
     question = asked.question
     if labels is not None:
         return labels.read(question, plan.question.keys, analyst=asked.analyst.name)
@@ -145,7 +147,7 @@ def _first(service: Service, body: QuestionIn, analyst: Analyst, attempt: Attemp
 def _outcome_of(
     service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier, labels: LabelReader | None
 ) -> Reply | KeyholeError:
-    """What the first request under the key came to. Raises KH432 where that is not known, KH502."""
+    """Return the result of the first request under the key. Raise KH432 if that is not known, KH502."""
     match earlier.state:
         case AttemptState.ENDED if earlier.response is not None:
             return _told_before(service, body, analyst, earlier, json.loads(zlib.decompress(earlier.response)))
@@ -179,7 +181,7 @@ def _told_before(
 
 
 def _shown_again(service: Service, body: QuestionIn, analyst: Analyst) -> SelectList | None:
-    """The select list of a scorecard, as far as the policy still reads it."""
+    """Return the select list of a scorecard, as far as the policy still reads it."""
     try:
         with alone(body.sql, analyst=analyst.name):
             return read_select_list(body.asked_by(analyst, service, today=_now().date()).question)
@@ -188,7 +190,7 @@ def _shown_again(service: Service, body: QuestionIn, analyst: Analyst) -> Select
 
 
 def _constant_again(service: Service, body: QuestionIn, analyst: Analyst, earlier: Earlier, *, digest: str) -> KeySet:
-    """The keys that the question alone decided, if it still decides the same ones."""
+    """Return the keys that the question alone decided, if it still decides the same ones."""
     _, plan = _plan(service, body, analyst, today=earlier.begun_at.date())
     keys = None if plan.reads_data else KeySet.constant(plan)
     if keys is None or _digest(keys) != digest:
@@ -204,7 +206,7 @@ def _answered_before(
     reservation: str,
     labels: LabelReader | None,
 ) -> Reply | KeyholeError:
-    """The answer that the first request stored before it died."""
+    """Return the answer that the first request stored before it died."""
     try:
         stored = service.ledger.idempotency.find_answer(reservation, analyst=analyst.name)
     except LedgerError:
@@ -224,7 +226,7 @@ def _answered_before(
 
 
 def _request(body: QuestionIn) -> str:
-    """What makes two requests the same: every field, as it was sent. How the answer is wanted is no part of it."""
+    """Return the identity of a request: every field, as it was sent. The form of the answer is no part of it."""
     fields = body.model_dump(exclude_none=True)
     return hashlib.sha256(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 

@@ -1,5 +1,7 @@
-"""What surrounds every HTTP request, in plain ASGI: limits on what comes in, headers on what goes out, and silence
-about anything unforeseen."""
+"""The surroundings of every HTTP request, in plain ASGI: limits, headers, and silence about anything unforeseen.
+
+Limits are on what comes in, headers on what goes out.
+"""
 
 import asyncio
 import re
@@ -45,9 +47,11 @@ _PAGE_HEADERS = _HEADERS | {
 
 
 class Shell:
-    """Around an application. `admitted` decides, by a request's scope, whether it is served at all (it raises then),
-    and is entered while it is; `refused` is the answer to what it raises, `failed` to anything unforeseen. `pages` are
-    the paths below which HTML lives, `paths` those that the log may name, `finished` is told of every request.
+    """Around an application.
+
+    `admitted` decides, by a request's scope, whether it is served at all (it raises then), and is entered while it is;
+    `refused` is the answer to what it raises, `failed` to anything unforeseen. `pages` are the paths below which HTML
+    lives, `paths` those that the log may name, `finished` is told of every request.
 
     Guarantee: whatever goes wrong inside, client and log learn the exception's type at most, never its text, which
     might quote data. A body that is declared or turns out to be larger than `most_bytes` is refused with 413 before it
@@ -79,7 +83,7 @@ class Shell:
         self._finished = finished
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request, as ASGI calls it."""
+        """Serve one request, as ASGI calls it."""
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
@@ -138,7 +142,7 @@ class _IncomingBody:
         self.complete = self._declared == 0 and b"transfer-encoding" not in headers
 
     async def receive(self) -> Message:
-        """The next message. Raises HTTPException: 413, 408."""
+        """Return the next message. Raise HTTPException: 413, 408."""
         if self._declared > self._most_bytes:
             raise HTTPException(413)
         if self.complete:
@@ -156,13 +160,15 @@ class _IncomingBody:
         return message
 
     async def drain(self) -> bool:
-        """Whether nothing more comes, once the little that may come is read and forgotten."""
+        """Return True if nothing more comes, once the little that may come is read and forgotten."""
         await self._forget(up_to_bytes=2 * self._most_bytes, for_s=DRAIN_S)
         return self.complete
 
     async def linger(self) -> None:
-        """Read and forget the rest, in the time that a body may take: who sends all of it before reading would see a
-        closed connection instead of the refusal."""
+        """Read and discard the rest, in the time that a body may take.
+
+        A client that sends all of it before reading would see a closed connection instead of the refusal.
+        """
         now = asyncio.get_running_loop().time()
         left_s = self._timeout_s if self._deadline is None else self._deadline - now
         await self._forget(up_to_bytes=MOST_FORGOTTEN_BYTES, for_s=left_s)
@@ -223,7 +229,10 @@ def _check_head(scope: Scope) -> None:
 
 
 def _request_id(scope: Scope) -> str:
-    """The client's own id of the request where it can neither break a header nor a log line, else a random one."""
+    """Return the client's own id of the request if it can neither break a header nor a log line.
+
+    Otherwise return a random one.
+    """
     sent = dict(scope["headers"]).get(b"x-request-id", b"")
     return sent.decode("ascii") if _REQUEST_ID.fullmatch(sent) else secrets.token_hex(8)
 
@@ -237,5 +246,5 @@ def _is_head(scope: Scope) -> bool:
 
 
 def _as_get(scope: Scope) -> Scope:
-    """HEAD is GET whose body is not sent."""
+    """Return a HEAD request as GET whose body is not sent."""
     return {**scope, "method": "GET", HEAD: True} if _is_head(scope) else scope

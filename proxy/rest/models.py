@@ -24,14 +24,14 @@ MOST_PARAMETERS = 1_000  # far more than questions have placeholders for; lists 
 
 
 def _storable(text: str) -> str:
-    """Text that PostgreSQL could hold: no NUL, no lone half of a surrogate pair."""
+    """Return text that PostgreSQL could hold: no NUL, no lone half of a surrogate pair."""
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError("not text that a database can hold")
     return text
 
 
 def _one_of(kinds: str) -> WrapValidator:
-    """A value of several types, refused as a whole: a single type would be told by pydantic's name of it."""
+    """Return a value of several types, refused as a whole: pydantic's name of a single type would be shown."""
 
     def check(sent: Any, read: Callable[[Any], Any]) -> Any:
         if isinstance(sent, str):
@@ -87,8 +87,10 @@ class QuestionIn(BaseModel):
     numbers: Text | None = _setting_field("numbers")
 
     def asked_by(self, analyst: Analyst, service: Service, *, today: date, attempt: Attempt | None = None) -> Asked:
-        """The request as the pipeline takes it; `today` is the day that current_date means. With an `attempt` it can
-        spend only while nobody else answers the same request."""
+        """Return the request as the pipeline takes it; `today` is the day that current_date means.
+
+        With an `attempt` it can spend only while nobody else answers the same request.
+        """
         named = self.model_dump(exclude={"sql", "parameters"}, exclude_none=True)
         settings = {f"keyhole.{name}": str(value) for name, value in named.items()}
         parameters = {number: _value(value) for number, value in enumerate(self.parameters, start=1)}
@@ -117,7 +119,7 @@ class PlanIn(BaseModel):
     ] = None
 
     def listed_by(self, analyst: Analyst, service: Service, *, today: date) -> tuple[Listed, ...]:
-        """The list as it is planned; what cannot be read is refused in its place."""
+        """Return the list as it is planned; an unreadable question is refused in its place."""
         return tuple(_read_one(number, one, analyst, service, today=today) for number, one in enumerate(self.questions))
 
 
@@ -137,7 +139,7 @@ def _value(sent: Parameter) -> Value | None:
 
 
 class RankingOut(BaseModel):
-    """What groups are ranked by, the first of them first, and how near each other they may stand in either order."""
+    """The measure by which groups are ranked, and how near each other they may stand in either order."""
 
     by: str
     order: Annotated[str, Field(description="greatest first, or least first")]
@@ -153,7 +155,7 @@ class RankingOut(BaseModel):
 
 
 class Guarantee(BaseModel):
-    """What the answer promises, for the analyst: loss is always "at most"."""
+    """The promise of the answer, for the analyst: loss is always "at most"."""
 
     sentence: str
     fnr: Annotated[float | None, Field(description="null: no bound")]
@@ -172,7 +174,7 @@ class Guarantee(BaseModel):
 
 
 class BalanceOut(BaseModel):
-    """What is left of one balance: the group's, of those asked about, that has least left, the unit's, the table's."""
+    """The rest of one balance: the group's, of those asked about, that has least left, the unit's, the table's."""
 
     of: Annotated[str, Field(description="group, unit or table")]
     epsilon: float
@@ -180,7 +182,7 @@ class BalanceOut(BaseModel):
 
 
 class Cost(BaseModel):
-    """What the answer cost at most, and what is left for another one at that price."""
+    """The highest cost of the answer, and the rest for another one at that price."""
 
     sentence: str
     group_at_most: Annotated[float, Field(description="what one group lost at most")]
@@ -217,7 +219,7 @@ class ShownOut(BaseModel):
 
 
 class NumberOut(BaseModel):
-    """What stands in a column of the select list that says how large a group is."""
+    """The content of a column of the select list that says how large a group is."""
 
     name: str
     told: Annotated[str, Field(description="null: nothing; threshold: what HAVING proves; bands: a band's lower edge")]
@@ -299,7 +301,7 @@ class ClearingOut(BaseModel):
 
 
 class AlertsOut(BaseModel):
-    """What some looks of a monitor changed, whole looks, the oldest first."""
+    """The changes of some looks of a monitor, whole looks, the oldest first."""
 
     alerts: list[AlertOut]
     cleared: Annotated[
@@ -310,7 +312,7 @@ class AlertsOut(BaseModel):
 
 
 class Health(BaseModel):
-    """Whether the process answers. Says nothing about data."""
+    """The state of the process: it answers or not. Says nothing about data."""
 
     status: str
 

@@ -63,7 +63,7 @@ class EventPlace:
 
     @staticmethod
     def parse(text: str) -> "EventPlace":
-        """The place that an id says. Raises KH408."""
+        """Parse the place in an id. Raise KH408."""
         match = _PLACE.fullmatch(text.strip())
         if match is None:
             raise no_such_event()
@@ -74,18 +74,20 @@ class EventPlace:
 def add_monitor_routes(
     app: FastAPI, readings: Readings, hub: AlertHub, analyst: LetIn, *, admission_of: Callable[[Request], Admission]
 ) -> None:
-    """The routes below /v1/monitors. `analyst` is whom the gate has let in, and `admission_of` tells of its request for
-    how long."""
+    """Add the routes below /v1/monitors.
+
+    `analyst` is the one whom the gate has let in, and `admission_of` says for how long a request is.
+    """
 
     @app.get("/v1/monitors", response_model=MonitorsOut, responses=describe_problems(*READING, 400))
     def list_monitors(who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
-        """The monitors that you may read: how far they are, and what they promise. Spends nothing."""
+        """List the monitors that you may read: their progress, and their promises. Spends nothing."""
         with readings.using() as reading:
             return {"monitors": [reading.status(one).document() for one in reading.readable(who)]}
 
     @app.get("/v1/monitors/{name}", response_model=MonitorOut, responses=describe_problems(*READING, 400, 404))
     def show_monitor(name: str, who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
-        """One monitor: how far it is, and what it promises. Spends nothing."""
+        """Show one monitor: its progress, and its promise. Spends nothing."""
         with readings.using() as reading:
             return reading.status(reading.find(name, analyst=who)).document()
 
@@ -95,8 +97,10 @@ def add_monitor_routes(
     def list_alerts(
         name: str, who: Annotated[str, Depends(analyst)], after: After = 0, page_size: Most = 1_000
     ) -> dict[str, Any]:
-        """What a monitor has alerted and cleared after a look, in whole looks. The first reading counts towards your
-        own cap."""
+        """List the alerts and clearings of a monitor after a look, in whole looks.
+
+        The first reading counts towards your own cap.
+        """
         with readings.using() as reading:
             read = reading.alerts(reading.find(name, analyst=who), analyst=who, after=after, most=page_size)
             return {
@@ -113,7 +117,7 @@ def add_monitor_routes(
         who: Annotated[str, Depends(analyst)],
         last_event_id: Annotated[str | None, Header(description="where to go on; without it, from now on")] = None,
     ) -> Response:
-        """What the monitor tells from now on, as it happens, as server-sent events. Counts as reading it."""
+        """Stream the monitor's alerts from now on, as they happen, as server-sent events. Counts as reading it."""
         place = None if last_event_id is None else EventPlace.parse(last_event_id)
         headless = request.scope.get(HEAD, False)
         return await open_stream(
@@ -131,8 +135,10 @@ async def open_stream(
     place: EventPlace | None,
     headless: bool = False,
 ) -> Response:
-    """The events of a monitor for one reader who was at `place`, or begins now; `headless` wants none of them. Once
-    the reader is not `admitted` any more, the stream ends. Raises KH605, KH502."""
+    """Open the events of a monitor for one reader who was at `place`, or begins now; `headless` wants none of them.
+
+    Once the reader is not `admitted` any more, the stream ends. Raise KH605, KH502.
+    """
 
     def begin() -> tuple[int, str]:
         with readings.using() as reading:
@@ -151,8 +157,10 @@ async def open_stream(
 
 
 class _Stream:
-    """The events of one reader. Between two pieces it holds a place, and nothing else: what is new is asked for when
-    the reader has taken what was there.
+    """The events of one reader.
+
+    Between two pieces it holds a place, and nothing else: what is new is asked for when the reader has taken what was
+    there.
 
     `skipped` events of the first look were told before; `state` is what the reader knows of the monitor's, if anything.
     Whether the reader is `admitted` is asked at every look at the ledger, before anything is told of it.
@@ -167,7 +175,7 @@ class _Stream:
         self._origin: int | None = None
 
     async def events(self) -> AsyncIterator[str]:
-        """The stream as text, a piece for each look at the ledger that brought something."""
+        """Yield the stream as text, a piece for each look at the ledger that brought something."""
         yield ": what the monitor tells from now on\n\n"
         closing = asyncio.create_task(self._hub.closing.wait())
         try:
@@ -198,8 +206,10 @@ class _Stream:
             closing.cancel()
 
     async def _next(self) -> MonitorNews | None:
-        """What is new, once there is something; None where the stream ends: another policy, it may not be read, or the
-        reader has no place here any more."""
+        """Return the news, once there is some.
+
+        Return None if the stream ends: another policy, it may not be read, or the reader has no place here any more.
+        """
         found: asyncio.Future[MonitorNews | None] = asyncio.get_running_loop().create_future()
 
         def take(news: MonitorNews | KeyholeError | None) -> None:

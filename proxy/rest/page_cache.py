@@ -28,8 +28,10 @@ class KeptKeys:
         self._keys = 0
 
     def of(self, stored: StoredAnswer, order: KeyOrder = ()) -> KeySet | None:
-        """The key set that a stored answer is, sorted; None for a denial. Raises IndexError and ValueError for an order
-        that it cannot have."""
+        """Return the key set of a stored answer, sorted; None for a denial.
+
+        Raise IndexError and ValueError for an order that it cannot have.
+        """
         wanted = stored.reservation, order
         with self._lock:
             found = self._kept.get(wanted)

@@ -46,13 +46,15 @@ _STATUS_OF_CODE = {
 
 
 def http_status(error: KeyholeError) -> int:
-    """The HTTP status that belongs to a catalogued refusal."""
+    """Return the HTTP status that belongs to a catalogued refusal."""
     return _STATUS_OF_CODE.get(error.code, _STATUS_OF_GROUP[error.code[:3]])
 
 
 def problem(error: KeyholeError, *, status: int | None = None) -> dict[str, Any]:
-    """A problem document of RFC 9457, with the code, SQLSTATE, hint and position beside the standard members; settings
-    in the hint are fields of a request.
+    """Return a problem document of RFC 9457.
+
+    It has the code, SQLSTATE, hint and position beside the standard members; settings in the hint are fields of a
+    request.
 
     Parameters:
         status: the HTTP status, where HTTP itself has a more telling one than the code's.

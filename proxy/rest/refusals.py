@@ -42,7 +42,7 @@ class HttpRefusal(KeyholeError):
 
 
 def respond_to_malformed(error: RequestValidationError) -> KeyholeError:
-    """The first fault that pydantic found, by its place; the value itself is not repeated."""
+    """Return the first fault that pydantic found, by its place; the value itself is not repeated."""
     fault = error.errors()[0]
     place = ".".join(str(part)[:_MOST_NAME_CHARACTERS] for part in fault["loc"])
     said = _FAULTS.get(fault["type"], "").format(**fault.get("ctx", {})) or fault["msg"].removeprefix("Value error, ")
@@ -50,25 +50,25 @@ def respond_to_malformed(error: RequestValidationError) -> KeyholeError:
 
 
 def unreadable(message: str) -> KeyholeError:
-    """A body, or a field of it, that is not what a request takes."""
+    """Return the refusal of a body, or a field of it, that is not what a request takes."""
     return KeyholeError("KH408", message, hint="/api/docs has the fields and their types.")
 
 
 def no_http() -> KeyholeError:
-    """Bytes that are no request at all."""
+    """Return the refusal of bytes that are no request at all."""
     return KeyholeError(
         "KH408", "the bytes are no HTTP request", hint="/api/docs has the requests; any HTTP client sends them."
     )
 
 
 def respond_to_unserved(status: int) -> HttpRefusal:
-    """What HTTP itself refuses, under HTTP's own status."""
+    """Return HTTP's own refusal, under HTTP's own status."""
     message, hint = _UNSERVED.get(status, _UNREADABLE)
     return HttpRefusal("KH408", message, hint=hint, status=status)
 
 
 def no_such_event() -> KeyholeError:
-    """A Last-Event-ID that no event had."""
+    """Return the refusal of a Last-Event-ID that no event had."""
     return HttpRefusal(
         "KH408",
         "no event has this id",
@@ -78,62 +78,62 @@ def no_such_event() -> KeyholeError:
 
 
 def no_such_cursor() -> HttpRefusal:
-    """What every cursor gets that leads nowhere, or to an answer of somebody else."""
+    """Return the refusal of every cursor that leads nowhere, or to an answer of somebody else."""
     return HttpRefusal("KH408", "there is no such cursor", hint="Ask the question again.", status=404)
 
 
 def no_such_form(forms: tuple[str, ...]) -> HttpRefusal:
-    """An Accept header without any of the forms that an answer has."""
+    """Return the refusal of an Accept header without any of the forms that an answer has."""
     hint = f"Accept one of {', '.join(forms)}."
     return HttpRefusal("KH408", "an answer has no such form", hint=hint, status=406)
 
 
 def no_such_token() -> KeyholeError:
-    """A request of nobody whom the policy knows."""
+    """Return the refusal of a request of nobody whom the policy knows."""
     return KeyholeError("KH401", "authentication failed", hint="Send: Authorization: Bearer TOKEN")
 
 
 def no_such_analyst() -> KeyholeError:
-    """A request of somebody whom the policy has lost since it was let in."""
+    """Return the refusal of a request of somebody whom the policy has lost since it was let in."""
     return KeyholeError("KH401", "authentication failed")
 
 
 def too_often(message: str, *, wait_s: int) -> HttpRefusal:
-    """Somebody who may come again in `wait_s` seconds."""
+    """Return the refusal of somebody who may come again in `wait_s` seconds."""
     return HttpRefusal("KH430", message, wait_s=wait_s, hint=f"Ask again in {wait_s} s.")
 
 
 def too_many_at_a_time() -> HttpRefusal:
-    """More requests of all analysts than are worked on together."""
+    """Return the refusal of more concurrent requests of all analysts than are worked on."""
     return HttpRefusal("KH406", "too many requests at a time", wait_s=_SOON_S, hint="Ask again in a moment.")
 
 
 def too_many_of_an_analyst() -> HttpRefusal:
-    """More requests of one analyst than are worked on together."""
+    """Return the refusal of more concurrent requests of one analyst than are worked on."""
     message = "too many requests of this analyst at a time"
     return HttpRefusal("KH430", message, wait_s=_SOON_S, hint="Ask again in a moment.")
 
 
 def other_request() -> KeyholeError:
-    """An idempotency key that stands for another request."""
+    """Return the refusal of an idempotency key that stands for another request."""
     return KeyholeError(
         "KH431", "this idempotency key belongs to another request", hint="Make a new key for every question."
     )
 
 
 def too_many_keys() -> KeyholeError:
-    """An analyst with as many idempotency keys as anybody may have."""
+    """Return the refusal of an analyst with as many idempotency keys as anybody may have."""
     return KeyholeError("KH430", "too many idempotency keys", hint="Ask without one, or wait until older ones expire.")
 
 
 def still_answered() -> HttpRefusal:
-    """A repetition that comes while the first request is at work."""
+    """Return the refusal of a repetition that comes while the first request is under way."""
     message = "the first request under this idempotency key is still being answered"
     return HttpRefusal("KH432", message, hint="Send it again in a moment.", wait_s=_SOON_S)
 
 
 def end_unknown(detail: str) -> KeyholeError:
-    """A repetition of a request whose answer cannot be told again."""
+    """Return the refusal of a repetition of a request whose answer cannot be sent again."""
     return KeyholeError(
         "KH432",
         "what the first request under this idempotency key came to is not known",

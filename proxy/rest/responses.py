@@ -25,7 +25,7 @@ class UnreadableBody(HTTPException):
 
 
 def describe_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Refusals as OpenAPI has them."""
+    """Return refusals as OpenAPI has them."""
     return {
         status: {"description": MEANINGS[status], "content": {PROBLEM: {"schema": _problem_schema()}}}
         for status in sorted(statuses)
@@ -38,7 +38,7 @@ def _problem_schema() -> dict[str, Any]:
 
 
 def response_to(error: Exception) -> JSONResponse | None:
-    """What a refusal is told as; None for what is unforeseen."""
+    """Return the response to a refusal; None for anything unforeseen."""
     match error:
         case KeyholeError():
             return problem_response(error)
@@ -52,7 +52,7 @@ def response_to(error: Exception) -> JSONResponse | None:
 
 
 def problem_response(error: KeyholeError, *, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """A refusal as a problem document."""
+    """Return a refusal as a problem document."""
     document = problem(error, status=error.status if isinstance(error, HttpRefusal) else None)
     own = dict(headers or {})
     if error.code == "KH401":

@@ -38,7 +38,7 @@ def label_keys(keys: KeySet, labels: KeyLabels, order: KeyOrder = ()) -> Labelle
 
 
 def _sorted_by(labels: KeyLabels, column: SortedColumn) -> Callable[[str | None], int | str]:
-    """What a text of a column is sorted by."""
+    """Return the sort key of a column's text."""
     ranks = labels.columns[column.place].ranks if column.place < len(labels.columns) else {}
     if ranks:
         return (ranks | ({None: -1} if column.nulls_astray else {})).__getitem__
@@ -61,7 +61,7 @@ def sort_keys(keys: KeySet, order: KeyOrder) -> KeySet:
 
 
 def _rank(keys: KeySet, column: SortedColumn) -> Integers:
-    """The place of each key among those of the column's texts that differ, negative where they fall."""
+    """Return the place of each key among those of the column's texts that differ, negative if they fall."""
     if isinstance(keys.keys, KeyRows):
         texts, places = keys.keys.texts[column.place], keys.keys.places[column.place]
     else:

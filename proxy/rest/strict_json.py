@@ -13,7 +13,7 @@ _TOKENS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[\]{}]', re.DOTALL)
 
 
 def read_json(body: bytes) -> Any:
-    """The value that a body is. Raises KH408.
+    """Return the value of a body. Raise KH408.
 
     Two readers of one document may disagree about a name that stands there twice; here nobody has to choose.
     """

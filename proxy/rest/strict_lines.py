@@ -19,14 +19,14 @@ _BEGINS_CHUNK_LINE = re.compile(rb"[0-9A-Fa-f]{0,20}\r?")
 
 
 class StrictLines(ReceiveBuffer):
-    """What has come of a connection and is not read yet. Raises h11.RemoteProtocolError."""
+    """The unread bytes of a connection. Raises h11.RemoteProtocolError."""
 
     def __init__(self, connection: h11.Connection) -> None:
         super().__init__()
         self._connection = connection
 
     def maybe_extract_lines(self) -> list[bytearray] | None:
-        """The lines of a head, or those after the last chunk; None until all have come."""
+        """Return the lines of a head, or those after the last chunk; None until all have come."""
         held = bytes(self)
         lines = super().maybe_extract_lines()
         if lines is None:
@@ -41,7 +41,7 @@ class StrictLines(ReceiveBuffer):
         return lines
 
     def maybe_extract_next_line(self) -> bytearray | None:
-        """The line before a chunk; None until it has come."""
+        """Return the line before a chunk; None until it has come."""
         line = super().maybe_extract_next_line()
         if not (_CHUNK_LINE.fullmatch(line) if line is not None else _BEGINS_CHUNK_LINE.fullmatch(self._data)):
             raise h11.RemoteProtocolError("a chunk's line is not its length alone")

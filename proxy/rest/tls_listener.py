@@ -19,7 +19,7 @@ from proxy.security.tls import HTTP_ALPN, Tls
 
 
 def door(inside: type[H11Protocol], *, tls: Tls, limits: RestSection) -> type[asyncio.Protocol]:
-    """What uvicorn makes of a new connection: `inside` takes over when the handshake is made."""
+    """Return uvicorn's protocol of a new connection: `inside` takes over when the handshake is made."""
 
     class GuardedDoor(Door):
         entrance = Entrance(inside, tls, limits)
@@ -29,7 +29,10 @@ def door(inside: type[H11Protocol], *, tls: Tls, limits: RestSection) -> type[as
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """What all connections to one port share; who is `waiting` for the end of a handshake, the oldest first."""
+    """The shared state of all connections to one port.
+
+    `waiting` ones wait for the end of a handshake, the oldest first.
+    """
 
     inside: type[H11Protocol]
     tls: Tls
@@ -54,7 +57,7 @@ class Door(asyncio.Protocol):
         self._early: list[bytes] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has connected."""
+        """Start the handshake of a client that has connected."""
         if not isinstance(transport, asyncio.Transport):
             raise TypeError("TLS needs a stream")
         self._socket = transport
@@ -69,7 +72,7 @@ class Door(asyncio.Protocol):
         self._entering = asyncio.get_running_loop().create_task(self._let_in(transport))
 
     def data_received(self, data: bytes) -> None:
-        """What came, encrypted, in one packet with the end of the handshake."""
+        """Take encrypted bytes that came in one packet with the end of the handshake."""
         self._early.append(data)
 
     def shutdown(self) -> None:
@@ -136,7 +139,7 @@ class _Encrypted(asyncio.Transport):
         self._encrypted.abort()
 
     def is_closing(self) -> bool:
-        """Whether it is closed or about to be."""
+        """Return True if it is closed or about to be."""
         return self._encrypted.is_closing()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
@@ -152,9 +155,9 @@ class _Encrypted(asyncio.Transport):
         self._encrypted.resume_reading()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """When the protocol is told to pause writing, in bytes."""
+        """Set when the protocol is told to pause writing, in bytes."""
         self._encrypted.set_write_buffer_limits(high, low)
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """What asyncio knows of the connection."""
+        """Return asyncio's knowledge of the connection."""
         return self._encrypted.get_extra_info(name, default)

@@ -20,7 +20,7 @@ from proxy.security.tls import Tls
 
 
 def config(app: Any, limits: RestSection, *, tls: Tls | None = None) -> uvicorn.Config:
-    """How uvicorn serves the application; over TLS alone where there is `tls`.
+    """Return uvicorn's configuration of the application; over TLS alone if there is `tls`.
 
     X-Forwarded-For is heard from the trusted proxies alone, and never from the environment's FORWARDED_ALLOW_IPS.
     """
@@ -42,7 +42,7 @@ def config(app: Any, limits: RestSection, *, tls: Tls | None = None) -> uvicorn.
 
 
 def _protocol(limits: RestSection) -> type["HttpConnection"]:
-    """uvicorn makes connections itself: what they need to know stands in their class."""
+    """Return a class of connections: uvicorn makes them itself, so their parameters stand in their class."""
 
     class Limited(HttpConnection):
         own_limits = limits
@@ -51,8 +51,7 @@ def _protocol(limits: RestSection) -> type["HttpConnection"]:
 
 
 class HttpConnection(H11Protocol):
-    """A connection that is closed when the head of a request takes too long, and when its client does not read what it
-    was sent.
+    """A connection that is closed when a request's head takes too long, or when its client does not read its answer.
 
     Where it is one too many, the one that has been sending a head for longest makes place for it, so that whoever opens
     connections and says nothing keeps nobody out; where all have sent one, it is closed itself.
@@ -66,7 +65,7 @@ class HttpConnection(H11Protocol):
         self.conn._receive_buffer = StrictLines(self.conn)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has connected."""
+        """Start a connection of a client."""
         if not isinstance(transport, asyncio.Transport):
             raise TypeError("HTTP needs a stream")
         super().connection_made(transport)
@@ -80,28 +79,28 @@ class HttpConnection(H11Protocol):
             min(crowd, key=lambda one: one.head_until or 0.0).give_way()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come. What breaks HTTP's rules ends the connection without a word to the log."""
+        """Take bytes that have come. Bytes that break HTTP's rules end the connection without a word to the log."""
         super().data_received(data)
         self._time_head()
 
     def on_response_complete(self) -> None:
-        """An answer was sent; a part of the next request's head may be here already."""
+        """Go on after a sent answer; a part of the next request's head may be here already."""
         super().on_response_complete()
         self._time_head()
 
     def pause_writing(self) -> None:
-        """The client does not read as fast as it is written to."""
+        """Note that the client does not read as fast as it is written to."""
         super().pause_writing()
         self._start_unread_timer()
 
     def resume_writing(self) -> None:
-        """The client has read everything."""
+        """Note that the client has read everything."""
         super().resume_writing()
         if not self._ending:
             self._stop_unread_timer()
 
     def shutdown(self) -> None:
-        """The server ends: from now on the client has its time to read once, not for each piece of a long answer."""
+        """Give the client its time to read once, not for each piece of a long answer, as the server ends."""
         self._ending = True
         super().shutdown()
         if self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete:
@@ -114,7 +113,7 @@ class HttpConnection(H11Protocol):
         self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection has ended."""
+        """End the connection."""
         self._stop_head_timer()
         self._stop_unread_timer()
         super().connection_lost(exc)
@@ -166,7 +165,9 @@ class HttpConnection(H11Protocol):
             self._unread_timer = None
 
     def _crowd(self) -> list["HttpConnection"]:
-        """Those of whom one has to go because this one has come: it, and who is sending a head. None if there is room.
+        """Return the connections of which one has to go because this one has come: it, and those sending a head.
+
+        Return None if there is room.
 
         They are of its address where that has more than half of all connections.
         """

@@ -24,11 +24,11 @@ class FailedLogins:
         self._of_networks = RateLimit(per_minute * ALL_USERS, clock=clock)
 
     def wait_s(self, network: str, *, user: str = _NOBODY) -> int:
-        """In how many whole seconds the next token, or password of a user, is looked at; 0 where it is now."""
+        """Return the whole seconds until the next token, or password of a user, is looked at; 0 if it is now."""
         return max(self._of_users.wait_s(_name(network, user)), self._of_networks.wait_s(network))
 
     def note(self, network: str, *, user: str = _NOBODY) -> None:
-        """A token, or a password of a user, was wrong."""
+        """Note that a token, or a password of a user, was wrong."""
         self._of_users.take(_name(network, user))
         self._of_networks.take(network)
 

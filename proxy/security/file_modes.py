@@ -15,7 +15,10 @@ _BESIDE_SQLITE = ("", "-wal", "-shm")
 
 
 def describe_exposed_files(policy: Policy, *, ledger: str) -> tuple[str, ...]:
-    """What others on this machine could read or change, one sentence each. `ledger` is the ledger's URL."""
+    """Return the files that others on this machine could read or change, one sentence each.
+
+    `ledger` is the ledger's URL.
+    """
     said = []
     if _holds_secrets(policy) and is_open_to_others(policy.path):
         said.append(_sentence(policy.path, "holds passwords or what proves them"))

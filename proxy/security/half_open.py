@@ -20,7 +20,7 @@ class HalfOpen(ssl.SSLObject):
     _has_ended = False
 
     def read(self, *wanted: Any) -> bytes:
-        """What has come. Raises SSLWantReadError where nothing has, or comes any more."""
+        """Return the bytes that have come. Raise SSLWantReadError if nothing has, or comes any more."""
         try:
             got = super().read(*wanted)
         except ssl.SSLWantReadError:
@@ -33,7 +33,7 @@ class HalfOpen(ssl.SSLObject):
         return got
 
     def tell(self, told: Callable[[], object]) -> None:
-        """From now on this is told, and at once where the end has come already."""
+        """Notify of the end from now on, and at once if it has come already."""
         self.told = told
         if self._has_ended:
             told()
@@ -54,7 +54,7 @@ class HeldEnd(asyncio.BufferedProtocol):
         self._is_released = False
 
     def release(self) -> None:
-        """Once this side is closed: wait for no good-bye from a client that can send none."""
+        """Stop waiting for the good-bye of a client that can send none, once this side is closed."""
         self._is_released = True
         if self._session.is_cut:
             self._inside.eof_received()
@@ -62,15 +62,15 @@ class HeldEnd(asyncio.BufferedProtocol):
     # --- asyncio's side
 
     def get_buffer(self, sizehint: int) -> Any:
-        """Room for what comes."""
+        """Return room for the next bytes."""
         return self._inside.get_buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Something has come."""
+        """Take bytes that have come."""
         self._inside.buffer_updated(nbytes)
 
     def eof_received(self) -> bool:
-        """Nothing more comes. The other direction stays open until this side is closed."""
+        """Note that nothing more comes. The other direction stays open until this side is closed."""
         self._session.is_cut = True
         if self._is_released:
             return bool(self._inside.eof_received())
@@ -78,13 +78,13 @@ class HeldEnd(asyncio.BufferedProtocol):
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is over."""
+        """Note that the connection is over."""
         self._inside.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """The client is behind with reading."""
+        """Note that the client is behind with reading."""
         self._inside.pause_writing()
 
     def resume_writing(self) -> None:
-        """The client has caught up."""
+        """Note that the client has caught up."""
         self._inside.resume_writing()

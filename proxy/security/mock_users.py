@@ -17,17 +17,17 @@ SECRET_BYTES = 32  # as long as the SHA-256 that it is the key of
 
 
 class Strangers:
-    """What unknown users are told at their login, by a `secret` of some bytes: random unless given."""
+    """The replies to unknown users at their login, by a `secret` of some bytes: random unless given."""
 
     def __init__(self, secret: bytes | None = None) -> None:
         self._secret = secrets.token_bytes(SECRET_BYTES) if secret is None else secret
 
     def make_key(self, purpose: bytes) -> bytes:
-        """A key for something else, which tells nothing of the secret and is the same wherever that is."""
+        """Return a key for something else, which reveals nothing of the secret and is the same wherever that is."""
         return hmac_digest(self._secret, b"key\0" + purpose, "sha256")
 
     def verifier(self, user: str, analysts: Sequence[Analyst]) -> Verifier:
-        """One that nobody's password fits."""
+        """Return a verifier that nobody's password fits."""
 
         def rank(analyst: Analyst) -> bytes:
             return hmac_digest(self._secret, b"like\0" + user.encode() + b"\0" + analyst.name.encode(), "sha256")

@@ -6,7 +6,7 @@ _V6_NETWORK_BITS = 64  # what one subscriber is given: whoever has one address t
 
 
 def network(address: str) -> str:
-    """What an address counts as: itself, or with IPv6 the network of 64 bits that one host is given."""
+    """Return the network that an address counts as: itself, or with IPv6 the 64 bits that one host is given."""
     try:
         known = ip_address(address.partition("%")[0])
     except ValueError:

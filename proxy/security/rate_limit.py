@@ -24,12 +24,12 @@ class RateLimit:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # name: tokens left, when that was
 
     def wait_s(self, name: str) -> int:
-        """In how many whole seconds the name may come again; 0 where it may come now. Takes nothing."""
+        """Return the whole seconds until the name may come again; 0 if it may come now. Nothing is taken."""
         left = self._tokens_left(name)
         return 0 if left >= 1 else max(1, math.ceil((1 - left) * 60 / self._most))
 
     def take(self, name: str) -> int:
-        """As `wait_s`, and counts the name's coming where it may."""
+        """Return `wait_s`, and count the name's coming if it may come."""
         wait = self.wait_s(name)
         if wait == 0:
             self._buckets[name] = (self._tokens_left(name) - 1, self._clock())

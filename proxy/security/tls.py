@@ -34,7 +34,7 @@ _State = tuple[tuple[int, int, int] | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a handshake needs, as it was when the files were read.
+    """The inputs of a handshake, as they were when the files were read.
 
     `context` is for PostgreSQL and `http` for REST, which asks nobody for a certificate. Both know the other's protocol
     too, so that a client who was led to the wrong port with the right certificate can be told from one who names none.
@@ -62,11 +62,11 @@ class Tls:
 
     @classmethod
     def of(cls, policy: Policy) -> "Tls | None":
-        """The policy's certificate; None where it has no `[server.tls]`. Raises KH012."""
+        """Return the policy's certificate; None if it has no `[server.tls]`. Raise KH012."""
         return None if policy.server.tls is None else cls(policy, policy.server.tls)
 
     def current(self) -> Credentials:
-        """What the next handshake uses; read again if a file is not the one that was read last."""
+        """Return the credentials of the next handshake; read again if a file is not the one that was read last."""
         found = self._credentials
         if self._stat() != self._state:
             self.reload()
@@ -87,7 +87,7 @@ class Tls:
             log.info("certificate read", valid_to=self._credentials.valid_to.isoformat())
 
     def warnings(self, now: datetime) -> tuple[str, ...]:
-        """What is allowed but will be regretted, one sentence each."""
+        """Return what is allowed but will be regretted, one sentence each."""
         found = self._credentials
         said = []
         if now >= found.valid_to:
@@ -178,7 +178,10 @@ class Tls:
 
 
 def end_point(certificate: x509.Certificate) -> bytes | None:
-    """The certificate's hash by RFC 5929: by its signature's own hash, but SHA-256 in the place of MD5 and SHA-1."""
+    """Return the certificate's hash by RFC 5929.
+
+    It is its signature's own hash, but SHA-256 in the place of MD5 and SHA-1.
+    """
     try:
         algorithm = certificate.signature_hash_algorithm
     except UnsupportedAlgorithm:
@@ -189,7 +192,7 @@ def end_point(certificate: x509.Certificate) -> bytes | None:
 
 
 def exposure(host: str, tls: Tls | None, *, now: datetime) -> tuple[str, ...]:
-    """What an owner who listens on `host` should know, one sentence each."""
+    """Return warnings for an owner who listens on `host`, one sentence each."""
     local = host in _LOOPBACK or host.startswith("127.")
     if tls is None:
         clear = "" if local else "there is no [server.tls]: tokens, questions and answers travel unencrypted."
