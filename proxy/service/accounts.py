@@ -10,22 +10,22 @@ from planner.catalog.model import Analyst, Catalog, Column, Table
 
 
 def nano(epsilon: float) -> int:
-    """Epsilon in billionths, rounded up so that nothing is ever under-counted."""
+    """Return epsilon in billionths, rounded up so that nothing is ever under-counted."""
     return ceil(Fraction(epsilon) * NANO)
 
 
 def label(column: Column) -> str:
-    """What the ledger calls a grouping column."""
+    """Return the ledger's name of a grouping column."""
     return column.label
 
 
 def column_of(label: str) -> str:
-    """The name of the column that `label` made a label of."""
+    """Return the name of the column that `label` made a label of."""
     return label.partition("=")[0]
 
 
 def limits(catalog: Catalog, analyst: Analyst) -> Limits:
-    """The caps that hold for one analyst, whatever the question is about."""
+    """Return the caps that hold for one analyst, whatever the question is about."""
     budget = catalog.budget
 
     return Limits(
@@ -50,7 +50,10 @@ def are_apart(catalog: Catalog) -> bool:
 
 
 def limits_on(table: Table, catalog: Catalog, analyst: Analyst) -> Limits:
-    """The caps that hold for one analyst's question about a table; about a join, the lowest line for approval."""
+    """Return the caps that hold for one analyst's question about a table.
+
+    About a join, the lowest line for approval.
+    """
     above = catalog.budget.approval_above_for(one.name for one in table.stored_tables)
     return replace(limits(catalog, analyst), approval_above_nano=_optional_nano(above))
 

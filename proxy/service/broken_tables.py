@@ -1,4 +1,5 @@
 """Tables whose relation cannot be read now, for `keyhole check`: it tells of the others, on what was pinned of these.
+
 Those that were never pinned are left out.
 
 Nothing is answered on it: whoever serves opens the source itself.
@@ -54,8 +55,10 @@ class PinnedWhereBroken:
         self.broken: tuple[BrokenTable, ...] = tuple(found.values())
 
     def leave_out(self, policy: Policy) -> Policy:
-        """Return the policy without the broken tables that were never pinned. Raises KH006, which names one, if no
-        private table is left, or what is left names one."""
+        """Return the policy without the broken tables that were never pinned.
+
+        Raise KH006, which names one, if no private table is left, or what is left names one.
+        """
         unknown = [one.name for one in self.broken if not one.was_pinned]
         rest = policy.without(unknown)
         if rest is None or (unknown and not rest.private_tables):
@@ -64,7 +67,10 @@ class PinnedWhereBroken:
 
     @contextmanager
     def named(self, policy: Policy) -> Iterator[None]:
-        """The block checks what is left. Of a refusal there, tables that were left out are the cause: raises KH006."""
+        """Check the remaining tables in the block.
+
+        If it refuses one, tables that were left out are the cause: raise KH006.
+        """
         try:
             yield
             return
@@ -96,11 +102,11 @@ class PinnedWhereBroken:
         return self._pins.types(name) or {} if table is None else [column.name for column in table.columns]
 
     def hold_open(self) -> AbstractContextManager[None]:
-        """Within it a file that is opened for each reader alone stays open. Raises KH008."""
+        """Keep open a file that is opened for each reader alone. Raise KH008."""
         return self._source.hold_open()
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
-        """The columns of a relation, as they are or as they were pinned. Raises KH006."""
+        """Return the columns of a relation, as they are or as they were pinned. Raise KH006."""
         name = self._names.get(relation)
         if name is None:
             if relation not in self._schemas:
@@ -111,14 +117,14 @@ class PinnedWhereBroken:
         return _columns(self._pins.types(name) or {})
 
     def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> Sequence[Sequence[object]]:
-        """All rows of a public table, as they are or as they were pinned. Raises KH006."""
+        """Return all rows of a public table, as they are or as they were pinned. Raise KH006."""
         table = self._public(relation)
         if table is None:
             return self._source.table_rows(relation, columns, most=most)
         return list(zip(*map(table.values, columns), strict=True))
 
     def identify(self, relation: str) -> RelationIdentity:
-        """What a relation is, or was when it was pinned. Raises KH006."""
+        """Return the identity of a relation, now or when it was pinned. Raise KH006."""
         name = self._names.get(relation)
         if name is None:
             found = self._identities.get(relation)
@@ -129,11 +135,11 @@ class PinnedWhereBroken:
         return RelationIdentity(names=names, bases=frozenset(), is_view=False, joins=False, unique=unique)
 
     def read_for_owner(self, relation: str, sql: str) -> Sequence[Sequence[object]]:
-        """What a statement over a relation gives. Raises KH006."""
+        """Return the result of a statement over a relation. Raise KH006."""
         return self._source.read_for_owner(relation, sql)
 
     def state(self, relation: str) -> str:
-        """Another text once a relation's data have moved. Raises KH006."""
+        """Return another text once a relation's data have moved. Raise KH006."""
         return self._source.state(relation)
 
     def _public(self, relation: str) -> PinnedTable | None:

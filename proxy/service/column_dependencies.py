@@ -20,7 +20,7 @@ from planner.values.datetimes import extract_part, truncate_to_unit
 
 
 def dependencies(catalog: Catalog) -> Knowledge:
-    """What the catalog says of the labels in each table of the ledger."""
+    """Return the catalog's knowledge of the labels in each table of the ledger."""
 
     @lru_cache(maxsize=256)
     def among(table: str, columns: frozenset[str]) -> Sequence[Dependency]:
@@ -38,7 +38,7 @@ def dependencies(catalog: Catalog) -> Knowledge:
 
 
 def _one_by_one(pinned: Sequence[Dependency], calendar: Sequence[Dependency]) -> Iterator[Dependency]:
-    """What is looked up by a derived column, as a function of what that is derived from."""
+    """Yield columns looked up by a derived column, as functions of the column that it is derived from."""
     for last in pinned:
         for first in calendar:
             if last.by == first.determined:
@@ -47,7 +47,7 @@ def _one_by_one(pinned: Sequence[Dependency], calendar: Sequence[Dependency]) ->
 
 
 def _from_pins(label: str, table: Table, catalog: Catalog) -> Iterator[Dependency]:
-    """The looked-up column of that label, if the pinned data in force has it."""
+    """Yield the looked-up column of that label, if the pinned data in force has it."""
     for public in catalog.public_tables:
         at = label.find(f"={public.name}.")
         if at < 0 or public.digest not in label:
@@ -65,7 +65,7 @@ def _from_pins(label: str, table: Table, catalog: Catalog) -> Iterator[Dependenc
 
 
 def _of_source(source: str, table: Table, catalog: Catalog) -> Iterator[tuple[Column, Column]]:
-    """Columns that are looked up as `source` says, each with the private column at the beginning."""
+    """Yield columns that are looked up as `source` says, each with the private column at the beginning."""
     for public in catalog.public_tables:
         for found in public.columns:
             for key in public.columns:
@@ -82,7 +82,7 @@ def _of_source(source: str, table: Table, catalog: Catalog) -> Iterator[tuple[Co
 
 
 def _names(column: Column) -> tuple[str, ...]:
-    """What the ledger may call a base: as it is, or, in a join of tables that renames it, by its label."""
+    """Return the ledger's possible names of a base: as it is, or, in a join of tables that renames it, by its label."""
     return tuple(dict.fromkeys((column.ledger, column.label)))
 
 
@@ -96,7 +96,7 @@ def _look_up_key(public: PublicTable, found: str, *, key: Column, base: Column, 
 
 
 def _from_the_calendar(table: Table, columns: frozenset[str]) -> Iterator[Dependency]:
-    """Derived columns as functions of keys that are finer, or that they are derived from."""
+    """Yield derived columns as functions of keys that are finer, or that they are derived from."""
     for base in table.columns:
         if base.domain is None or base.label not in columns:
             continue
@@ -135,7 +135,7 @@ def _derive_value(derivation: Derivation, moment: datetime) -> Value:
 
 
 def _times(derivation: Derivation, value: Value, *, step: str | None) -> int | None:
-    """How many times that lie a step apart have that value; None where that is not told."""
+    """Return how many times that lie a step apart have that value; None if that is unknown."""
     part = "day" if derivation.function == "date" else derivation.part
     if derivation.function == "extract":
         if part != "year" or not isinstance(value, int):

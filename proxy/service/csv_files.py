@@ -30,25 +30,27 @@ _ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f")
 
 
 class _Reading(Protocol):
-    """What this needs of a source."""
+    """The methods of a source that this needs."""
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
-        """The columns of a relation. Raises KH006."""
+        """Return the columns of a relation. Raise KH006."""
 
     def read_for_owner(self, relation: str, sql: str) -> Sequence[Sequence[object]]:
-        """What a statement over a relation gives, for the owner alone. Raises KH006."""
+        """Return the result of a statement over a relation, for the owner alone. Raise KH006."""
 
 
 def pin_files(policy: Policy, source: _Reading, before: Pins) -> Pins:
-    """Return the pins with the form of every CSV file that the policy names. Raises KH006 and KH014."""
+    """Return the pins with the form of every CSV file that the policy names. Raise KH006 and KH014."""
     forms = {name: find_form(policy, name, source, before.file(name)) for name in policy.tables}
     files = ((name, form) for name, form in forms.items() if form is not None)
     return replace(before, files=tuple((name, _with_declared_types(policy, name, form)) for name, form in files))
 
 
 def find_form(policy: Policy, name: str, source: _Reading, known: CsvFile | None) -> CsvFile | None:
-    """Return how a table's CSV file is read: as known, if its first line still names those columns. None for a table
-    that is no CSV file. Raises KH006 and KH014."""
+    """Return the format of a table's CSV file: the known one, if its first line still names those columns.
+
+    Return None for a table that is no CSV file. Raise KH006 and KH014.
+    """
     if not _is_csv(policy, name):
         return None
     if known is not None and source.schema(policy.relation(name, csv=known)):
@@ -69,13 +71,16 @@ def _is_csv(policy: Policy, name: str) -> bool:
 
 
 def _with_declared_types(policy: Policy, name: str, file: CsvFile) -> CsvFile:
-    """The file with the types that the policy declares in the place of those that were found in rows."""
+    """Return the file with the types that the policy declares in the place of those that were found in rows."""
     declared = {column: section.type for column, section in policy.tables[name].columns.items() if section.type}
     return replace(file, columns=tuple((column, declared.get(column, kind)) for column, kind in file.columns))
 
 
 def _look_into(policy: Policy, name: str, source: _Reading, known: CsvFile | None) -> CsvFile:
-    """The form of a file, and of several that a pattern names, which must have the same. Raises KH006 and KH014."""
+    """Return the form of a file, and of several that a pattern names, which must have the same.
+
+    Raise KH006 and KH014.
+    """
     plain = policy.relation(name)
     pattern = plain.removeprefix("read_csv(").removesuffix(")")
     files = [str(file) for (file,) in source.read_for_owner(plain, f"SELECT file FROM glob({pattern}) ORDER BY file")]
@@ -131,8 +136,10 @@ def _look_into_one(relation: str, file: str, source: _Reading) -> CsvFile:
 
 
 def _has_quotes(relation: str, pattern: str, marks: Set[str], source: _Reading) -> bool:
-    """Return True if a quotation mark stands anywhere in the files. If none does, none that comes later means anything:
-    one that is left open would take all rows behind it."""
+    """Return True if a quotation mark stands anywhere in the files.
+
+    If none does, none that comes later means anything: one that is left open would take all rows behind it.
+    """
     lines = (
         f"read_csv({pattern}, auto_detect = false, header = false, delim = '\x1f', quote = '', escape = '', "
         "ignore_errors = true, strict_mode = false, columns = {'line': 'VARCHAR'})"

@@ -14,7 +14,7 @@ from proxy.service.refusals import never_refreshed
 
 
 def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
-    """The name of the data version that a question asked at the moment `now` is answered on.
+    """Return the name of the data version that a question asked at the moment `now` is answered on.
 
     Guarantee: depends on the policy, the clock and `keyhole refresh`, never on the data, so that asking again tells
     nothing about whether a row arrived. A live table's version is another one at every call: nothing is reused.
@@ -38,7 +38,10 @@ def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
 
 
 def _together(tables: Sequence[Table], *, now: datetime, pins: Pins) -> str:
-    """The version of several tables: those of all of them by name, or another one at every call if one is live."""
+    """Return the version of several tables.
+
+    It is those of all of them by name, or another one at every call if one is live.
+    """
     versions = {one.name: data_version(one.alone, now=now, pins=pins) for one in tables}
     live = next((version for version in versions.values() if not is_lasting(version)), None)
     return live or ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
@@ -53,13 +56,13 @@ class Versions:
         self._pins = Pins()
 
     def version(self, table: Table, *, now: datetime) -> str:
-        """The data version of `table` at the moment `now`. Raises KH007."""
+        """Return the data version of `table` at the moment `now`. Raise KH007."""
         if any(parse_refresh(one.refresh).kind == "explicit" for one in table.stored_tables):
             self._read_pins()
         return data_version(table, now=now, pins=self._pins)
 
     def pinned_state(self, table: Table, version: str) -> str | None:
-        """The state in which `keyhole check` saw a table first in a data version."""
+        """Return the state in which `keyhole check` saw a table first in a data version."""
         self._read_pins()
         return self._pins.state(table.name, version)
 

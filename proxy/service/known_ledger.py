@@ -40,7 +40,7 @@ def is_of_others(policy: Policy, ledger: Ledger) -> bool:
 
 
 def find_lost(policy: Policy, ledger: Ledger) -> str | None:
-    """Say what a ledger that was opened with trust lacks of what is known of it; None where it lacks nothing.
+    """Say what a ledger that was opened with trust lacks of what is known of it; None if it lacks nothing.
 
     Raises KH009 where it cannot be read.
     """
@@ -60,7 +60,7 @@ def find_lost(policy: Policy, ledger: Ledger) -> str | None:
 
 
 def accept_ledger(policy: Policy, ledger: Ledger) -> None:
-    """Let the ledger as it is take the place of what was known, on its owner's word. Raises KH009."""
+    """Let the ledger as it is take the place of what was known, on its owner's word. Raise KH009."""
     try:
         ledger.accept()
     except LedgerError as error:

@@ -25,7 +25,9 @@ SUFFIX = ".login-secret"
 
 
 def login_secret(policy: Policy) -> bytes:
-    """The secret that is kept beside the policy's pins or, where nothing can be written there, beside a SQLite ledger.
+    """Return the secret that is kept beside the policy's pins.
+
+    If nothing can be written there, it is beside a SQLite ledger.
 
     Where it can be kept nowhere it follows from the policy's verifiers, which are as secret, and so stays only as long
     as they do, or this process.
@@ -43,7 +45,7 @@ def login_secret(policy: Policy) -> bytes:
 
 
 def beside_secret(policy: Policy, suffix: str) -> Iterator[Path]:
-    """Where what the secret stands for may be kept, in the order in which it is tried."""
+    """Yield the folders that may keep what the secret stands for, in the order in which they are tried."""
     path = policy.path.with_suffix(suffix)
     yield path
     url = make_url(ledger_url(policy))

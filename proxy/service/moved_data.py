@@ -19,8 +19,10 @@ from proxy.sources.protocol import Source
 
 
 def pin_states(catalog: Catalog, source: Source, pins: Pins, *, now: datetime, confirm: bool) -> tuple[Pins, list[str]]:
-    """The pins with the state in which each table was seen first in its data version, or with `confirm` is seen now;
-    and the tables that are in another one by now. One that somebody has locked stays as it was. Raises KH007."""
+    """Return the pins with the state in which each table was first seen in its data version, or with `confirm` now.
+
+    The tables that are in another one by now follow. One that somebody has locked stays as it was. Raise KH007.
+    """
     states, moved = [], []
     for table in catalog.tables:
         version = data_version(table.alone, now=now, pins=pins)
@@ -62,7 +64,7 @@ class DataWatch:
         self._seen: dict[str, _Seen] = {}
 
     def find_moved(self, catalog: Catalog) -> Mapping[str, float]:
-        """By table, 1 where its data had moved within the version that was current at the last look."""
+        """Return 1 by table if its data had moved within the version that was current at the last look."""
         seen = self._seen
         return {table.name: float(table.name in seen and seen[table.name].has_moved) for table in catalog.tables}
 

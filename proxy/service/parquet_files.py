@@ -25,15 +25,16 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 
 
 class _Reading(Protocol):
-    """What this needs of a source."""
+    """The methods of a source that this needs."""
 
     def read_for_owner(self, relation: str, sql: str) -> Sequence[Sequence[object]]:
-        """What a statement over a relation gives, for the owner alone. Raises KH006."""
+        """Return the result of a statement over a relation, for the owner alone. Raise KH006."""
 
 
 def check_parquet_files(policy: Policy, source: _Reading, *, broken: Container[str] = ()) -> None:
-    """Raise KH014 unless every file's columns can be read whatever their values, and every pattern's files as one table
-    without a loss. Raises KH006.
+    """Raise KH014 unless every file's columns can be read whatever their values.
+
+    Every pattern's files must make one table without a loss. Raise KH006 for a missing file.
 
     Parameters:
         broken: tables that cannot be read now, of which nothing is checked.
@@ -72,7 +73,7 @@ def _find_faults(policy: Policy, name: str, source: _Reading) -> Iterator[Fault]
 
 
 def _find_fallible(relation: str, pattern: str, exposed: Container[str], source: _Reading) -> Iterator[Fault]:
-    """Columns that DuckDB converts as it reads them, failing on a value that it cannot convert."""
+    """Yield columns that DuckDB converts as it reads them, failing on a value that it cannot convert."""
     told = source.read_for_owner(
         relation,
         "SELECT file_name, name, coalesce(num_children, 0), type, CAST(type_length AS integer), precision, "
@@ -87,7 +88,7 @@ def _find_fallible(relation: str, pattern: str, exposed: Container[str], source:
 
 
 def _list_columns(nodes: Iterator[Sequence[object]]) -> Iterator[tuple[str, str | None]]:
-    """The columns of a file, each with how its values are stored if the reader may fail on one."""
+    """Yield the columns of a file, each with how its values are stored if the reader may fail on one."""
     next(nodes)  # all of them
     for _, name, parts, *stored in nodes:
         yield str(name), _describe_fallible(*stored)
@@ -128,7 +129,7 @@ def is_lossless(one: str, wide: str) -> bool:
 
 
 def _digits(kind: str) -> tuple[int, int] | None:
-    """Digits before and behind the point of a decimal or whole number; None of other types."""
+    """Return digits before and behind the point of a decimal or whole number; None of other types."""
     if kind in _DIGITS:
         return _DIGITS[kind], 0
     found = _DECIMAL.fullmatch(kind)

@@ -40,25 +40,25 @@ _BEHIND_TABLES = ',\n "domains": {'
 
 
 class PinSource(Protocol):
-    """What pinning needs of a source."""
+    """The methods of a source that pinning needs."""
 
     def hold_open(self) -> AbstractContextManager[None]:
-        """Within it a file that is opened for each reader alone stays open. Raises KH008."""
+        """Keep open a file that is opened for each reader alone. Raise KH008."""
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
-        """The columns of a relation. Raises KH006 if there is none."""
+        """Return the columns of a relation. Raise KH006 if there is none."""
 
     def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> Sequence[Sequence[object]]:
-        """All rows of a public table; `most` and one where it has more. Raises KH006."""
+        """Return all rows of a public table; `most` and one if it has more. Raise KH006."""
 
     def identify(self, relation: str) -> RelationIdentity:
-        """What the relation is in the source's own catalog. Raises KH006."""
+        """Return the relation's identity in the source's own catalog. Raise KH006."""
 
     def read_for_owner(self, relation: str, sql: str) -> Sequence[Sequence[object]]:
-        """What a statement over a relation gives, for the owner alone. Raises KH006."""
+        """Return the result of a statement over a relation, for the owner alone. Raise KH006."""
 
     def state(self, relation: str) -> str:
-        """Another text once its data have moved. Raises KH006."""
+        """Return another text once its data have moved. Raise KH006."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class PinChange:
 
 @dataclass(frozen=True, slots=True)
 class Pinning:
-    """What a check found: the catalog that now answers, its pins, and every difference that it wrote."""
+    """The findings of a check: the catalog that now answers, its pins, and every difference that it wrote."""
 
     catalog: Catalog
     pins: Pins
@@ -83,17 +83,17 @@ class Pinning:
 
 
 def pins_path(policy: Policy) -> Path:
-    """The pin file of a policy: keyhole.pins.json beside keyhole.toml."""
+    """Return the pin file of a policy: keyhole.pins.json beside keyhole.toml."""
     return policy.path.with_suffix(".pins.json")
 
 
 def source_schema(policy: Policy, source: PinSource, pins: Pins) -> Mapping[str, tuple[SourceColumn, ...]]:
-    """The columns that the source has for every table of the policy, by the policy's names. Raises KH006."""
+    """Return the columns that the source has for every table of the policy, by the policy's names. Raise KH006."""
     return {name: source.schema(policy.relation(name, csv=pins.file(name))) for name in policy.tables}
 
 
 def pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
-    """The catalog on what is pinned already; for serving. Raises KH002 to KH007 and KH010."""
+    """Return the catalog on what is pinned already; for serving. Raise KH002 to KH007 and KH010."""
     pins = read_pins(pins_path(policy))
     with source.hold_open():
         identities = identify_tables(policy, source)
@@ -106,8 +106,11 @@ def pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
 
 
 def catalog_on_pins(policy: Policy) -> Catalog:
-    """The catalog on what is pinned, without asking the source, for reading the ledger. Not for questions: whether the
-    source still has what was pinned is not looked at. Raises KH003 to KH007 and KH010, as where nothing is pinned."""
+    """Return the catalog on what is pinned, without asking the source, for reading the ledger.
+
+    It is not for questions: the source may no longer have what was pinned. Raise KH003 to KH007 and KH010, as if
+    nothing were pinned.
+    """
     pins = read_pins(pins_path(policy))
     for name in policy.private_tables:
         if pins.relation(name) is None:
@@ -124,7 +127,7 @@ def catalog_on_pins(policy: Policy) -> Catalog:
 
 
 def _valid_catalog(policy: Policy, schema: Mapping[str, tuple[SourceColumn, ...]], pins: Pins) -> Catalog:
-    """The catalog, which the shadow can show. Raises KH002 to KH007 and KH010."""
+    """Return the catalog, which the shadow can show. Raise KH002 to KH007 and KH010."""
     catalog = compile_catalog(policy, schema=schema, pins=pins, directory=policy.directory)
     for place, fault in (*find_faults(catalog), *find_expression_faults(catalog)):
         raise policy.refuse(place, fault)
@@ -241,8 +244,10 @@ def _copy_table(
 
 
 def differences(before: Pins, after: Pins) -> tuple[PinChange, ...]:
-    """Every public table and key domain that is new, changed or gone, and every private table that is another one, or
-    has a column of another type."""
+    """Return every public table and key domain that is new, changed or gone.
+
+    Private tables that are another one, or have a column of another type, are among them.
+    """
     found: list[PinChange] = []
     old_tables = {table.name: table for table in before.tables}
     for table in after.tables:
@@ -284,12 +289,12 @@ def _difference(old: PinnedTable, new: PinnedTable) -> str:
 
 
 def read_pins(path: Path) -> Pins:
-    """The pin file at `path`; nothing is pinned where there is none. Raises KH007 for a file that was edited."""
+    """Return the pin file at `path`; nothing is pinned if there is none. Raise KH007 for a file that was edited."""
     return _read(path, lambda: path.read_text(encoding="utf-8"))
 
 
 def read_private_pins(path: Path) -> Pins:
-    """The pin file without public tables, whose rows may be many: what is pinned of private ones. Raises KH007."""
+    """Return the pin file without public tables, whose rows may be many: only pins of private ones. Raise KH007."""
     return _read(path, lambda: _without_tables(path))
 
 
@@ -307,7 +312,7 @@ def _read(path: Path, text: Callable[[], str]) -> Pins:
 
 
 def _without_tables(path: Path) -> str:
-    """The file's text behind the public tables, as `write_pins` puts it; all of it where it was laid out otherwise.
+    """Return the file's text behind the public tables, as `write_pins` puts it; all of it if it was laid out otherwise.
 
     No value holds the mark: JSON has no line ends inside a text, and everything in the tables is indented further.
     """
@@ -350,7 +355,7 @@ def _replace_file(path: Path, parts: Iterable[bytes]) -> None:
 
 
 def _write(pins: Pins) -> Iterator[str]:
-    """The file's text: first the public tables, a line for each row, then everything else."""
+    """Yield the file's text: first the public tables, a line for each row, then everything else."""
     encode = json.JSONEncoder(ensure_ascii=False).encode
     yield _BEFORE_TABLES + "{"
     for number, table in enumerate(pins.tables):
@@ -431,7 +436,7 @@ def _decoded_file(written: Mapping[str, Any]) -> CsvFile:
 
 
 def _decoded_table(name: str, written: Mapping[str, Any]) -> PinnedTable | None:
-    """The table; None where it was edited."""
+    """Return the table; None if it was edited."""
     columns = tuple(SourceColumn(name=each[0], declared=each[1], nullable=each[2]) for each in written["columns"])
     table = written_table(name, columns, written["rows"], digest=written["digest"])
     # absent in files of before

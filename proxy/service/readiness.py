@@ -40,11 +40,14 @@ class Readiness:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What is needed, by name."""
+        """Return the needed parts, by name."""
         return tuple(self._parts)
 
     async def find_missing(self) -> tuple[str, ...]:
-        """The parts that are not there, or that have not answered within `LATE_S`; none when Keyhole can answer."""
+        """Return the parts that are missing, or that have not answered within `LATE_S`.
+
+        Return none when Keyhole can answer.
+        """
         now = time.monotonic()
         if self._look is None or (self._look.done() and now - self._looked_at >= FRESH_S):
             self._looked_at = now
@@ -60,7 +63,7 @@ class Readiness:
 
     @property
     def reading(self) -> GaugeReading:
-        """What the last look found, as a gauge."""
+        """Return the finding of the last look, as a gauge."""
         return GaugeReading(
             "keyhole_ready",
             "Whether what Keyhole needs was there at the last look",
@@ -83,7 +86,7 @@ class Readiness:
 def readiness(
     serving: Serving, shadow: Callable[[], ShadowAddress] | None, *, logins: Callable[[], None] | None = None
 ) -> Readiness:
-    """Of the open policy that answers and, where there are, the shadow in front of it and the way in.
+    """Return the readiness of the open policy that answers and, if there are, the shadow in front of it and the way in.
 
     `logins` begins a login as a client would, and raises where none can begin.
     """
@@ -105,7 +108,7 @@ def readiness(
 
 
 def shadow_connections(shadow: ShadowAddress) -> int:
-    """How many connections the shadow has beside this one. Raises psycopg.Error when it does not answer."""
+    """Return the number of the shadow's connections beside this one. Raise psycopg.Error when it does not answer."""
     with (
         within(SHADOW_S),
         PunctualConnection.connect(shadow.conninfo(user=OWNER, database="postgres")) as connection,
@@ -116,7 +119,10 @@ def shadow_connections(shadow: ShadowAddress) -> int:
 
 @lru_cache(maxsize=16)  # shadows: more than are ever there at once, and none changes its version while it runs
 def shadow_version(shadow: ShadowAddress) -> int:
-    """Of the PostgreSQL that runs there, as it numbers itself: 180004 is 18.4. Raises psycopg.Error like the other."""
+    """Return the version of the PostgreSQL that runs there, as it numbers itself: 180004 is 18.4.
+
+    Raise psycopg.Error like the other.
+    """
     with (
         within(SHADOW_S),
         PunctualConnection.connect(shadow.conninfo(user=OWNER, database="postgres")) as connection,

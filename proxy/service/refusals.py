@@ -8,7 +8,7 @@ from planner.errors import KeyholeError
 
 
 def ledger_unavailable() -> KeyholeError:
-    """What an analyst reads when the ledger cannot be read or written."""
+    """Return the error for an analyst when the ledger cannot be read or written."""
     return KeyholeError(
         "KH502",
         "the ledger is not available",
@@ -18,7 +18,7 @@ def ledger_unavailable() -> KeyholeError:
 
 
 def ledger_unopened(error: LedgerError) -> KeyholeError:
-    """What the owner reads when the ledger cannot be opened: the first fault, which never quotes data."""
+    """Return the error for the owner when the ledger cannot be opened: the first fault, which never quotes data."""
     if isinstance(error, NoLedger | LedgerBehind):
         return ledger_lost(error)
     if isinstance(error, StorageFailed):
@@ -32,7 +32,7 @@ def ledger_unopened(error: LedgerError) -> KeyholeError:
 
 
 def ledger_unreadable(error: LedgerError) -> KeyholeError:
-    """What the owner reads when an open ledger fails: the first fault, which never quotes data."""
+    """Return the error for the owner when an open ledger fails: the first fault, which never quotes data."""
     if isinstance(error, LedgerBehind):
         return ledger_lost(error)
     if isinstance(error, StorageFailed):
@@ -46,7 +46,7 @@ def ledger_unreadable(error: LedgerError) -> KeyholeError:
 
 
 def storage_failed(error: StorageFailed) -> KeyholeError:
-    """What the owner reads when the ledger is whole as far as anybody knows, and its storage did not do its part."""
+    """Return the error for the owner when the ledger is whole as far as anybody knows, and its storage failed."""
     return KeyholeError(
         "KH009",
         "the ledger's storage failed",
@@ -69,7 +69,7 @@ def _hint_of(error: StorageFailed) -> str:
 
 
 def ledger_lost(error: NoLedger | LedgerBehind) -> KeyholeError:
-    """What the owner reads where there is no ledger, or another one than was in use."""
+    """Return the error for the owner if there is no ledger, or another one than was in use."""
     return KeyholeError(
         "KH016",
         f"{error}",
@@ -80,7 +80,7 @@ def ledger_lost(error: NoLedger | LedgerBehind) -> KeyholeError:
 
 
 def witness_unwritten(file: str, error: OSError) -> KeyholeError:
-    """What the owner reads when a ledger is accepted, and that cannot be written down."""
+    """Return the error for the owner when a ledger is accepted, and that cannot be written down."""
     return KeyholeError(
         "KH009",
         f"{file}, which knows the ledger's last event, cannot be written ({error.strerror})",
@@ -89,7 +89,7 @@ def witness_unwritten(file: str, error: OSError) -> KeyholeError:
 
 
 def superseded_error() -> KeyholeError:
-    """What is told where an earlier policy's tables are asked about."""
+    """Return the error for questions about an earlier policy's tables."""
     return KeyholeError(
         "KH411",
         "the data owner has changed the tables",
@@ -99,13 +99,13 @@ def superseded_error() -> KeyholeError:
 
 
 def no_such_analyst(name: str, catalog: Catalog) -> KeyholeError:
-    """A name that is not in the policy."""
+    """Return the refusal of a name that is not in the policy."""
     known = ", ".join(analyst.name for analyst in catalog.analysts) or "none"
     return KeyholeError("KH401", f'there is no analyst "{name}"', detail=f"The policy has: {known}.")
 
 
 def pins_differ(policy: str, names: Sequence[str], *, detail: str) -> KeyholeError:
-    """Public tables or key domains that are not those that were pinned."""
+    """Return the refusal of public tables or key domains that are not those that were pinned."""
     return KeyholeError(
         "KH007",
         f"{policy}: {', '.join(names)} differs from what was pinned",
@@ -115,7 +115,7 @@ def pins_differ(policy: str, names: Sequence[str], *, detail: str) -> KeyholeErr
 
 
 def charged_under_another_name(policy: str, table: str, before: str, relation: str) -> KeyholeError:
-    """A relation that the ledger knows under another name."""
+    """Return the refusal of a relation that the ledger knows under another name."""
     return KeyholeError(
         "KH007",
         f"{policy}: tables.{table} is the relation that was charged as {before}",
@@ -127,12 +127,12 @@ def charged_under_another_name(policy: str, table: str, before: str, relation: s
 
 
 def pins_edited(file: str) -> KeyholeError:
-    """A pin file that Keyhole did not write."""
+    """Return the refusal of a pin file that Keyhole did not write."""
     hint = "Restore the file, or delete it and run keyhole check."
     return KeyholeError("KH007", f"{file} is not what keyhole check wrote", hint=hint)
 
 
 def never_refreshed(table: str) -> KeyholeError:
-    """A table with explicit refreshes that nobody has declared yet."""
+    """Return the refusal of a table with explicit refreshes that nobody has declared yet."""
     message = f'table "{table}" has no data version yet'
     return KeyholeError("KH007", message, hint="Run keyhole check, or keyhole refresh.")

@@ -24,14 +24,17 @@ Identities = Mapping[str, RelationIdentity]
 
 
 class Identifying(Protocol):
-    """What this needs of a source."""
+    """The methods of a source that this needs."""
 
     def identify(self, relation: str) -> RelationIdentity:
-        """What the relation is in the source's own catalog. Raises KH006."""
+        """Return the relation's identity in the source's own catalog. Raise KH006."""
 
 
 def identify_tables(policy: Policy, source: Identifying) -> Identities:
-    """What every table of the policy is in the source. Raises KH002 where two are one relation, and KH006."""
+    """Return the identity of every table of the policy in the source.
+
+    Raise KH002 if two are one relation, and KH006.
+    """
     identities = {name: source.identify(policy.relation(name)) for name in policy.tables}
     for place, fault in find_shared_relations(policy, identities):
         raise policy.refuse(place, fault)
@@ -51,14 +54,16 @@ def check_pinned(policy: Policy, identities: Identities, pins: Pins) -> None:
 
 
 def exposed_types(policy: Policy, name: str, source: tuple[SourceColumn, ...]) -> dict[str, str]:
-    """By name, the types that the source has for the stored columns that a table exposes."""
+    """Return the types that the source has for the stored columns that a table exposes, by name."""
     exposed = exposed_names(policy, name)
     return {column.name: column.declared for column in source if column.name in exposed}
 
 
 def check_pinned_types(policy: Policy, schema: Mapping[str, tuple[SourceColumn, ...]], pins: Pins) -> None:
-    """Raise KH007 unless the exposed columns of every private table have the types that were pinned. One that was
-    exposed later has its own."""
+    """Raise KH007 unless the exposed columns of every private table have the types that were pinned.
+
+    One that was exposed later has its own.
+    """
     for name in policy.private_tables:
         pinned = pins.types(name)
         if pinned is None:
@@ -88,7 +93,7 @@ def check_names(policy: Policy, identities: Identities, ledger: Ledger) -> None:
 
 
 def remember_names(policy: Policy, pins: Pins, ledger: Ledger) -> None:
-    """Note in the ledger which relations its tables are. Raises KH009."""
+    """Note in the ledger which relations its tables are. Raise KH009."""
     tables: dict[str, set[str]] = {}
     for name in policy.private_tables:
         tables.setdefault(_ledger_name(policy, name), set()).update(pins.relation(name) or ())

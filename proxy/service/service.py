@@ -44,10 +44,10 @@ class Serving(Protocol):
 
     @property
     def telemetry(self) -> Telemetry:
-        """What the operator sees of all of them."""
+        """Return the operator's view of all of them."""
 
     def using(self) -> "AbstractContextManager[Service]":
-        """That service, which stays open while the block runs."""
+        """Yield that service, which stays open while the block runs."""
 
 
 class Service:
@@ -86,12 +86,12 @@ class Service:
 
     @classmethod
     def open(cls, policy_path: Path, *, telemetry: Telemetry | None = None) -> "Service":
-        """Open what a policy file names, on what was pinned, watched by `telemetry` or not. Raises KH001 to KH010."""
+        """Open what a policy file names, on what was pinned, watched by `telemetry` or not. Raise KH001 to KH010."""
         return cls.over(Policy.load(policy_path), telemetry=telemetry)
 
     @classmethod
     def over(cls, policy: Policy, *, telemetry: Telemetry | None = None, workers: int = 1) -> "Service":
-        """The same over a policy that was read already, in one of so many `workers`. Raises KH003 to KH010."""
+        """Open the same over a policy that was read already, in one of so many `workers`. Raise KH003 to KH010."""
         source = SharedSource(policy, workers=workers)
         try:
             return cls._on(source, policy, telemetry=telemetry or Telemetry(), failures=SourceFailures(workers=workers))
@@ -101,8 +101,9 @@ class Service:
 
     @classmethod
     def open_for_reading(cls, policy_path: Path) -> "Service":
-        """Open the ledger of a policy alone, on what was pinned, for what it says and what questions would cost: the
-        source need not be there. Tables that were never pinned are left out.
+        """Open the ledger of a policy alone, on what was pinned, to read it and to price questions.
+
+        The source need not be there. Tables that were never pinned are left out.
 
         Raises KH001 to KH007, KH009, KH010 and KH016.
         """
@@ -143,7 +144,7 @@ class Service:
         )
 
     def successor(self, policy: Policy) -> "Service":
-        """Another one over a policy that follows this one's, with the same ledger; close both.
+        """Open another one over a policy that follows this one's, with the same ledger; close both.
 
         They share the source where both policies name it alike: an engine in this process opens its file once. What
         failed in the source before counts on. Raises KH003 to KH010.
@@ -156,12 +157,13 @@ class Service:
             raise
 
     def clashes_with(self, policy: Policy) -> bool:
-        """Whether the source of `policy` can be opened once this one's is closed, and not before."""
+        """Return True if the source of `policy` can be opened once this one's is closed, and not before."""
         return self._shared.clashes_with(policy)
 
     def retire(self, then: Callable[[], None]) -> None:
-        """Let nobody begin anything here, as another service answers from now on. Call `then` when nobody uses this
-        one, in the thread of whoever is last.
+        """Let nobody begin anything here, as another service answers from now on.
+
+        Call `then` when nobody uses this one, in the thread of whoever is last.
 
         A question that has its turn at the source goes on and is committed; one that waits for it is refused unspent.
         """
@@ -169,7 +171,7 @@ class Service:
 
     @contextmanager
     def using(self) -> "Iterator[Service]":
-        """It stays open while the block runs. Raises KH411 where another one answers by now."""
+        """Keep it open while the block runs. Raise KH411 if another one answers by now."""
         with ExitStack() as holding:
             try:
                 holding.enter_context(self._usage.using())
@@ -196,7 +198,7 @@ class Service:
         return self.source.dialect
 
     def version(self, table: Table) -> str:
-        """The public data version on which a question about `table` is answered now."""
+        """Return the public data version on which a question about `table` is answered now."""
         return self._versions.version(table, now=datetime.now(UTC))
 
     def reads(self, table: Table, version: str) -> bool:
@@ -204,11 +206,11 @@ class Service:
         return self._files.are_read(table) and (not is_lasting(version) or version == self.version(table))
 
     def follow_versions(self) -> tuple[str, ...]:
-        """Have the source open the files of the versions of now; the tables of which it cannot. Raises KH007."""
+        """Have the source open the files of the versions of now; the tables of which it cannot. Raise KH007."""
         return self._files.find_unread(self.catalog.tables)
 
     def pinned_state(self, table: Table, version: str) -> str | None:
-        """The state in which `keyhole check` saw a table first in a data version, for the owner alone."""
+        """Return the state in which `keyhole check` saw a table first in a data version, for the owner alone."""
         return self._versions.pinned_state(table, version)
 
     def stage(self, stage: Stage) -> AbstractContextManager[None]:
@@ -217,14 +219,14 @@ class Service:
 
     @contextmanager
     def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
-        """The source's `turn`, which says what it raises; how many wait for one is counted. Raises KH411 too."""
+        """Take the source's `turn`, which says what it raises; waiting questions are counted. Raise KH411 too."""
         with self.telemetry.turn(self.source.turn(analyst=analyst, timeout_ms=timeout_ms)):
             if self._usage.is_given_up:
                 raise superseded_error()
             yield
 
     def analyst(self, name: str | None) -> Analyst:
-        """The analyst of that name; without a name the policy's first, or the owner where there is none."""
+        """Return the analyst of that name; without a name the policy's first, or the owner if there is none."""
         if name is None:
             return self.catalog.analysts[0] if self.catalog.analysts else OWNER
         found = self.catalog.analyst(name)
@@ -233,7 +235,7 @@ class Service:
         return found
 
     def balances(self, name: str | None) -> BudgetReport:
-        """What is spent and left, over everybody or for one analyst. Raises KH401, KH502."""
+        """Return the spent and remaining budget, over everybody or for one analyst. Raise KH401, KH502."""
         analyst = OWNER if name is None else self.analyst(name)
         try:
             return self.ledger.balances(limits(self.catalog, analyst), analyst=name)
@@ -241,21 +243,24 @@ class Service:
             raise ledger_unavailable() from None
 
     def is_approved(self, question: str) -> bool:
-        """Whether the owner approved the question of this fingerprint. Raises KH502."""
+        """Return True if the owner approved the question of this fingerprint. Raise KH502."""
         try:
             return self.ledger.is_approved(question)
         except LedgerError:
             raise ledger_unavailable() from None
 
     def find_declined(self, question: str) -> DeclineReason | None:
-        """What the owner said last against the question of this fingerprint, if it was declined. Raises KH502."""
+        """Return the owner's latest decision against the question of this fingerprint, if it was declined.
+
+        Raise KH502.
+        """
         try:
             return self.ledger.find_declined(question)
         except LedgerError:
             raise ledger_unavailable() from None
 
     def questions(self, name: str) -> tuple[AskedQuestion, ...]:
-        """What an analyst asked, oldest first. Raises KH502."""
+        """Return the questions of an analyst, oldest first. Raise KH502."""
         try:
             return self.ledger.history(analyst=name)
         except LedgerError:
@@ -295,7 +300,7 @@ def open_ledger(
 
 
 def ledger_url(policy: Policy) -> str:
-    """Where a policy's ledger is, as an SQLAlchemy URL with an absolute file."""
+    """Return the address of a policy's ledger, as an SQLAlchemy URL with an absolute file."""
     url = policy.ledger.url
     prefix = "sqlite:///"
     if url.startswith(prefix) and not url.startswith("sqlite:////"):

@@ -22,8 +22,10 @@ _LOOK_S = 0.05  # between looks of `keyhole refresh`, whose owner waits
 
 @dataclass(frozen=True, slots=True)
 class Followers:
-    """How many serving processes go by the newest pins, how many have not said so yet, and which tables one of them
-    cannot read."""
+    """The serving processes by the newest pins: how many use them, and how many have not said so yet.
+
+    Tables that one of them cannot read are named.
+    """
 
     following: int
     silent: int
@@ -31,7 +33,7 @@ class Followers:
 
 
 def serving_folder(policy: Policy) -> Path:
-    """The folder of a policy's processes."""
+    """Return the folder of a policy's processes."""
     return policy.path.with_suffix(".serving")
 
 
@@ -50,7 +52,7 @@ class Announcement:
         self._descriptor = descriptor
 
     def tell(self, *, pins: str, unread: tuple[str, ...]) -> None:
-        """Say which pins this process goes by, and of which tables it cannot read their version. Raises OSError."""
+        """Say which pins this process goes by, and of which tables it cannot read their version. Raise OSError."""
         content = json.dumps({"pins": pins, "unread": list(unread)}).encode()
         os.ftruncate(self._descriptor, 0)
         os.pwrite(self._descriptor, content, 0)
@@ -58,7 +60,7 @@ class Announcement:
 
 @contextmanager
 def announced(folder: Path) -> Iterator[Announcement]:
-    """Be counted among the processes that serve while the block runs. Raises OSError."""
+    """Be counted among the processes that serve while the block runs. Raise OSError."""
     folder.mkdir(mode=0o700, exist_ok=True)
     path = folder / f"{uuid4().hex}{_PROCESS}"
     descriptor = os.open(path.with_suffix(".new"), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
@@ -102,7 +104,7 @@ def _read_living(folder: Path) -> Iterator[dict[str, object]]:
 
 
 def _parse(content: bytes) -> dict[str, object]:
-    """What a process says; nothing while it writes."""
+    """Return the report of a process; nothing while it writes."""
     with suppress(ValueError):
         said = json.loads(content)
         return said if isinstance(said, dict) else {}

@@ -25,23 +25,23 @@ _SUFFIX = ".files"
 
 
 class Files(Protocol):
-    """What this needs of a source."""
+    """The methods of a source that this needs."""
 
     def read_files(self, relation: str) -> str | None:
-        """The files that a relation is read from; None where a server keeps the rows. Raises KH006 and KH008."""
+        """Return the files that a relation is read from; None if a server keeps the rows. Raise KH006 and KH008."""
 
     def state(self, relation: str) -> str:
-        """The files that lie there. Raises KH006 and KH008."""
+        """Return the files that lie there. Raise KH006 and KH008."""
 
     def reopen(self) -> None:
-        """Read the files that lie there. Raises KH008."""
+        """Read the files that lie there. Raise KH008."""
 
 
 class Watched(Protocol):
-    """What is told to the operator."""
+    """The events for the operator."""
 
     def files_undeclared(self, table: str, *, version: str) -> None:
-        """A table's files are others than those of its version."""
+        """Note that a table's files are not those of its version."""
 
 
 class VersionFiles:
@@ -68,7 +68,7 @@ class VersionFiles:
         return not self.find_unread(table.stored_tables)
 
     def find_unread(self, tables: Iterable[Table]) -> tuple[str, ...]:
-        """Find the tables whose version the source cannot read, by name. Raises KH007."""
+        """Find the tables whose version the source cannot read, by name. Raise KH007."""
         found = []
         for table in tables:
             version = self._versions.version(table.alone, now=datetime.now(UTC))
@@ -86,8 +86,11 @@ class VersionFiles:
         return tuple(found)
 
     def _is_read(self, table: Table, version: str) -> bool:
-        """Whether the source reads the version's files. The first time that a version is met the source opens what lies
-        there, even where it looks the same: two files may have one size and time."""
+        """Return True if the source reads the version's files.
+
+        The first time that a version is met the source opens the files that lie there, even if they look the same: two
+        files may have one size and time.
+        """
         read = self._source.read_files(table.relation)
         if read is None:
             return True
@@ -102,7 +105,7 @@ class VersionFiles:
         return is_read
 
     def _find_declared(self, table: Table, version: str) -> str:
-        """The files of a version: of a live table those that lie there."""
+        """Return the files of a version: of a live table those that lie there."""
         if not is_lasting(version):
             return self._source.state(table.relation)
         pinned = self._versions.pinned_state(table, version)

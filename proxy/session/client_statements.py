@@ -39,7 +39,7 @@ class Statement:
 
     @property
     def held_bytes(self) -> int:
-        """What its texts take of memory."""
+        """Return the memory of its texts in bytes."""
         return sum(map(getsizeof, (self.part.text, self.text, self.stand_in_text)))
 
 
@@ -76,7 +76,7 @@ class PossibleNames:
         return self._all or _key(name) in self._keys
 
     def add(self, name: str | bytes) -> None:
-        """One name more."""
+        """Add a name."""
         if not self._all:
             self._keys.add(_key(name))
             self._all = len(self._keys) > self._most
@@ -84,7 +84,7 @@ class PossibleNames:
                 self._keys.clear()
 
     def discard(self, name: bytes) -> None:
-        """One name less, if it cannot be another one."""
+        """Remove a name, if it cannot be another one."""
         if name.isascii() and len(name) < _NAME_BYTES:
             self._keys.discard(name)
 
@@ -137,15 +137,18 @@ class ClientStatements:
             raise savepoints_not_executed(position)
 
     async def forget_savepoints(self) -> None:
-        """Forget those that the shadow has not kept. Raises ShadowFailed."""
+        """Forget those that the shadow has not kept. Raise ShadowFailed."""
         self._savepoints.keep({one.name for one in await self._exchange.all_held()})
 
     def note_prepare(self, name: str | bytes) -> None:
-        """PREPARE is about to give a question this name."""
+        """Note that PREPARE is about to give a question this name."""
         self._prepared.add(name)
 
     def note_replaced(self, name: bytes, parts: tuple[StatementPart, ...]) -> None:
-        """The client has given a name to what is not for Keyhole, though it may be a PREPARE that it has yet to run."""
+        """Note that the client has given a name to a statement that is not for Keyhole.
+
+        It may be a PREPARE that the client has yet to run.
+        """
         self.forget(name)
         self._prepared.discard(name)
         self._pending.pop(name, None)
@@ -153,21 +156,21 @@ class ClientStatements:
             self._pending[name] = parts[0].prepares
 
     def may_be_question(self, name: str | bytes) -> bool:
-        """Whether a question may be prepared under a name."""
+        """Return True if a question may be prepared under a name."""
         return name in self._prepared or any(same(held, name) for held in self.statements)
 
     def may_be_prepared(self, name: bytes) -> bool:
-        """Whether PREPARE may have given a question this name."""
+        """Return True if PREPARE may have given a question this name."""
         return name in self._prepared
 
     def keep(self, name: bytes, statement: Statement) -> None:
-        """The client has prepared a question."""
+        """Keep a question that the client has prepared."""
         self.forget(name)
         self.statements[name] = statement
         self._held_bytes += statement.held_bytes
 
     def forget(self, name: bytes) -> None:
-        """The client closes a statement, or prepares another under its name."""
+        """Forget a statement that the client closes, or whose name it prepares again."""
         statement = self.statements.pop(name, None)
         if statement is not None:
             self._held_bytes -= statement.held_bytes
@@ -176,12 +179,12 @@ class ClientStatements:
 
     @property
     def held_bytes(self) -> int:
-        """What texts and parameters take of memory."""
+        """Return the memory of texts and parameters in bytes."""
         bound = (value for portal in self.portals.values() for value in portal.bound.values)
         return self._held_bytes + sum(map(getsizeof, bound))
 
     def fetched_by(self, parts: tuple[StatementPart, ...]) -> bytes | None:
-        """The portal that a text of one statement reads by FETCH or MOVE, if it waits for an answer."""
+        """Return the portal that a text of one statement reads by FETCH or MOVE, if it waits for an answer."""
         if not self.portals or len(parts) != 1 or parts[0].first_word not in _FETCHING:
             return None
         name = tokens(parts[0].text)[-1].value.encode()
@@ -198,7 +201,7 @@ class ClientStatements:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether `check` has something to do."""
+        """Return True if `check` has something to do."""
         return self._relay.answers.forgotten != self._forgotten and bool(self.statements or self._prepared)
 
     async def check(self) -> None:
@@ -228,11 +231,11 @@ class ClientStatements:
 
 
 def same(one: str | bytes, other: str | bytes) -> bool:
-    """Whether two names may be the same to PostgreSQL."""
+    """Return True if two names may be the same to PostgreSQL."""
     return _key(one) == _key(other)
 
 
 def _key(name: str | bytes) -> bytes:
-    """What names that may be the same have in common: their first bytes, if these are the same in every encoding."""
+    """Return the common key of names that may be the same: their first bytes, if every encoding has these the same."""
     raw = (name.encode("utf-8", "replace") if isinstance(name, str) else name)[:_NAME_BYTES]
     return raw if raw.isascii() else b"\xff"

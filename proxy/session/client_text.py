@@ -35,7 +35,7 @@ class ClientText:
         return self._relay.parameters.get(b"client_encoding", b"UTF8").decode("ascii")
 
     def learn(self, encoding: str) -> None:
-        """What the shadow says it is, until it says so again by itself."""
+        """Learn a setting that the shadow reports, until it reports it again by itself."""
         answers = self._relay.answers
         self._learned, self._learned_at = encoding, (answers.readies, answers.executed)
 
@@ -50,18 +50,18 @@ class ClientText:
 
     @property
     def codec(self) -> codecs.CodecInfo:
-        """How to read and write it. Raises KH404 where that would not be safe."""
+        """Return the codec of the client's encoding. Raise KH404 if that would not be safe."""
         found = codec(self.encoding)
         if found is None:
             raise unsupported_encoding(self.encoding)
         return found
 
     async def decode_statement(self, sql: bytes) -> str:
-        """A statement of the client. Raises KH100, KH404."""
+        """Decode a statement of the client. Raise KH100, KH404."""
         return (await self.decoder(sql))()
 
     async def decoder(self, sql: bytes) -> Callable[[], str]:
-        """What decodes a statement of the client as it is to be read now, in whatever thread, and raises KH100.
+        """Return a decoder of a client's statement as it is to be read now, in whatever thread; it raises KH100.
 
         Raises KH404.
         """
@@ -71,11 +71,11 @@ class ClientText:
         return partial(_decode, sql, codec=self.codec, encoding=self.encoding)
 
     def decode(self, raw: bytes) -> str:
-        """A text that the shadow has just sent. Raises KH404."""
+        """Decode a text that the shadow has just sent. Raise KH404."""
         return raw.decode("ascii") if raw.isascii() else self.codec.decode(raw, "replace")[0]
 
     async def name(self, raw: bytes) -> bytes:
-        """A name in a message as PostgreSQL keeps it: in its own encoding, without what is too long."""
+        """Return a name in a message as PostgreSQL keeps it: in its own encoding, cut to its length."""
         if not raw.isascii():
             await self.refresh()
             with suppress(KeyholeError, UnicodeDecodeError):  # the shadow refuses it, or nobody can tell
@@ -83,7 +83,7 @@ class ClientText:
         return raw[:_NAME_BYTES]
 
     def encode(self, text: str) -> bytes:
-        """A text for the shadow. Raises KH100, KH404."""
+        """Encode a text for the shadow. Raise KH100, KH404."""
         if text.isascii():
             return text.encode("ascii")
         try:

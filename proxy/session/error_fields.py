@@ -10,7 +10,7 @@ from proxy.wire.violation import ProtocolViolation
 def refusal(
     error: KeyholeError, *, codec: codecs.CodecInfo, severity: str = "ERROR", hint_in_message: bool = False
 ) -> bytes:
-    """An ErrorResponse: SQLSTATE, `KHnnn: message`, DETAIL, HINT and position.
+    """Return an ErrorResponse: SQLSTATE, `KHnnn: message`, DETAIL, HINT and position.
 
     With `hint_in_message` the message ends with what the hint says first, for clients that show nothing else.
     """
@@ -38,24 +38,24 @@ def add_hint(report: Report, hint: str, *, codec: codecs.CodecInfo, hint_in_mess
 
 
 def _write_ending(hint: str) -> str:
-    """What a hint says first, as the end of a message."""
+    """Write what a hint says first, as the end of a message."""
     return f". Hint: {hint.split('  or  ')[0]}"
 
 
 def violation(error: ProtocolViolation) -> bytes:
-    """The FATAL ErrorResponse before hanging up."""
+    """Return the FATAL ErrorResponse before hanging up."""
     fields = (b"S", b"FATAL"), (b"V", b"FATAL"), (b"C", error.sqlstate.encode()), (b"M", error.message.encode())
     return Report("E", fields).encode()
 
 
 def fatal(message: str, *, sqlstate: str) -> bytes:
-    """A FATAL ErrorResponse that is nobody's fault, such as a shutdown."""
+    """Return a FATAL ErrorResponse that is nobody's fault, such as a shutdown."""
     fields = (b"S", b"FATAL"), (b"V", b"FATAL"), (b"C", sqlstate.encode()), (b"M", message.encode())
     return Report("E", fields).encode()
 
 
 def notice(sentence: str, *, codec: codecs.CodecInfo) -> bytes:
-    """A NoticeResponse."""
+    """Return a NoticeResponse."""
     fields = (b"S", b"NOTICE"), (b"V", b"NOTICE"), (b"C", b"00000"), (b"M", _encode_text(sentence, codec))
     return Report("N", fields).encode()
 

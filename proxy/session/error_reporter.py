@@ -48,7 +48,10 @@ class ErrorReporter:
         self._known = False
 
     def note_settings(self, parts: tuple[StatementPart, ...]) -> None:
-        """The client is setting how hints are told. A ROLLBACK is noticed at the next question or refusal."""
+        """Note that the client is setting how hints are shown.
+
+        A ROLLBACK is noticed at the next question or refusal.
+        """
         for part in parts:
             if (found := _SETS.match(part.text)) is not None:
                 self.hint_in_message = _is_on(found[1] or self._at_start)
@@ -86,7 +89,7 @@ class ErrorReporter:
         self._session.client.write(refusal(error, codec=self._codec, hint_in_message=self.hint_in_message))
 
     def _with_hint(self, report: Report, hint: str | None) -> bytes:
-        """An error of PostgreSQL with Keyhole's hint, unless it has one of its own."""
+        """Return an error of PostgreSQL with Keyhole's hint, unless it has one of its own."""
         if hint is not None:
             report = add_hint(report, hint, codec=self._codec, hint_in_message=self.hint_in_message)
         return report.encode()

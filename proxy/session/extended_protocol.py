@@ -127,7 +127,7 @@ class ExtendedProtocol:
             self._held.described[portal] = statement.described.rows
 
     async def _read_by(self, message: Bind, types: tuple[int, ...]) -> tuple[bytes, ...] | None:
-        """The settings by which the parameters of a portal were read; None if they mean the same by all."""
+        """Return the settings by which the parameters of a portal were read; None if they mean the same by all."""
         if all_mean_the_same(message, types):
             return None
         answers = self._relay.answers
@@ -136,7 +136,10 @@ class ExtendedProtocol:
         return tuple(self._relay.parameters.get(name.encode(), b"") for name in READ_BY)
 
     async def _prepared_in_sql(self, sent: bytes, name: bytes) -> Statement | None:
-        """What the client binds by a name that PREPARE gave to a question; None for everything else."""
+        """Return the statement that the client binds by a name that PREPARE gave to a question.
+
+        Return None for everything else.
+        """
         if not name or not self._held.may_be_prepared(name):
             return None
         await self._exchange.settle()
@@ -156,8 +159,10 @@ class ExtendedProtocol:
         return Statement(part, question, like, STAND_IN, stand_in, in_sql=True)
 
     async def describe(self, message: Describe, received: Received) -> None:
-        """Tell what a statement or portal gives; of a question's portal also from which tables its columns come, which
-        neither its stand-in nor its answer has."""
+        """Tell what a statement or portal gives.
+
+        Of a question's portal also from which tables its columns come, which neither its stand-in nor its answer has.
+        """
         places = self._held.described.get(await self._text.name(message.name)) if message.what == b"P" else None
         self._relay.send(received.raw, Expected(Ending.DESCRIBE, places=places))
 

@@ -32,7 +32,7 @@ _ASCII = codecs.lookup("ascii")
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What the shadow was asked, when `listened` commands had changed its channels."""
+    """The question to the shadow, when `listened` commands had changed its channels."""
 
     answer: Expected
     listened: int
@@ -65,21 +65,27 @@ class Listening:
         self._pending: deque[Change | KeyholeError] = deque()
 
     def begin(self, is_idle: Callable[[], bool]) -> None:
-        """The session is open; `is_idle` tells whether nothing of its client's is under way, in no transaction."""
+        """Begin to listen in an open session.
+
+        `is_idle` says if nothing of its client's is under way, in no transaction.
+        """
         self._is_idle = is_idle
         if self._hub is not None:
             self._relay.before_ready, self._relay.on_settled = self._take_notifications, self.look
 
     def end(self) -> None:
-        """The session is over."""
+        """End listening with the session."""
         for stop in self._heard.values():
             stop()
         self._heard.clear()
         self._pending.clear()
 
     async def admit(self, channel: str) -> None:
-        """The client is about to listen to a channel. Where a monitor that the analyst may read has it, this counts as
-        reading that; it is heard of from here on, if the shadow agrees. Raises KH306, KH502."""
+        """Admit the client to a channel.
+
+        If a monitor that the analyst may read has it, this counts as reading it, and is charged. It is heard of from
+        here on, if the shadow agrees. Raise KH306, KH502.
+        """
         if self._hub is None:
             return
         found = await self._work.run(partial(self._hub.desk.admit, channel, analyst=self._analyst))
@@ -134,7 +140,7 @@ class Listening:
         self._pending = deque(kept)
 
     def _take_notifications(self) -> bytes:
-        """The next of them as frames, as many as may wait for the client's reading."""
+        """Return the next of them as frames, as many as may wait for the client's reading."""
         frames = bytearray()
         while self._knows_channels and self._pending and len(frames) <= _MOST_UNREAD_BYTES:
             told = self._pending.popleft()
@@ -146,7 +152,10 @@ class Listening:
 
 
 def payload_of(change: Change) -> bytes:
-    """What a notification says: JSON in ASCII, the same in every encoding. A key that is too long is left out."""
+    """Return the text of a notification: JSON in ASCII, the same in every encoding.
+
+    A key that is too long is left out.
+    """
     told = _alert_payload(change) if isinstance(change, ToldAlert) else clearing_document(change)
     payload = json.dumps(told).encode()
     return payload if len(payload) <= MOST_PAYLOAD_BYTES else json.dumps(told | {"key": None}).encode()

@@ -31,13 +31,13 @@ class Script:
         self._questions = questions
 
     def may_concern(self, parts: tuple[StatementPart, ...]) -> bool:
-        """Whether a text may be one that cannot go to the shadow as it is."""
+        """Return True if a text may be one that cannot go to the shadow as it is."""
         return any(part.intercepted or (part.prepares is not None and len(parts) > 1) for part in parts) or any(
             part.executing is not None and self._held.may_be_question(part.executing.name) for part in parts
         )
 
     async def concerns(self, parts: tuple[StatementPart, ...], *, in_batch: bool) -> bool:
-        """Whether it is; what the names of prepared statements mean, the shadow tells."""
+        """Return True if it is. The shadow knows the meaning of prepared statements' names."""
         if any(part.intercepted or part.prepares is not None for part in parts):
             return True
         if self._relay.answers.status == b"E":
@@ -49,7 +49,7 @@ class Script:
         return False
 
     async def run(self, parts: tuple[StatementPart, ...], text: bytes) -> None:
-        """Statement by statement, as PostgreSQL runs a text of several."""
+        """Run a text statement by statement, as PostgreSQL runs a text of several."""
         several = len(parts) > 1
         if several and (error := await self._relay.syntax_error(text)) is not None:
             self._exchange.fail()
@@ -85,7 +85,10 @@ class Script:
         self._exchange.close(b"P", PART)
 
     async def _run_in_vain(self, part: StatementPart) -> None:
-        """A simple query has no parameters: the shadow says so of the statement, with whatever else is wrong first."""
+        """Run a simple query in vain.
+
+        It has no parameters: the shadow says so of the statement, with whatever else is wrong first.
+        """
         await self._exchange.settle()
         failing = Expected(Ending.QUERY, shown=ERROR, offset=part.offset)
         self._relay.send(Query(self._text.encode(part.text)).encode(), failing)

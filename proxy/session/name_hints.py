@@ -1,5 +1,6 @@
-"""Hints for PostgreSQL's errors about names: the nearest name of the catalogue, the quotes or the join that it
-lacks, or the clause in which it belongs.
+"""Hints for PostgreSQL's errors about names.
+
+They have the nearest name of the catalogue, the quotes or the join that it lacks, or the clause in which it belongs.
 
 Guarantee: a hint depends on the client's own text and on names that its analyst may read in the catalogue.
 """
@@ -89,7 +90,7 @@ class NameHints:
         return None if nearest is None else f"Perhaps you meant {spelled[nearest]}."
 
     def _suggest_qualified(self, wanted: str, schema: str) -> str | None:
-        """A name of the source's own: in the schema that is said, or of the table that is said in another one."""
+        """Return a name of the source's own: in the given schema, or of the given table in another one."""
         names = self._catalog.source_names
         in_schema = _nearest(wanted, {one.name: "" for one in names if one.schema == schema})
         of_table = _nearest(schema, {one.schema: "" for one in names if one.name == wanted}) if schema else None
@@ -106,7 +107,7 @@ class NameHints:
         return self._suggest_join(wanted, text)
 
     def _suggest_value(self, wanted: str, text: str) -> str | None:
-        """A public value of a key that is written as if it were a column."""
+        """Return a public value of a key that is written as if it were a column."""
         for table in self._read_by(text):
             for column in table.columns:
                 if column.domain is not None and len(column.domain) <= _MOST_NAMES and wanted in column.domain:
@@ -114,7 +115,7 @@ class NameHints:
         return None
 
     def _suggest_join(self, wanted: str, text: str) -> str | None:
-        """The join that brings the column of another table of the same people."""
+        """Return the join that brings the column of another table of the same people."""
         for table in self._read_by(text):
             called = re.search(rf"\b{re.escape(table.name)}\s+(?:as\s+)?(\w+)", text, re.IGNORECASE)
             alias = called[1] if called and called[1].lower() not in _AFTER_TABLE else table.name
@@ -124,7 +125,7 @@ class NameHints:
         return None
 
     def _suggest_aggregate(self, wanted: str, text: str, at: int) -> str | None:
-        """What belongs into HAVING in the place of a row's value."""
+        """Return the aggregate that belongs into HAVING in the place of a row's value."""
         if _HAVING.search(text, 0, at) is None:
             return None
         columns = [column for table in self._read_by(text) for column in table.columns]
@@ -133,7 +134,7 @@ class NameHints:
         return f"HAVING compares aggregates, such as {example}. A condition on rows stands in WHERE."
 
     def _suggest_quotes(self, text: str, at: int) -> str | None:
-        """The name with a blank in it that stands without quotes where PostgreSQL stopped reading, or just before."""
+        """Return the unquoted name with a blank in it where PostgreSQL stopped reading, or just before."""
         lowered = text.lower()
         for name in (*self._tables(), *self._columns_read_by(text)):
             first = lowered.find(name.lower(), max(at - len(name) - 1, 0)) if " " in name else -1
@@ -146,12 +147,12 @@ class NameHints:
         yield from (table.name for table in self._catalog.public_tables)
 
     def _read_by(self, text: str) -> list[Table]:
-        """The private tables that a text names."""
+        """Return the private tables that a text names."""
         lowered = text.lower()
         return [table for table in self._catalog.tables if table.name.lower() in lowered]
 
     def _columns_read_by(self, text: str) -> list[str]:
-        """The columns of the tables that a text names."""
+        """Return the columns of the tables that a text names."""
         lowered = text.lower()
         relations = [
             (table.name, [*(one.name for one in table.columns), *(one.name for one in table.band_columns)])
@@ -162,7 +163,7 @@ class NameHints:
 
 
 def _nearest(wanted: str, names: Iterator[str] | list[str] | dict[str, str]) -> str | None:
-    """The name that is most like the one that is wanted, whatever their case; None if none is."""
+    """Return the name that is most like the wanted one, whatever their case; None if none is."""
     known = dict.fromkeys(list(names)[:_MOST_NAMES])
     if wanted in known:
         return wanted

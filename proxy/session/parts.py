@@ -49,8 +49,10 @@ class SessionParts:
         telemetry: Telemetry,
         hub: AlertHub | None = None,
     ) -> "SessionParts":
-        """The parts of a session that has just been opened in the shadow; questions wait in `workers`, and alerts of
-        monitors come from `hub`."""
+        """Return the parts of a session that has just been opened in the shadow.
+
+        Questions wait in `workers`, and alerts of monitors come from `hub`.
+        """
         work = Work(workers)
         exchange = Exchange(relay, setting_names=tuple(asker.settings))
         text = ClientText(relay, exchange)

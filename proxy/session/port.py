@@ -29,12 +29,15 @@ class Asker(Protocol):
         """Split and classify; positions of refusals count in `sql`. Fast, pure, called on the event loop."""
 
     def find_question(self, sql: str, *, in_sql: bool) -> str | None:
-        """What Keyhole answers of a statement that the shadow holds, as a statement; None if the shadow does. Pure.
+        """Return the question of a statement that the shadow holds, as a statement; None if the shadow answers it.
 
-        `in_sql`: it was prepared by PREPARE, which is part of the text."""
+        Pure.
+
+        `in_sql`: it was prepared by PREPARE, which is part of the text.
+        """
 
     def parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
-        """The casts of parameters in a statement's questions, which the shadow is to compute. Pure."""
+        """Return the casts of parameters in a statement's questions, which the shadow is to compute. Pure."""
 
     def prepare(self, request: Request) -> Prepared:
         """Plan one intercepted statement; nothing is spent."""

@@ -37,7 +37,7 @@ _TOO_LARGE = (
 
 
 class How(Enum):
-    """How a question is asked: in a simple query, where its columns are described with its rows, or by its portal.
+    """The way of asking: in a simple query, where the question's columns are described with its rows, or by its portal.
 
     Whether something of the same batch ran before decides what PostgreSQL takes for a transaction.
     """
@@ -50,8 +50,10 @@ class How(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _WrittenAnswer:
-    """A released answer in the client's encoding: its keys as arrays, or within a COPY, which takes no parameters; None
-    where the encoding has no characters for them."""
+    """A released answer in the client's encoding: its keys as arrays, or within a COPY, which takes no parameters.
+
+    Return None where the encoding has no characters for them.
+    """
 
     keys: tuple[bytes, ...] | bytes | None
     notices: tuple[str, ...]
@@ -72,7 +74,7 @@ class Questions:
         self._work = session.work
 
     async def answer(self, portal: Portal, execute: Execute, *, how: How) -> bool:
-        """The way of a question: read the session, plan, prepare, release, run. Nothing is spent before `release`.
+        """Answer a question: read the session, plan, prepare, release, run. Nothing is spent before `release`.
 
         False, and nothing is done, if the shadow has something else under the portal's name than what was bound here.
         """
@@ -87,7 +89,7 @@ class Questions:
         return True
 
     async def open(self, portal: Portal, name: bytes) -> None:
-        """The way of a question whose rows SQL is about to fetch from its portal."""
+        """Answer a question whose rows SQL is about to fetch from its portal."""
         with self._work.asking() as withdrawn:
             await self._answer(portal, name, how=How.PORTAL_AFTER, withdrawn=withdrawn)
 
@@ -181,7 +183,7 @@ class Questions:
         return _WrittenAnswer(keys, released.notices)
 
     async def _read_copied(self, portal: Portal, copied: Copied) -> Portal:
-        """A COPY as the query in it, which takes no parameters."""
+        """Return a COPY as the query in it, which takes no parameters."""
         part = portal.statement.part
         query = self._text.encode(copied.spelled or copied.query)
         like = await self._exchange.describe_copied(query, offset=part.offset)
@@ -197,7 +199,10 @@ class Questions:
             self._exchange.run(self._text.encode(sql), offset=part.offset)
 
     async def is_meant(self, part: StatementPart) -> bool:
-        """Whether Keyhole answers a statement; for EXECUTE, what the shadow holds under the name tells."""
+        """Return True if Keyhole answers a statement.
+
+        For EXECUTE, the statement that the shadow holds under the name decides.
+        """
         if part.executing is None:
             return part.intercepted
         if not self._held.may_be_question(part.executing.name):
@@ -205,7 +210,7 @@ class Questions:
         return await self._question_of(part.executing) is not None
 
     async def _question_of(self, executing: Executing) -> tuple[bytes, str] | None:
-        """The name and the question of what EXECUTE names; None where there is none, or no question in it."""
+        """Return the name and the question of EXECUTE; None if there is none, or no question in it."""
         await self._exchange.settle()
         if not executing.name.isascii():
             await self._text.refresh()
@@ -217,11 +222,11 @@ class Questions:
         return None if question is None else (name, question)
 
     def inside(self, kept: Kept) -> str | None:
-        """The question in a prepared statement of the shadow."""
+        """Return the question in a prepared statement of the shadow."""
         return self._asker.find_question(kept.text, in_sql=kept.in_sql)
 
     async def _bind_arguments(self, portal: Portal, executing: Executing) -> Portal:
-        """An EXECUTE as the question that it names, bound to its arguments."""
+        """Return an EXECUTE as the question that it names, bound to its arguments."""
         found = await self._question_of(executing)
         if found is None:
             raise statement_replaced(executing.name)
@@ -246,7 +251,7 @@ class Questions:
 
 
 def with_literals(sql: str, arrays: tuple[tuple[str | None, ...], ...]) -> str:
-    """A statement whose only parameters are these arrays, without parameters."""
+    """Return a statement whose only parameters are these arrays, without parameters."""
     parts: list[str] = []
     at = 0
     for token in tokens(sql):
@@ -257,11 +262,11 @@ def with_literals(sql: str, arrays: tuple[tuple[str | None, ...], ...]) -> str:
 
 
 def _insist_unchanged(portal: Portal, state: SessionState) -> None:
-    """Raises KH106 if the parameters of a portal may not mean what they meant when it was bound."""
+    """Raise KH106 if the parameters of a portal may not mean what they meant when it was bound."""
     if portal.read_by not in (None, state.read_by):
         raise parameters_reread()
 
 
 def _is_held_on(part: StatementPart) -> bool:
-    """Whether it declares a cursor WITH HOLD."""
+    """Return True if it declares a cursor WITH HOLD."""
     return any(token.is_word("hold") for token in tokens(part.beforehand[0]))

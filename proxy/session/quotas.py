@@ -25,13 +25,14 @@ class Quotas:
 
     @property
     def nearly_full(self) -> bool:
-        """Whether it is time to look, before a batch in which looking would be felt."""
+        """Return True if the quota should be checked now, between two batches."""
         full = 4 * self._statements > 3 * self._most_statements or 4 * self._cursors > 3 * self._most_portals
         return full and 8 * self._since > min(self._most_statements, self._most_portals)
 
     async def make_room(self, parts: tuple[StatementPart, ...], name: bytes = b"") -> bool:
-        """Before a text is sent that prepares statements or declares cursors, or gets a name itself; whether the shadow
-        was asked.
+        """Make room before a text is sent that prepares statements or declares cursors, or gets a name itself.
+
+        Return True if the shadow was asked.
 
         In a transaction that has failed nothing can be looked up. All that can be prepared then is what ends it, for
         which there is as much room again. Raises KH410, ShadowFailed.
@@ -51,14 +52,14 @@ class Quotas:
         return not failed
 
     async def look(self) -> None:
-        """Ask the shadow how many there are. Raises ShadowFailed."""
+        """Ask the shadow how many there are. Raise ShadowFailed."""
         await self._held.forget_savepoints()
         self._since = 0
         self._statements = await self._exchange.count_held()
         self._cursors = await self._exchange.count_cursors()
 
     def bind(self, portal: bytes) -> None:
-        """A portal is about to be made. Raises KH410."""
+        """Count a portal that is about to be made. Raise KH410."""
         answers = self._relay.answers
         if answers.status == b"I" and answers.readies != self._transactions:
             self._transactions = answers.readies
@@ -68,7 +69,7 @@ class Quotas:
         self._portals.add(portal)
 
     def close(self, portal: bytes) -> None:
-        """The client closes a portal."""
+        """Count a portal that the client closes."""
         self._portals.discard(portal)
 
     def _insist(self, *, statements: int, cursors: int, room: int) -> None:

@@ -4,24 +4,24 @@ from planner.errors import KeyholeError, not_allowed
 
 
 def unsupported_encoding(encoding: str) -> KeyholeError:
-    """A client encoding in which a text could mean two things."""
+    """Return the refusal of a client encoding in which a text could mean two things."""
     return KeyholeError(
         "KH404", f"the client encoding {encoding} is not supported", hint="SET client_encoding = 'UTF8';"
     )
 
 
 def invalid_text(encoding: str) -> KeyholeError:
-    """A statement of bytes that are no text."""
+    """Return the refusal of a statement of bytes that are no text."""
     return KeyholeError("KH100", f"the statement is not valid {encoding}")
 
 
 def unwritable_text(encoding: str) -> KeyholeError:
-    """A statement for the shadow with letters that the client's encoding lacks."""
+    """Return the refusal of a statement for the shadow with letters that the client's encoding lacks."""
     return KeyholeError("KH100", f"the statement cannot be written in {encoding}")
 
 
 def unwritable_answer(encoding: str) -> KeyholeError:
-    """Keys with letters that the client's encoding lacks."""
+    """Return the refusal of keys with letters that the client's encoding lacks."""
     return KeyholeError(
         "KH404",
         f"the answer cannot be written in {encoding}",
@@ -31,12 +31,12 @@ def unwritable_answer(encoding: str) -> KeyholeError:
 
 
 def function_calls_not_served() -> KeyholeError:
-    """The protocol's own function calls."""
+    """Return the refusal of the protocol's own function calls."""
     return KeyholeError("KH404", "function calls by protocol message are not served")
 
 
 def savepoints_not_executed(position: int | None) -> KeyholeError:
-    """EXECUTE of what only the protocol can prepare."""
+    """Return the refusal of EXECUTE of a statement that only the protocol can prepare."""
     return not_allowed(
         "EXECUTE of SAVEPOINT, RELEASE and ROLLBACK is not allowed",
         position=position,
@@ -45,7 +45,7 @@ def savepoints_not_executed(position: int | None) -> KeyholeError:
 
 
 def too_many_held(what: str, *, most: int) -> KeyholeError:
-    """More prepared statements, cursors or portals than a session may hold."""
+    """Return the refusal of more prepared statements, cursors or portals than a session may hold."""
     return KeyholeError(
         "KH410",
         f"a session holds at most {most:,} {what}",
@@ -54,7 +54,7 @@ def too_many_held(what: str, *, most: int) -> KeyholeError:
 
 
 def statement_replaced(name: str) -> KeyholeError:
-    """An EXECUTE of a name that means something else by now."""
+    """Return the refusal of an EXECUTE of a name that means something else by now."""
     return KeyholeError(
         "KH106",
         f'the prepared statement "{name}" is no longer what it was when this was parsed',
@@ -63,7 +63,7 @@ def statement_replaced(name: str) -> KeyholeError:
 
 
 def parameters_reread() -> KeyholeError:
-    """Parameters in text that other settings read otherwise."""
+    """Return the refusal of parameters in text that other settings read otherwise."""
     return KeyholeError(
         "KH106",
         "since this portal was bound a setting has changed what its parameters mean",
@@ -73,7 +73,7 @@ def parameters_reread() -> KeyholeError:
 
 
 def wrong_number_of_parameters(name: str, *, expected: int, given: int) -> KeyholeError:
-    """An EXECUTE with more or fewer values than its statement takes."""
+    """Return the refusal of an EXECUTE with more or fewer values than its statement takes."""
     return KeyholeError(
         "KH109",
         f'wrong number of parameters for prepared statement "{name}"',

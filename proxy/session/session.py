@@ -26,8 +26,10 @@ from proxy.wire.server import ConnectionState, Received
 
 
 class Session:
-    """One client's statements, in order. Very long texts are read in `readers`; `statements` and `portals` are the most
-    that it may hold of each."""
+    """One client's statements, in order.
+
+    Very long texts are read in `readers`; `statements` and `portals` are the most that it may hold of each.
+    """
 
     def __init__(self, parts: SessionParts, *, readers: Executor, statements: int, portals: int) -> None:
         self._parts = parts
@@ -47,7 +49,7 @@ class Session:
         parts.listening.begin(lambda: not self.busy and not self.in_transaction)
 
     async def handle(self, received: Received) -> None:
-        """One message of the client. Raises ConnectionError when the shadow is gone."""
+        """Handle one message of the client. Raise ConnectionError when the shadow is gone."""
         self._handling = True
         try:
             await self._dispatch(received)
@@ -62,23 +64,23 @@ class Session:
             self._parts.listening.look()
 
     async def cancel(self) -> None:
-        """The client wants no more of the statement that runs: stop waiting for a question, or tell the shadow."""
+        """Cancel the running statement, whose client wants no more: stop waiting for a question, or tell the shadow."""
         if not self._parts.work.withdraw():
             await self._relay.cancel()
 
     @property
     def hint_in_message(self) -> bool:
-        """Whether messages end with their hints, as far as is known without asking the shadow."""
+        """Return True if messages end with their hints, as far as is known without asking the shadow."""
         return self._core.reporter.hint_in_message
 
     @property
     def busy(self) -> bool:
-        """Whether a statement runs."""
+        """Return True if a statement runs."""
         return self._handling or not self._relay.answers.settled
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction, or a batch that was not ended by Sync, is open."""
+        """Return True if a transaction, or a batch that was not ended by Sync, is open."""
         return self._relay.answers.status != b"I" or self._parts.connection.state is not ConnectionState.IDLE
 
     @property
@@ -88,11 +90,11 @@ class Session:
 
     @property
     def held_bytes(self) -> int:
-        """What Keyhole holds of what was said and prepared, beside the message that is worked on."""
+        """Return the bytes of texts and statements that Keyhole holds, beside the message that is worked on."""
         return self._relay.held_bytes + self._parts.held.held_bytes
 
     def idle_for(self, now: float) -> float:
-        """Seconds since the last statement ended, in the loop's time."""
+        """Return seconds since the last statement ended, in the loop's time."""
         return 0.0 if self.busy else now - max(self._handled_at, self._relay.settled_at)
 
     async def _dispatch(self, received: Received) -> None:

@@ -20,8 +20,10 @@ _LONG_BYTES = 2 * 1024  # shorter texts are read on the event loop, which saves 
 
 
 class StatementReader:
-    """Reads one session's texts: short ones at once, long ones in `work`, very long ones in
-    `readers` while nothing else in the process reads such a one.
+    """A reader of one session's texts.
+
+    It reads short ones at once, long ones in `work`, very long ones in `readers` while nothing else in the process
+    reads such a one.
 
     `longest_ms` is the highest `statement_timeout` that any of them may have set.
     """
@@ -37,7 +39,7 @@ class StatementReader:
         self.longest_ms = 0.0
 
     async def parts(self, sql: bytes) -> tuple[StatementPart, ...]:
-        """The statements of a text. What PREPARE or EXECUTE names is noted. Raises KeyholeError."""
+        """Return the statements of a text. The names of PREPARE or EXECUTE are noted. Raise KeyholeError."""
         decode = await self._text.decoder(sql)
         if len(sql) > _LONG_BYTES:
             beside = self._readers if len(sql) > VERY_LONG_BYTES else self._work

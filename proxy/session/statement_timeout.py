@@ -17,12 +17,12 @@ _MILLISECONDS = {None: 1.0, "us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0
 
 
 def given_ms(settings: Mapping[str, str]) -> float:
-    """The longest that the settings of a login say."""
+    """Return the longest timeout in the settings of a login."""
     return max((_milliseconds(value) for name, value in settings.items() if name.lower() == SETTING), default=math.inf)
 
 
 def longest_ms(text: str) -> float:
-    """The longest that any part of a text may set, by SET or set_config(); 0 where it sets none.
+    """Return the longest timeout that any part of a text may set, by SET or set_config(); 0 if it sets none.
 
     Guarantee: not less than what PostgreSQL makes of it, for every text that is not refused. Where that cannot be told
     (a parameter, an expression), and where the limit is switched off, it is infinite. Raises KH100.
@@ -36,7 +36,7 @@ def longest_ms(text: str) -> float:
 
 
 def _assigned_value(found: tuple[Token, ...], at: int) -> float:
-    """What the name at that place is set to; 0 where it is only named, or goes back to what the login said."""
+    """Return the value of the name at that place; 0 if it is only named, or reset to the login's."""
     following = found[at + 1 : at + 4]
     if not following:
         return 0.0
