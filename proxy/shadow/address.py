@@ -20,5 +20,5 @@ class ShadowAddress:
         return str(self.directory / f".s.PGSQL.{self.port}")
 
     def conninfo(self, *, user: str, database: str) -> str:
-        """libpq's connection string."""
+        """Return libpq's connection string."""
         return f"host='{self.directory}' port={self.port} user='{user}' dbname='{database}'"

@@ -15,7 +15,7 @@ from proxy.wire.frames import Frame
 
 
 class Ending(Enum):
-    """What a message of the protocol is, as far as the end of its answer is concerned."""
+    """The kind of a protocol message, as far as the end of its answer is concerned."""
 
     PARSE = auto()
     BIND = auto()
@@ -79,7 +79,7 @@ class Expected:
     failed: bool = False
 
     def find(self, kind: str) -> Frame | None:
-        """The first kept frame of that type."""
+        """Return the first kept frame of that type."""
         return next((frame for frame in self.kept if frame.kind == ord(kind)), None)
 
 
@@ -114,27 +114,29 @@ class Answers:
 
     @property
     def fresh(self) -> bool:
-        """Whether a Sync now would end nothing of the client's: it has neither run nor bound anything since the last,
-        or since the end of a transaction."""
+        """Return True if a Sync now would end nothing of the client's.
+
+        It has neither run nor bound anything since the last, or since the end of a transaction.
+        """
         return not (self.ran or self.bound)
 
     @property
     def failed(self) -> bool:
-        """Whether the transaction had failed at the last ReadyForQuery, and nothing was run since that could end it."""
+        """Return True if the transaction had failed at the last ReadyForQuery, and nothing to end it has run."""
         return self.status == b"E" and self.executed == self.told
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is expected any more."""
+        """Return True if nothing is expected any more."""
         return not self._queue
 
     @property
     def waiting(self) -> int:
-        """How many answers are expected."""
+        """Return the number of expected answers."""
         return len(self._queue)
 
     def expect(self, expected: Expected) -> Expected:
-        """A message is being sent."""
+        """Expect the answers to a message that is being sent."""
         if self.skipping:
             if expected.ending is not Ending.SYNC:
                 expected.done = expected.failed = True
@@ -144,7 +146,7 @@ class Answers:
         return expected
 
     def take(self, frame: Frame) -> bytes:
-        """A frame has come; what of it the client gets."""
+        """Take a frame that has come, and return what the client gets of it."""
         if not self._queue:
             return frame.raw
         current = self._queue[0]
@@ -216,17 +218,17 @@ class Answers:
 
 
 def short_text(sql: bytes) -> bytes:
-    """The SQL of a message, if it may be held until its answer has come."""
+    """Return the SQL of a message, if it may be held until its answer has come."""
     return sql if len(sql) <= _SHORT_BYTES else b""
 
 
 def _leave(frame: Frame, _: bytes) -> Frame:
-    """What is done with errors that nobody mends."""
+    """Return the frame of an error that nobody changes."""
     return frame
 
 
 def _name_tables(frame: Frame, places: RowDescription) -> bytes:
-    """A description that tells from which columns of which tables its columns come, if they are the same."""
+    """Return a description with the origin of its columns, if they are the same."""
     described = backend.decode(frame)
     if not isinstance(described, RowDescription) or described.signature != places.signature:
         return frame.raw
@@ -237,7 +239,7 @@ def _name_tables(frame: Frame, places: RowDescription) -> bytes:
 
 
 def _add_hint(frame: Frame, hint: bytes) -> Frame:
-    """The error with a hint if memory or temporary files were used up; else as it is."""
+    """Return the error with a hint if memory or temporary files were used up; else unchanged."""
     report = backend.decode(frame)
     if not isinstance(report, Report) or report.field(b"C") not in _TOO_LARGE or report.field(b"H"):
         return frame
@@ -245,7 +247,7 @@ def _add_hint(frame: Frame, hint: bytes) -> Frame:
 
 
 def _shift_error(frame: Frame, offset: int | None) -> bytes:
-    """The error with its position counted in a longer text, or without one."""
+    """Return the error with its position counted in a longer text, or without one."""
     report = backend.decode(frame)
     if not isinstance(report, Report):
         return frame.raw

@@ -15,10 +15,10 @@ _AT_ONCE = 1 << 16  # elements joined at a time: memory, and how long the interp
 
 
 def text_array(values: Sequence[str | None], codec: codecs.CodecInfo) -> bytes:
-    """A one-dimensional text[] (None is NULL), its elements in the client's encoding."""
+    """Return a one-dimensional text[] (None is NULL), its elements in the client's encoding."""
 
     def write(value: str | None) -> bytes:
-        """An element with its length."""
+        """Return an element with its length."""
         if value is None:
             return _NULL
         element = codec.encode(value)[0]
@@ -32,7 +32,7 @@ def text_array(values: Sequence[str | None], codec: codecs.CodecInfo) -> bytes:
 
 
 def array_literal(values: Sequence[str | None]) -> str:
-    """The same as a string constant, for a session whose `standard_conforming_strings` is on."""
+    """Return the same as a string constant, for a session whose `standard_conforming_strings` is on."""
 
     def write(value: str | None) -> str:
         if value is None:

@@ -38,12 +38,12 @@ class Binaries:
 
     @property
     def version(self) -> str:
-        """As PostgreSQL writes it: 18.4."""
+        """Return the version as PostgreSQL writes it: 18.4."""
         return f"{self.release[0]}.{self.release[1]}"
 
 
 def own_binaries(policy: Policy) -> Binaries | None:
-    """Those of `[shadow] bindir`; None where the wheel's are meant. Raises KH013 for what cannot be used."""
+    """Return the programs of `[shadow] bindir`; None if the wheel's are meant. Raise KH013 for unusable ones."""
     bindir = policy.shadow.bindir
     if bindir is None:
         return None
@@ -51,7 +51,7 @@ def own_binaries(policy: Policy) -> Binaries | None:
 
 
 def ask_release(program: Path) -> tuple[int, int]:
-    """Major and minor version that a program of PostgreSQL says it has. Raises Fault (KH013)."""
+    """Return major and minor version that a program of PostgreSQL says it has. Raise Fault (KH013)."""
     hint = f"Name the programs of a release of PostgreSQL {SUPPORTED} that start on this machine, {_WHERE}"
     try:
         said = subprocess.run(  # noqa: S603 - the operator's own program
@@ -66,8 +66,10 @@ def ask_release(program: Path) -> tuple[int, int]:
 
 
 def insist_files_are_ours(address_conninfo: str) -> None:
-    """Raises KH013 where somebody else can change what a running server loads or was made from: its libraries, and the
-    files that a new database is filled with."""
+    """Raise KH013 if somebody else can change what a running server loads or was made from.
+
+    These are its libraries, and the files that a new database is filled with.
+    """
     with PunctualConnection.connect(address_conninfo) as connection:
         folders = connection.execute(
             "SELECT setting FROM pg_config WHERE name IN ('PKGLIBDIR', 'SHAREDIR') ORDER BY name"
@@ -107,7 +109,10 @@ def _read(directory: Path) -> Binaries:
 
 
 def _insist_ours(*paths: Path) -> None:
-    """Nobody but root and our own user may have a say in what these paths lead to. Raises Fault and OSError."""
+    """Raise Fault if anybody except root and our own user has a say in what these paths lead to.
+
+    Raise OSError if they cannot be read.
+    """
     trusted = {0, os.geteuid()}
     for step in dict.fromkeys(step for path in paths for step in _way_to(path)):
         found = step.lstat()
@@ -139,7 +144,7 @@ def _lets_all_pass(step: Path) -> bool:
 
 
 def _way_to(path: Path) -> Iterator[Path]:
-    """All that decides what an absolute path leads to: the folders from the root on, the links among them, its end."""
+    """Yield all that decides what an absolute path leads to: the folders from the root on, their links, and its end."""
     current, ahead, links = Path(path.anchor), _parts_reversed(path), 0
     yield current
     while ahead:

@@ -110,14 +110,14 @@ class EmbeddedShadow:
         return f"{major}.{minor}"
 
     def make_data(self) -> None:
-        """Initialise the data directory if it is new. Raises KH406."""
+        """Initialise the data directory if it is new. Raise KH406."""
         try:
             make_data(self._server)
         except (OSError, subprocess.SubprocessError):
             raise KeyholeError("KH406", "the shadow database could not be made") from None
 
     def start(self) -> None:
-        """Initialise the data directory if it is new, and start the server if nobody has. Raises KH013 and KH406."""
+        """Initialise the data directory if it is new, and start the server if nobody has. Raise KH013 and KH406."""
         self.make_data()
         self._forget_dead_users()
         configuration = {
@@ -152,7 +152,7 @@ class EmbeddedShadow:
         self.stop()
 
     def _forget_dead_users(self) -> None:
-        """A killed process cannot sign off; without this its shadow would never stop again."""
+        """Forget dead users. A killed process cannot sign off; without this its shadow would never stop again."""
         users = self._server.global_process_id_list
         for process in users.get_and_remove(0):
             try:
@@ -169,7 +169,7 @@ def _keep_of_the_machine(file: Path) -> None:
 
 
 def _read_locks(public_tables: int) -> int:
-    """For how many locks of serializable transactions there is to be room, by connection.
+    """Return the room for locks of serializable transactions, by connection.
 
     PostgreSQL remembers up to ten such transactions a connection, those that have ended among them as long as one of
     before has not, and twice as many locks as are set. Each may have read all tables.

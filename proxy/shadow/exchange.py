@@ -75,7 +75,7 @@ class GivenValues:
 
 
 def _cast_sql(cast: ParameterCast) -> tuple[str, int]:
-    """A cast of a parameter, and the oid of its type."""
+    """Return a cast of a parameter, and the oid of its type."""
     number, kinds = cast
     return f"${number}" + "".join(
         f"::pg_catalog.{parameter_casts.TYPES[kind][0]}" for kind in kinds
@@ -101,14 +101,16 @@ class Exchange:
         self._types: dict[tuple[int, int], bytes] = {}
 
     async def settle(self) -> None:
-        """Wait for all answers. Raises ShadowFailed if the batch has failed."""
+        """Wait for all answers. Raise ShadowFailed if the batch has failed."""
         await self._relay.settle()
         if self._relay.answers.skipping:
             raise ShadowFailed
 
     async def step_back(self) -> None:
-        """After something of Keyhole's own was run: what the client runs next is still the first of its batch, if it
-        would have been. Raises ShadowFailed."""
+        """Step back after a statement of Keyhole's own.
+
+        The client's next statement is still the first of its batch, if it would have been. Raise ShadowFailed.
+        """
         await self.settle()
         if self._relay.answers.fresh:
             self._relay.send(Sync().encode(), Expected(Ending.SYNC, shown=NOTHING))
@@ -135,12 +137,12 @@ class Exchange:
         self._run(Bind(BLOCK, BLOCK, (), (), ()))
 
     def run(self, sql: bytes, *, offset: int) -> None:
-        """Run a statement of no effect, unseen but for its errors."""
+        """Run a statement of no effect, unseen except for its errors."""
         self.parse(REHEARSAL, sql, offset=offset)
         self._run(Bind(REHEARSAL, REHEARSAL, (), (), ()), offset=offset)
 
     async def read_encoding(self) -> str:
-        """The client's encoding now; it takes no snapshot, so that isolation levels can still be set."""
+        """Return the client's encoding now; it takes no snapshot, so that isolation levels can still be set."""
         self.parse(ENCODING, b"SHOW client_encoding")
         answer = self._run(Bind(ENCODING, ENCODING, (), (), ()))
         await self.settle()
@@ -148,7 +150,7 @@ class Exchange:
         return (name or b"").decode("ascii")
 
     async def read_setting(self, name: str) -> bytes | None:
-        """What the session has set; None if nothing. Raises ShadowFailed."""
+        """Return the session's value; None if nothing. Raise ShadowFailed."""
         self.parse(SETTING, f"SELECT pg_catalog.current_setting('{name}', true)".encode())
         answer = self._run(Bind(SETTING, SETTING, (), (), ()))
         await self.settle()
@@ -173,15 +175,15 @@ class Exchange:
 
     @staticmethod
     def channels(answer: Expected) -> frozenset[bytes] | None:
-        """What `ask_channels` brought, as UTF-8; None if it failed."""
+        """Decode the reply to `ask_channels`. Return None if the request failed."""
         return None if answer.failed else frozenset(name or b"" for (name,) in rows_of(answer))
 
     async def count_held(self) -> int:
-        """How many prepared statements the client has."""
+        """Return the number of the client's prepared statements."""
         return await self._count(b"pg_prepared_statements")
 
     async def count_cursors(self) -> int:
-        """How many cursors and named portals the client has."""
+        """Return the number of the client's cursors and named portals."""
         return await self._count(b"pg_cursors")
 
     async def _count(self, view: bytes) -> int:
@@ -196,7 +198,7 @@ class Exchange:
         return int(count or b"0")
 
     async def all_held(self) -> tuple[Kept, ...]:
-        """All prepared statements of the session."""
+        """Return all prepared statements of the session."""
         self.parse(NAMES, _ALL_HELD_SQL)
         answer = self._run(Bind(NAMES, NAMES, (), (), _HELD_FORMATS))
         await self.settle()
@@ -207,8 +209,10 @@ class Exchange:
         return self._send_hidden(Describe(what, name).encode(), Ending.DESCRIBE)
 
     def read_state(self, portal: bytes) -> Expected:
-        """Ask for the session's settings, and what a portal runs; after `settle`, `state` reads them, and
-        `encoding_of` how to."""
+        """Ask for the session's settings, and what a portal runs.
+
+        After `settle`, `state` reads them, and `encoding_of` how to.
+        """
         self.parse(STATE, self._state_sql, (_TEXT,))
         return self._run(Bind(STATE, STATE, (), (portal,), self._state_formats))
 
@@ -219,14 +223,14 @@ class Exchange:
         return self._run(Bind(VALUES, VALUES, bound.formats, bound.values, ()))
 
     async def find_kept(self, name: bytes) -> Kept | None:
-        """The statement that EXECUTE finds under a name; None if there is none."""
+        """Return the statement that EXECUTE finds under a name; None if there is none."""
         self.parse(HELD, _HELD_SQL, (_TEXT,))
         answer = self._run(Bind(HELD, HELD, (), (name,), _HELD_FORMATS))
         await self.settle()
         return None if answer.find("D") is None else read_kept(row(answer))
 
     async def arguments(self, given: bytes, types: tuple[int, ...], *, given_at: int) -> tuple[bytes | None, ...]:
-        """What EXECUTE's arguments are, in binary, by PostgreSQL's own rules for them. Raises ShadowFailed.
+        """Return EXECUTE's arguments, in binary, by PostgreSQL's own rules for them. Raise ShadowFailed.
 
         They stand at `given_at` in the client's text, where positions of errors count.
         """
@@ -239,7 +243,7 @@ class Exchange:
         return row(answer)
 
     def new_stand_in(self) -> bytes:
-        """A name for a stand-in that is kept: not made of the client's name, which may be too long for that."""
+        """Return a name for a stand-in that is kept: not made of the client's name, which may be too long for that."""
         self._stand_ins += 1
         return b"%b.%d" % (STAND_IN, self._stand_ins)
 
@@ -254,7 +258,7 @@ class Exchange:
         return text
 
     async def _null_columns(self, like: Described) -> bytes:
-        """Columns of the same names and types, to be selected."""
+        """Return columns of the same names and types, to be selected."""
         assert like.rows is not None
         wanted = {(field.type, field.modifier) for field in like.rows.fields}
         if unknown := sorted(wanted - self._types.keys()):
@@ -269,15 +273,17 @@ class Exchange:
         )
 
     async def describe_copied(self, query: bytes, *, offset: int) -> Described:
-        """What the query of a COPY takes and gives. Raises ShadowFailed."""
+        """Return the parameters and columns of the query of a COPY. Raise ShadowFailed."""
         self.parse(COPIED, query, offset=offset)
         expected = self.describe(b"S", COPIED)
         await self.settle()
         return read_described(expected)
 
     async def rehearse_copy(self, like: Described, behind: bytes, *, behind_at: int) -> None:
-        """Copy nothing, unseen, with the options of a COPY, which PostgreSQL reads when it runs. They stand at
-        `behind_at` in the client's text. Raises ShadowFailed."""
+        """Copy nothing, unseen, with the options of a COPY, which PostgreSQL reads when it runs.
+
+        They stand at `behind_at` in the client's text. Raise ShadowFailed.
+        """
         before = b"COPY (SELECT " + await self._null_columns(like) + b" WHERE false"
         self.run(before + behind, offset=behind_at - len(before))
         await self.settle()
@@ -312,7 +318,7 @@ class Exchange:
             )
 
     async def rehearse(self, bound: Bind, statements: Sequence[bytes], *, arrays: int, codec: codecs.CodecInfo) -> None:
-        """Bind what was prepared over no keys, unseen but for errors: PostgreSQL checks privileges when it does.
+        """Bind what was prepared over no keys, unseen except for errors: PostgreSQL checks privileges when it does.
 
         With `statements`, also run it over no keys, and then them. Raises ShadowFailed where one fails.
         """
@@ -327,8 +333,10 @@ class Exchange:
             await self.settle()
 
     def bind_outer(self, portal: bytes, bound: Bind, arrays: tuple[bytes, ...], *, when_too_large: bytes = b"") -> None:
-        """Put the prepared statement with its keys, of `text_array`, under the client's portal name, in the client's
-        formats."""
+        """Put the prepared statement with its keys, of `text_array`, under the client's portal name.
+
+        The formats are the client's.
+        """
         formats = tuple(bound.format_of(index) for index in range(len(bound.values))) + (1,) * len(arrays)
         values = bound.values + arrays
         self._send_hidden(Close(b"P", portal).encode(), Ending.CLOSE)
@@ -347,7 +355,7 @@ class Exchange:
         return expected
 
     def state(self, expected: Expected, codec: codecs.CodecInfo) -> SessionState:
-        """What `read_state` brought."""
+        """Read the reply to `read_state`."""
         found = row(expected)
         *settings, notices = found[: -len(READ_BY) - 1]
         zone, portal = found[-3], found[-1]
@@ -360,11 +368,11 @@ class Exchange:
         )
 
     def encoding_of(self, expected: Expected) -> str:
-        """The client's encoding as `read_state` brought it."""
+        """Return the client's encoding in the reply to `read_state`."""
         return (row(expected)[-2] or b"").decode("ascii")
 
     async def read_settings(self) -> tuple[bytes, ...]:
-        """By which settings PostgreSQL reads parameters in text now, in the order of `READ_BY`."""
+        """Return the settings by which PostgreSQL reads parameters in text now, in the order of `READ_BY`."""
         columns = ", ".join(f"pg_catalog.current_setting('{name}')" for name in READ_BY)
         self.parse(READING, f"SELECT {columns}".encode())
         answer = self._run(Bind(READING, READING, (), (), ()))
@@ -374,7 +382,7 @@ class Exchange:
     def values(
         self, expected: Expected, types: tuple[int, ...], casts: tuple[ParameterCast, ...], codec: codecs.CodecInfo
     ) -> GivenValues:
-        """What `read_values` brought."""
+        """Read the reply to `read_values`."""
         (document,) = row(expected)
         texts = json.loads(codec.decode(document or b"[]")[0])
         oids = (*types, *(oid for _, oid in map(_cast_sql, casts)))

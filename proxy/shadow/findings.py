@@ -16,7 +16,7 @@ class ShadowFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a statement takes and gives. `rows` is None where it gives no rows."""
+    """The parameters and columns of a statement. `rows` is None if it gives no rows."""
 
     types: tuple[int, ...]
     rows: RowDescription | None
@@ -38,9 +38,12 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """What the session has set: `keyhole.*` values (None or empty means unset), and whether it wants notices, and
-    whether its TimeZone is UTC. `portal` is the text of the statement behind the portal that was asked about. `read_by`
-    are the settings by which PostgreSQL reads parameters in text, in the order of `READ_BY`."""
+    """The settings of the session.
+
+    They are `keyhole.*` values (None or empty means unset), and whether it wants notices, and whether its TimeZone is
+    UTC. `portal` is the text of the statement behind the portal that was asked about. `read_by` are the settings by
+    which PostgreSQL reads parameters in text, in the order of `READ_BY`.
+    """
 
     settings: dict[str, str | None]
     wants_notices: bool
@@ -50,7 +53,7 @@ class SessionState:
 
 
 def read_described(expected: Expected) -> Described:
-    """What `Exchange.describe` brought."""
+    """Read the reply to `Exchange.describe`."""
     types: tuple[int, ...] = ()
     rows: RowDescription | None = None
     for frame in expected.kept:
@@ -63,18 +66,18 @@ def read_described(expected: Expected) -> Described:
 
 
 def read_by(found: tuple[bytes | None, ...]) -> tuple[bytes, ...]:
-    """The settings of `READ_BY`, with which a row ends."""
+    """Return the settings of `READ_BY`, with which a row ends."""
     return tuple(value or b"" for value in found[-len(READ_BY) :])
 
 
 def read_kept(found: tuple[bytes | None, ...]) -> Kept:
-    """A row about a prepared statement."""
+    """Return a row about a prepared statement."""
     name, text, in_sql = found
     return Kept(name=name or b"", text=(text or b"").decode("utf-8", "replace"), in_sql=in_sql == b"t")
 
 
 def row(expected: Expected) -> tuple[bytes | None, ...]:
-    """The one row that a query gave. Raises ShadowFailed where there is none."""
+    """Return the one row of a query. Raise ShadowFailed if there is none."""
     frame = expected.find("D")
     message = None if frame is None else backend.decode(frame)
     if not isinstance(message, DataRow):
@@ -83,7 +86,7 @@ def row(expected: Expected) -> tuple[bytes | None, ...]:
 
 
 def rows_of(expected: Expected) -> list[tuple[bytes | None, ...]]:
-    """All rows, which may come as runs of frames."""
+    """Return all rows, which may come as runs of frames."""
     found: list[tuple[bytes | None, ...]] = []
     for frame in expected.kept:
         if frame.kind == ord("D"):
@@ -97,5 +100,5 @@ def rows_of(expected: Expected) -> list[tuple[bytes | None, ...]]:
 
 
 def is_utc(zone: bytes | None) -> bool:
-    """Whether a TimeZone is UTC."""
+    """Return True if a TimeZone is UTC."""
     return zone is not None and zone.lower() in (b"utc", b"etc/utc", b"gmt", b"etc/gmt")

@@ -38,7 +38,7 @@ done
 
 @contextmanager
 def guarded(directory: Path) -> Iterator[None]:
-    """While the block runs, the end of this process stops the server in `directory` and removes the folder around it.
+    """Stop the server in `directory` and remove the folder around it if this process ends while the block runs.
 
     So does an error in the block. When it ends well the block has stopped the server itself.
     """

@@ -15,7 +15,7 @@ _ASK_FOR_TLS = bytes((0, 0, 0, 8, 4, 210, 22, 47))  # SSLRequest, which every se
 
 
 async def answers(shadow: ShadowAddress) -> bool:
-    """Whether the server says anything, if only good-bye, to whoever connects."""
+    """Return True if the server says anything, if only good-bye, to anybody who connects."""
     try:
         async with asyncio.timeout(_ANSWER_S):
             reader, writer = await asyncio.open_unix_connection(shadow.socket)

@@ -105,7 +105,7 @@ class LabelReader:
     _turn: Lock = field(default_factory=Lock)
 
     def read(self, question: Embedded, space: KeySpace, *, analyst: str) -> KeyLabels | None:
-        """Return the labels of a question's keys; None if all are shown as they stand. Raises KH106 and KH406."""
+        """Return the labels of a question's keys; None if all are shown as they stand. Raise KH106 and KH406."""
         shown = question.shown_keys
         if shown is None:
             return None
@@ -167,7 +167,7 @@ def _read_column(
 
 
 def labels_not_ready() -> KeyholeError:
-    """KH406 where no shadow shows computed keys."""
+    """Return KH406 if no shadow shows computed keys."""
     return KeyholeError(
         "KH406",
         "the shadow does not show the keys",

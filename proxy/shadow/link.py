@@ -37,7 +37,7 @@ class Link(asyncio.Protocol):
 
     @staticmethod
     async def open(address: ShadowAddress, settings: dict[str, str]) -> "Link":
-        """Log in. Raises Refused, or KH406 when the shadow cannot be reached."""
+        """Log in. Raise Refused, or KH406 when the shadow cannot be reached."""
         try:
             _, link = await asyncio.get_running_loop().create_unix_connection(Link, address.socket)
         except OSError:
@@ -64,7 +64,7 @@ class Link(asyncio.Protocol):
 
     @property
     def is_writable(self) -> bool:
-        """Whether the shadow keeps up with reading."""
+        """Return True if the shadow keeps up with reading."""
         return self._writable.is_set()
 
     def listen(self, *, arrived: Callable[[], None], ended: Callable[[], None]) -> None:
@@ -75,14 +75,14 @@ class Link(asyncio.Protocol):
             ended()
 
     async def more(self) -> None:
-        """Wait for more bytes, as long as nobody listens. Raises KH406 where none come."""
+        """Wait for more bytes, as long as nobody listens. Raise KH406 where none come."""
         if self.is_over and not self._changed.is_set():
             raise KeyholeError("KH406", "the shadow database ended the connection")
         await self._changed.wait()
         self._changed.clear()
 
     async def writable(self) -> None:
-        """Wait while the shadow is behind with reading. Raises ConnectionError when it is gone."""
+        """Wait while the shadow is behind with reading. Raise ConnectionError when it is gone."""
         await self._writable.wait()
         if self.is_over:
             raise ConnectionResetError("the shadow ended the connection")
@@ -90,27 +90,27 @@ class Link(asyncio.Protocol):
     # --- asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is there."""
+        """Take the connection."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come."""
+        """Take bytes that have come."""
         self.connection.receive(data)
         self._hand_on()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
-        """The connection is over."""
+        """Note that the connection is over."""
         self.is_over = True
         self._writable.set()
         self._ended()
 
     def pause_writing(self) -> None:
-        """The shadow is behind with reading."""
+        """Note that the shadow is behind with reading."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """The shadow has caught up."""
+        """Note that the shadow has caught up."""
         self._writable.set()
 
     def _hand_on(self) -> None:

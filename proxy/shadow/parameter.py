@@ -79,7 +79,7 @@ def _text_sql(value: str, oid: int) -> str:
 
 
 def all_mean_the_same(bound: Bind, types: tuple[int, ...]) -> bool:
-    """Whether no setting, and no encoding, changes what the values of a portal mean."""
+    """Return True if no setting, and no encoding, changes what the values of a portal mean."""
     return all(
         raw is None or (oid in _FIXED if bound.format_of(index) else oid in _PLAIN and raw.isascii())
         for index, (raw, oid) in enumerate(zip(bound.values, types, strict=True))
@@ -124,7 +124,10 @@ def _read_scalar(text: str, oid: int) -> ParameterValue:
 
 
 def _read_float(sent: bytes, oid: int) -> ParameterValue:
-    """The shortest number that is this double, as people write it; of a `real`, whose text is not its value, itself."""
+    """Return the shortest number that is this double, as people write it.
+
+    Of a `real`, whose text is not its value, itself.
+    """
     (number,) = struct.unpack(_FLOATS[oid][1], sent)
     if number != number:
         return "NaN"
@@ -159,7 +162,7 @@ def _read_member(item: object, member: int) -> ParameterValue:
 
 
 def _read_sent_array(sent: bytes) -> list[bytes | None] | None:
-    """The members of an array in PostgreSQL's binary form; None for one of several dimensions."""
+    """Return the members of an array in PostgreSQL's binary form; None for one of several dimensions."""
     (dimensions,) = struct.unpack_from(">i", sent)
     if dimensions != 1:
         return [] if dimensions == 0 else None

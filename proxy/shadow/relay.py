@@ -67,11 +67,13 @@ class Relay:
 
     @staticmethod
     async def open(address: ShadowAddress, settings: dict[str, str], client: asyncio.StreamWriter) -> "Relay":
-        """Log in. Raises Refused, or KH406 when the shadow cannot be reached."""
+        """Log in. Raise Refused, or KH406 when the shadow cannot be reached."""
         return Relay(await Link.open(address, settings), address=address, settings=settings, client=client)
 
     async def syntax_error(self, text: bytes) -> bytes | None:
-        """What PostgreSQL's grammar has against a text of several statements, as its ErrorResponse; nothing is run.
+        """Return the objection of PostgreSQL's grammar to a text of several statements, as its ErrorResponse.
+
+        Nothing is run.
 
         Asked on a connection of its own, because the error would end this session's transaction. Raises KH406.
         """
@@ -97,7 +99,7 @@ class Relay:
         return frame.raw if is_syntax_error(frame) else None
 
     def send(self, raw: bytes, expected: Expected | None = None) -> None:
-        """Queue bytes for the shadow and note what they will be answered with."""
+        """Queue bytes for the shadow and note their expected answers."""
         if expected is not None:
             self.answers.expect(expected)
             if self._busy_since is None and not self.answers.settled:
@@ -122,7 +124,7 @@ class Relay:
             await self.settle()
 
     async def settle(self) -> None:
-        """Wait until everything sent so far has been answered. Raises ConnectionError when the shadow is gone."""
+        """Wait until everything sent so far has been answered. Raise ConnectionError when the shadow is gone."""
         self._send_gathered()
         if not self.answers.settled:
             self._link.transport.write(_FLUSH)
@@ -133,7 +135,7 @@ class Relay:
             await self._waiting
 
     async def pump(self) -> None:
-        """Bring answers back until the shadow ends the connection. Raises ConnectionError when the client is gone."""
+        """Bring answers back until the shadow ends the connection. Raise ConnectionError when the client is gone."""
         self._link.listen(arrived=self._on_arrival, ended=self._over)
         try:
             while not self._link.is_over:
@@ -166,11 +168,11 @@ class Relay:
         return unsent + link.connection.buffered + self.unread_bytes
 
     def busy_for(self, now: float) -> float:
-        """Seconds since the shadow has had something to answer, in the loop's time."""
+        """Return the seconds since the shadow has had something to answer, in the loop's time."""
         return 0.0 if self._busy_since is None else now - self._busy_since
 
     def silent_for(self, now: float) -> float:
-        """Seconds for which the shadow has had something to answer, and has been listened to, and has said nothing."""
+        """Return the seconds of the shadow's silence while it had something to answer, and was listened to."""
         if self._busy_since is None or self._is_paused:
             return 0.0
         return now - max(self._busy_since, self._heard_at)
@@ -254,12 +256,14 @@ class Relay:
 
 
 def _nothing() -> None:
-    """What is done where nobody waits."""
+    """Do nothing, as nobody waits."""
 
 
 def _timed_out(frame: Frame) -> Frame:
-    """The ErrorResponse to a statement that was cancelled, as PostgreSQL words it when a time limit did; others as they
-    are."""
+    """Return the ErrorResponse to a statement that was cancelled, as PostgreSQL words it when a time limit did.
+
+    Others unchanged.
+    """
     report = backend.decode(frame)
     if not isinstance(report, Report) or report.field(b"C") != _CANCELLED:
         return frame
@@ -268,7 +272,10 @@ def _timed_out(frame: Frame) -> Frame:
 
 
 def is_syntax_error(frame: Frame) -> bool:
-    """Whether a frame is the ErrorResponse of PostgreSQL's lexer or grammar, which every text must pass first."""
+    """Return True if a frame is the ErrorResponse of PostgreSQL's lexer or grammar.
+
+    Every text must pass these first.
+    """
     report = backend.decode(frame) if frame.kind == ord("E") else None
     return isinstance(report, Report) and (
         report.field(b"F") in GRAMMAR_FILES or report.field(b"C") == _NOT_IN_ENCODING
@@ -276,7 +283,7 @@ def is_syntax_error(frame: Frame) -> bool:
 
 
 def is_failed_transaction(frame: Frame) -> bool:
-    """Whether a frame is the ErrorResponse to everything that cannot be done in a failed transaction."""
+    """Return True if a frame is the ErrorResponse to everything that cannot be done in a failed transaction."""
     report = backend.decode(frame) if frame.kind == ord("E") else None
     return isinstance(report, Report) and report.field(b"C") == b"25P02"
 

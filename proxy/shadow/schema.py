@@ -78,8 +78,10 @@ What another session has locked would tell which tables it asks about. The other
 
 
 def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
-    """Make the shadow show `catalog`; whether anything had to be rebuilt. Raises KH002 for an analyst's name and for a
-    stored question that PostgreSQL does not take, and KH013 for a server whose functions were not reviewed.
+    """Make the shadow show `catalog`; whether anything had to be rebuilt.
+
+    Raise KH002 for an analyst's name and for a stored question that PostgreSQL does not take, and KH013 for a server
+    whose functions were not reviewed.
 
     Objects are dropped and made anew, in one transaction, when the catalog's digest, bands or questions have changed.
     """
@@ -112,7 +114,7 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
 
 
 def update_roles(address: ShadowAddress, catalog: Catalog) -> None:
-    """Give the shadow, which shows `catalog` already, the roles of its analysts and no others. Raises KH002."""
+    """Give the shadow, which shows `catalog` already, the roles of its analysts and no others. Raise KH002."""
     insist_showable(catalog)
     with _owning(address, catalog.database) as connection:
         for statement in _roles(catalog, connection):
@@ -134,7 +136,7 @@ def _refusals() -> Iterator[None]:
 
 @contextmanager
 def _owning(address: ShadowAddress, database: str, *, autocommit: bool = False) -> Iterator[PunctualConnection]:
-    """The owner's connection, which does not wait for a shadow that hangs for ever."""
+    """Open the owner's connection, which does not wait for ever for a shadow that hangs."""
     with (
         within(_LONGEST_S),
         PunctualConnection.connect(
@@ -221,14 +223,14 @@ def _schemas(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.C
 
 
 def _other_names(table: Table | PublicTable, catalog: Catalog) -> Iterator[tuple[str, str]]:
-    """Schema and name of a table where the source has it under another name than `public` and the policy's."""
+    """Yield schema and name of a table if the source has it under another name than `public` and the policy's."""
     for one in catalog.source_names:
         if one.table == table.name:
             yield one.schema, one.name
 
 
 def _second_name(public: PublicTable, name: tuple[str, str]) -> Iterator[sql.Composed]:
-    """A view of a public table's rows, under the name that the source gives them."""
+    """Yield a view of a public table's rows, under the name that the source gives them."""
     relation = sql.Identifier(*name)
     yield sql.SQL("CREATE VIEW {} WITH (security_invoker = true) AS SELECT * FROM {}").format(
         relation, sql.Identifier("public", public.name)
@@ -238,7 +240,7 @@ def _second_name(public: PublicTable, name: tuple[str, str]) -> Iterator[sql.Com
 
 
 def _zero_counters(connection: psycopg.Connection) -> Iterator[sql.Composed]:
-    """Views of PostgreSQL's own that show zeros where they would count everybody's work: dashboards read them.
+    """Yield views of PostgreSQL's own that show zeros where they would count everybody's work: dashboards read them.
 
     Whoever calls a function in a view needs the right to call it, so the views are made anew without those functions.
     """
@@ -263,7 +265,7 @@ def _zero_counters(connection: psycopg.Connection) -> Iterator[sql.Composed]:
 
 
 def _virtual_relations() -> Iterator[sql.Composed]:
-    """Views that clients may choose, and that raise: they are known by their full names, which Keyhole replaces.
+    """Yield views that clients may choose, and that raise: they are known by their full names, which Keyhole replaces.
 
     Tools offer what a role may SELECT, so that right is granted.
     """
@@ -291,7 +293,7 @@ def _dotted_identifier(name: str) -> sql.Identifier:
 
 
 def _median() -> Iterator[sql.Composed]:
-    """An aggregate that PostgreSQL lacks, so that it can read the questions that use it."""
+    """Yield an aggregate that PostgreSQL lacks, so that it can read the questions that use it."""
     middle = sql.Identifier(VIRTUAL_SCHEMA, "middle")
     yield sql.SQL(
         "CREATE FUNCTION {} (double precision[]) RETURNS double precision LANGUAGE sql IMMUTABLE "
@@ -304,7 +306,7 @@ def _median() -> Iterator[sql.Composed]:
 
 
 def _roles(catalog: Catalog, connection: psycopg.Connection) -> Iterator[sql.Composed]:
-    """One role per analyst, all in one group that holds the grants and that nobody can become."""
+    """Yield one role per analyst, all in one group that holds the grants and that nobody can become."""
     group = sql.Identifier(GROUP)
     existing = {name for (name,) in connection.execute("SELECT rolname FROM pg_roles").fetchall()}
     members = {
@@ -339,8 +341,10 @@ def _relation(name: tuple[str, str], columns: Iterable[tuple[str, str]], *, comm
 
 
 def _constraints(public: PublicTable) -> Iterator[sql.Composed]:
-    """What clients may know of a public table's columns: those without NULL, and those that name its rows. The first
-    of these that is both stands for the primary key."""
+    """Yield the public facts on a public table's columns: those without NULL, and those that name its rows.
+
+    The first of these that is both stands for the primary key.
+    """
     table = sql.Identifier("public", public.name)
     for column in public.required:
         yield sql.SQL("ALTER TABLE {} ALTER COLUMN {} SET NOT NULL").format(table, sql.Identifier(column))
@@ -357,8 +361,10 @@ def _column(name: str, declared: str) -> sql.Composed:
 
 
 def _shown_type(column: Column, connection: psycopg.Connection) -> str:
-    """Return the column's type as the shadow has it: text for a type that the source alone knows, which is usable in
-    nothing."""
+    """Return the column's type as the shadow has it.
+
+    A type that the source alone knows, which is usable in nothing, is text.
+    """
     if column.sql_type is not SqlType.OTHER:
         return column.declared
     if not _TYPE.fullmatch(column.declared):
@@ -380,7 +386,7 @@ def _column_comments(table: Table, name: tuple[str, str]) -> Iterator[sql.Compos
 
 
 def _roles_of(table: Table, column: Column) -> Iterator[str]:
-    """What a column is for, in the words of the policy."""
+    """Yield a column's roles, in the words of the policy."""
     if column.domain is not None:
         yield f"key, public domain of {len(column.domain):,} values{list_few(column.domain)}"
     if column.bounds is not None:
@@ -397,7 +403,7 @@ def _roles_of(table: Table, column: Column) -> Iterator[str]:
 
 
 def list_few(domain: Sequence[Value]) -> str:
-    """The values of a key where they are few, each as the ledger has it, set apart; else nothing."""
+    """Return the values of a key if they are few, each as the ledger has it, set apart; else nothing."""
     listed = ", ".join(set_apart(as_text(value)) for value in domain) if len(domain) <= MOST_LISTED else ""
     shown = 0 < len(listed) <= MOST_LISTED_CHARACTERS and listed.isprintable()
     return f": {listed}" if shown else ""
@@ -408,7 +414,7 @@ def _table_comment(table: Table) -> str:
 
 
 def _declare(connection: psycopg.Connection, place: str, kind: str, statements: Iterable[sql.Composed]) -> None:
-    """Declare the relation of one of the owner's questions. Raises KH002 where PostgreSQL does not take its SQL."""
+    """Declare the relation of one of the owner's questions. Raise KH002 where PostgreSQL does not take its SQL."""
     try:
         for statement in statements:
             connection.execute(statement)
@@ -421,7 +427,7 @@ def _declare(connection: psycopg.Connection, place: str, kind: str, statements: 
 
 
 def _stored_question(stored: StoredQuestion) -> Iterator[sql.Composed]:
-    """A view that clients may choose, and that reads nothing: whoever runs it has no right to the tables in it.
+    """Yield a view that clients may choose, and that reads nothing: nobody who runs it has a right to the tables in it.
 
     Tools offer what a role may SELECT, so that right is granted; `security_invoker` keeps it without effect.
     """
@@ -433,8 +439,9 @@ def _stored_question(stored: StoredQuestion) -> Iterator[sql.Composed]:
 
 
 def _monitor(monitor: Monitor, catalog: Catalog) -> Iterator[sql.Composed]:
-    """A view that the monitor's own analysts may choose, and that raises: Keyhole fills it. Raises KH002 where its SQL
-    is no question.
+    """Yield a view that the monitor's own analysts may choose, and that raises: Keyhole fills it.
+
+    Raise KH002 if its SQL is no question.
 
     That it is there, and its columns, all can see in PostgreSQL's catalog, as those of every table.
     """
@@ -481,7 +488,10 @@ def _fill(connection: psycopg.Connection, table: PublicTable) -> None:
 
 
 def _list_indexed(table: PublicTable) -> Iterator[str]:
-    """The columns by which rows of a large table are mostly looked up, as far as no constraint has an index on them."""
+    """Yield the columns by which rows of a large table are mostly looked up.
+
+    Columns with an index of a constraint are left out.
+    """
     if len(table.rows) > _INDEXED_ROWS:
         for column in table.columns:
             if column.sql_type is SqlType.INTEGER and column.name not in table.unique:

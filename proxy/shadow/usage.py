@@ -14,13 +14,16 @@ _FILE_PREFIX = "pgsql_tmp"
 
 
 def usage(address: ShadowAddress, processes: Iterable[int]) -> dict[int, int]:
-    """Bytes by the shadow's process. Nothing for one that is gone; memory only where the system tells (Linux)."""
+    """Return bytes by the shadow's process.
+
+    Nothing for one that is gone; memory only where the system tells (Linux).
+    """
     files = _temporary_files(address.directory / "base" / _FILE_PREFIX)
     return {process: _memory(process) + files[process] for process in processes}
 
 
 def is_alive(process: int) -> bool:
-    """Whether there is a process of that number."""
+    """Return True if there is a process of that number."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -46,7 +49,7 @@ def _memory(process: int) -> int:
 
 
 def _temporary_files(folder: Path) -> Counter[int]:
-    """Bytes by process, whose number is in a file's name: pgsql_tmp1234.0."""
+    """Return bytes by process, whose number is in a file's name: pgsql_tmp1234.0."""
     found: Counter[int] = Counter()
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:

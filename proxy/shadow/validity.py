@@ -24,13 +24,13 @@ _TEMPLATES = frozenset({"template0", "template1"})  # databases that new ones ar
 
 
 def insist_showable(catalog: Catalog) -> None:
-    """Refuse a catalog that the shadow cannot show. Raises KH002 and KH006, with the dotted key of the fault."""
+    """Refuse a catalog that the shadow cannot show. Raise KH002 and KH006, with the dotted key of the fault."""
     for place, fault in find_faults(catalog):
         raise KeyholeError(fault.code, f"{dotted_key(place)}: {fault.problem}", hint=fault.hint)
 
 
 def find_faults(catalog: Catalog) -> Faults:
-    """What PostgreSQL would refuse of a catalog, each with the dotted key of the policy where it stands."""
+    """Yield the parts of a catalog that PostgreSQL would refuse, each with its dotted key in the policy."""
     if catalog.database in _TEMPLATES:
         hint = "Choose another name for the database that clients connect to."
         yield ("server", "database"), Fault("KH002", "is a database of PostgreSQL's own", hint=hint)

@@ -49,18 +49,18 @@ exec "$@"
 
 
 def wheel_programs() -> Path:
-    """The folder of the wheel's own programs."""
+    """Return the folder of the wheel's own programs."""
     return Path(POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION])
 
 
 @functools.cache
 def wheel_release() -> tuple[int, int]:
-    """Major and minor version of the wheel's PostgreSQL."""
+    """Return major and minor version of the wheel's PostgreSQL."""
     return ask_release(wheel_programs() / "postgres")
 
 
 def describe_older(binaries: Binaries | None) -> tuple[str, ...]:
-    """A sentence where the operator's own PostgreSQL is older than the wheel's, and lacks what was mended since."""
+    """Return a sentence if the operator's own PostgreSQL is older than the wheel's, and lacks later fixes."""
     if binaries is None or binaries.release >= wheel_release():
         return ()
     major, minor = wheel_release()
@@ -71,7 +71,9 @@ def describe_older(binaries: Binaries | None) -> tuple[str, ...]:
 
 
 def postgres_server(directory: Path, *, cleanup_mode: str, programs: Path | None = None) -> PostgresServer:
-    """A server in `directory`, not started yet; on `cleanup` it is stopped ("stop") and its data removed ("delete").
+    """Return a server in `directory`, not started yet.
+
+    On `cleanup` it is stopped ("stop") and its data removed ("delete").
 
     It is the wheel's, or another one whose `programs` lie in that folder, and that is of the wheel's major version.
     The parent of `directory` must exist. The wheel guards all servers of a machine by one file in the shared temporary
@@ -84,8 +86,9 @@ def postgres_server(directory: Path, *, cleanup_mode: str, programs: Path | None
 
 
 def make_data(server: PostgresServer) -> None:
-    """Make a server's data if there are none, without waiting until the disk has them: whatever a machine loses is made
-    anew. Raises OSError and SubprocessError.
+    """Make a server's data if there are none, without waiting for the disk: lost data are made again.
+
+    Raise OSError and SubprocessError.
 
     The wheel's own way is the same, and waits: for some forty megabytes that are often gone before they are written.
     Here they are twenty-five: the log has segments of one megabyte instead of sixteen.
@@ -141,7 +144,7 @@ def stop_at_once(server: PostgresServer) -> None:
 
 
 def _end_at_once(server: PostgresServer) -> None:
-    """What pg_ctl would do: end a server, and wait until it has said that it is gone."""
+    """End a server as pg_ctl would, and wait until it has said that it is gone."""
     with suppress(ProcessLookupError):
         os.kill(server.get_postmaster_info().pid, signal.SIGQUIT)
     latest = time.monotonic() + _STOP_S
