@@ -17,7 +17,7 @@ _ORDINAL = frozenset({SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP})
 
 
 def align_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpace) -> Integers:
-    """The functionals by key: groups outside the key space are dropped, keys without a group are 0.
+    """Return the functionals by key: groups outside the key space are dropped, keys without a group are 0.
 
     Parameters:
         groups: per grouping column, its value in every group.
@@ -30,7 +30,7 @@ def align_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpac
 
 
 def spread_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpace, *, into: Integers) -> Integers:
-    """The same, written into an array that has zeros for these keys, or for those without a group so far."""
+    """Return the same, written into an array that has zeros for these keys, or for those without a group so far."""
     if not sums:  # a formula of public columns alone
         return into
     index = np.zeros(len(sums[0]), dtype=np.int64)
@@ -50,7 +50,7 @@ def spread_groups(groups: Sequence[Groups], sums: Sequence[Groups], keys: KeySpa
 
 
 def _positions(column: Column, values: tuple[Value, ...], found: Groups) -> npt.NDArray[np.int64]:
-    """Where each found value stands among the public ones; -1 where it does not."""
+    """Return where each found value stands among the public ones; -1 where it does not."""
     if column.sql_type in _ORDINAL:
         return _ordinal_positions(*_sort_ordinals(values), _ordinals(found))
     places = _number_values(values)
@@ -62,14 +62,16 @@ def _positions(column: Column, values: tuple[Value, ...], found: Groups) -> npt.
 
 @remember_of_list
 def _number_values(values: tuple[Value, ...]) -> dict[Value, int]:
-    """The place of every public value."""
+    """Return the place of every public value."""
     return {value: place for place, value in enumerate(values)}
 
 
 @remember_of_list
 def _sort_ordinals(values: tuple[Value, ...]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64] | None]:
-    """The public values as numbers in ascending order, and the place that each has among the values as they are; None
-    where they are in this order."""
+    """Return the public values as numbers in ascending order, and the place of each in their own order.
+
+    Return None if they are in this order.
+    """
     public = _ordinals(values)
     if np.all(public[:-1] <= public[1:]):
         return public, None
@@ -78,7 +80,7 @@ def _sort_ordinals(values: tuple[Value, ...]) -> tuple[npt.NDArray[np.int64], np
 
 
 def _ordinals(values: Groups) -> npt.NDArray[np.int64]:
-    """Integers as they are, dates and timestamps as microseconds since 1970."""
+    """Return integers as they are, dates and timestamps as microseconds since 1970."""
     if isinstance(values, np.ndarray):
         return (values.astype("datetime64[us]") if values.dtype.kind == "M" else values).astype(np.int64)
     if len(values) and isinstance(values[0], date):
@@ -89,7 +91,10 @@ def _ordinals(values: Groups) -> npt.NDArray[np.int64]:
 def _ordinal_positions(
     ordered: npt.NDArray[np.int64], order: npt.NDArray[np.int64] | None, found: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Takes as long as there are found ones: groups may come in many pieces."""
+    """Return the positions of found values.
+
+    It takes as long as there are found ones: groups may come in many pieces.
+    """
     if not len(ordered):
         return np.full(found.shape, -1, dtype=np.int64)
     if ordered[-1] - ordered[0] == len(ordered) - 1:  # no value is missing between them: places are differences

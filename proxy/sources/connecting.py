@@ -24,12 +24,14 @@ _NO_ROOM = ("too many connections", "too many clients", "connection slots are re
 
 
 class SourceConnection(PunctualConnection):
-    """A connection to the source, which does not wait for it for ever. That there is none is logged, at most once a
-    minute for each cause."""
+    """A connection to the source, which does not wait for it for ever.
+
+    That there is none is logged, at most once a minute for each cause.
+    """
 
     @classmethod
     def connect(cls, conninfo: str = "", **kwargs: Any) -> Self:
-        """As psycopg's."""
+        """Connect as psycopg does."""
         try:
             return super().connect(conninfo, **kwargs)
         except psycopg.OperationalError as error:
@@ -38,8 +40,11 @@ class SourceConnection(PunctualConnection):
 
 
 def given_up(*, after_ms: int) -> AbstractContextManager[None]:
-    """The block runs statements that the source ends after so long by itself. Where it says nothing, the connection is
-    closed `GIVEN_UP_S` later, which is a psycopg.OperationalError."""
+    """Give the block's statements a time limit.
+
+    The source ends them by itself. If it says nothing, the connection is closed `GIVEN_UP_S` later, which is a
+    psycopg.OperationalError.
+    """
     return within(after_ms / 1000 + GIVEN_UP_S)
 
 
@@ -59,7 +64,7 @@ def reach(url: str) -> None:
 
 
 def not_reached(url: str) -> KeyholeError:
-    """Why the pool has had no connection for `OPENING_S`. Raises it where the cause lasts."""
+    """Return why the pool has had no connection for `OPENING_S`. Raise it if the cause lasts."""
     reach(url)
     return postgres_late()
 
@@ -72,5 +77,8 @@ def _refusal(error: psycopg.Error) -> KeyholeError:
 
 
 def _no_room(error: psycopg.Error) -> bool:
-    """A login that fails has no SQLSTATE, only words: PostgreSQL's or a pooler's, as long as they are English."""
+    """Return True if a login failed for lack of connections.
+
+    It has no SQLSTATE, only words: PostgreSQL's or a pooler's, as long as they are English.
+    """
     return any(words in str(error) for words in _NO_ROOM)

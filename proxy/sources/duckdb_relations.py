@@ -1,5 +1,7 @@
-"""Which tables and files a relation of DuckDB is, by the engine's own reading of it: its plan before any rewriting; and
-which columns it has."""
+"""Which tables and files a relation of DuckDB is, by the engine's own reading of it: its plan before any rewriting.
+
+And which columns it has.
+"""
 
 import json
 import os.path
@@ -79,7 +81,9 @@ class DataMoved(Exception):
 
 
 def identify_relation(relation: str, *, run: Run, directory: Path, database: Path | None) -> RelationIdentity:
-    """What `relation` is; files below `directory` are called by their place there. `database` is the instance's file.
+    """Return the identity of `relation`; files below `directory` are called by their place there.
+
+    `database` is the instance's file.
 
     DuckDB's logical plan names every stored table by catalog, schema and name, whatever view, macro or spelling led to
     it. It names no files, so these are looked for among the literals of the relation and of the views it may read.
@@ -113,7 +117,7 @@ def identify_relation(relation: str, *, run: Run, directory: Path, database: Pat
 
 
 def _find_unique(relation: str, stored: Set[str], *, run: Run) -> frozenset[str]:
-    """The columns of the stored tables that name their rows, each by itself."""
+    """Return the columns of the stored tables that name their rows, each by itself."""
     try:
         has_keys = any(key is not None for _, _, _, key, *_ in run(f"DESCRIBE {relation}"))
     except duckdb.ParserException:  # it is no name of a table
@@ -122,14 +126,14 @@ def _find_unique(relation: str, stored: Set[str], *, run: Run) -> frozenset[str]
 
 
 def estimate_rows(relation: str, *, run: Run) -> int:
-    """How many rows the engine's own plan takes the relation to have."""
+    """Return the number of rows of the relation in the engine's own plan."""
     plans: dict[str, str] = dict(run(f"EXPLAIN (FORMAT json) SELECT * FROM {relation}"))
     (plan,) = json.loads(plans["physical_plan"])
     return int(plan["extra_info"]["Estimated Cardinality"])
 
 
 def read_columns(relation: str, *, run: Run) -> tuple[SourceColumn, ...]:
-    """The relation's columns by PostgreSQL's type names."""
+    """Return the relation's columns by PostgreSQL's type names."""
     rows = run(f"DESCRIBE SELECT * FROM {relation}")
     if not _has_named_columns(relation, [name for name, *_ in rows], run=run):
         return ()
@@ -149,8 +153,11 @@ def _has_named_columns(relation: str, names: Sequence[str], *, run: Run) -> bool
 
 @contextmanager
 def same_types(relations: Sequence[ReadRelation], cursor: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """The block reads the relations, which are looked at before it and behind it: a file may be replaced meanwhile,
-    and no transaction keeps it. Raises `TypesChanged`."""
+    """Check that the relations keep their types while the block reads them.
+
+    They are looked at before it and behind it: a file may be replaced meanwhile, and no transaction keeps it. Raise
+    `TypesChanged`.
+    """
 
     def read_schema(relation: str) -> tuple[SourceColumn, ...]:
         return read_columns(relation, run=lambda sql: cursor.execute(sql).fetchall())
@@ -163,9 +170,11 @@ def same_types(relations: Sequence[ReadRelation], cursor: duckdb.DuckDBPyConnect
 
 @contextmanager
 def same_files(relations: Sequence[ReadRelation], *, run: Run, database: Path | None) -> Iterator[None]:
-    """The block reads the relations by several statements: one transaction keeps the tables of a database as they are,
-    and files are the same before it and behind it. Raises `DataMoved`: a unit could have been counted where it was and
-    once more where it is now."""
+    """Check that the relations keep their files while the block reads them by several statements.
+
+    One transaction keeps the tables of a database as they are, and files are the same before it and behind it. Raise
+    `DataMoved`: a unit could have been counted where it was and once more where it is now.
+    """
 
     def look() -> list[str]:
         return [read_state(one.relation, run=run, database=database) for one in relations]
@@ -201,7 +210,7 @@ def describe_files(patterns: Sequence[str], *, run: Run, database: Looks) -> str
 
 
 def look_at_database(database: Path | None) -> Looks:
-    """Look at a database's file, and at the log of writes that are not in it yet. Raises OSError."""
+    """Look at a database's file, and at the log of writes that are not in it yet. Raise OSError."""
     if database is None:
         return {}
     log = database.with_name(f"{database.name}.wal")
@@ -211,8 +220,10 @@ def look_at_database(database: Path | None) -> Looks:
 
 
 def look_as_open(opened: Looks, now: Looks) -> Looks:
-    """Return the looks of the database that is open: a file that was renamed away is read as it was, one that is
-    written over is not."""
+    """Return the looks of the database that is open.
+
+    A file that was renamed away is read as it was, one that is written over is not.
+    """
     (before, *_), (after, *_) = opened.items(), now.items()
     return opened if before[1][0] != after[1][0] else now
 
@@ -234,7 +245,7 @@ def _walk(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _find_files(relation: str, *, run: Run, database: Path | None) -> dict[str, list[Path]]:
-    """The files that words of the relation's text stand for, or words of a view or macro named there."""
+    """Return the files that words of the relation's text stand for, or words of a view or macro named there."""
     line = find_first_line(relation)
     if line is not None:
         return {line.pattern: _glob(line.pattern, run=run)}
@@ -261,7 +272,7 @@ def _find_files(relation: str, *, run: Run, database: Path | None) -> dict[str, 
 
 
 def _read_words(sql: str) -> list[str]:
-    """The names and texts in SQL of DuckDB."""
+    """Return the names and texts in SQL of DuckDB."""
     if _NAMES.fullmatch(sql):
         return [name.replace('""', '"') for name in re.findall(_NAME, sql)]
     from sqlglot import tokenize  # only here: it brings all of the dialect, a tenth of a second of a start
@@ -270,7 +281,7 @@ def _read_words(sql: str) -> list[str]:
 
 
 def _glob(pattern: str, *, run: Run) -> list[Path]:
-    """The files that DuckDB reads under a name; none where it may not look."""
+    """Return the files that DuckDB reads under a name; none if it may not look."""
     try:
         return [Path(file).resolve() for (file,) in run(f"SELECT file FROM glob({text(pattern)})")]
     except duckdb.Error:
@@ -298,7 +309,10 @@ FROM duckdb_constraints() WHERE constraint_type IN ('PRIMARY KEY', 'UNIQUE', 'FO
 
 
 def read_keys(identity: RelationIdentity, *, run: Run) -> RelationIdentity:
-    """What a relation is, with its keys of several columns and its foreign keys: tables alone have some."""
+    """Return the identity of a relation, with its keys of several columns and its foreign keys.
+
+    Tables alone have these keys.
+    """
     tables = {base for base in identity.bases if not base.startswith("file ")}
     if identity.is_view or not tables:
         return identity

@@ -34,7 +34,7 @@ class DuckDBStore:
         self._interrupt: Callable[[], None] | None = None
 
     def build(self, rollup: Rollup, *, kept: Mapping[str, str], timeout_ms: int) -> str:
-        """Build the rollup as a table of its own. Raises `RollupTooLarge` and `TypesChanged`."""
+        """Build the rollup as a table of its own. Raise `RollupTooLarge` and `TypesChanged`."""
         relation = f"{DATABASE}.main.{identifier(f'{rollup.name}_{next(self._numbers)}')}"
         cursor = self._open_cursor()
         timer = threading.Timer(timeout_ms / 1000, cursor.interrupt)
@@ -76,4 +76,4 @@ class DuckDBStore:
             interrupt()
 
     def close(self) -> None:
-        """Nothing outlives the instance."""
+        """Close nothing: nothing outlives the instance."""

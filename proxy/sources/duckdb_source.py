@@ -119,7 +119,7 @@ class DuckDBSource:
             pass  # what cannot be opened is refused here
 
     def relations(self) -> tuple[str, ...]:
-        """Tables and views of the database file."""
+        """Return tables and views of the database file."""
         with self._cursor() as cursor:
             rows = cursor.execute(
                 "SELECT table_schema, table_name FROM information_schema.tables "
@@ -128,15 +128,15 @@ class DuckDBSource:
         return tuple(_qualified_name(schema, name) for schema, name in rows)
 
     def hold_open(self) -> AbstractContextManager[None]:
-        """Keep a file open that is not held: opening it takes longer than what the catalog is asked. Raises KH008."""
+        """Keep a file open that is not held: opening it takes longer than what the catalog is asked. Raise KH008."""
         return self._openings.kept_open()
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
-        """A relation's columns by PostgreSQL's type names. Raises KH006."""
+        """Return a relation's columns by PostgreSQL's type names. Raise KH006."""
         return hide_shape_failures(lambda: read_columns(relation, run=self._run), relation=relation)
 
     def identify(self, relation: str) -> RelationIdentity:
-        """What the relation is, by its whole name or its file. Raises KH006."""
+        """Return the relation's identity, by its whole name or its file. Raise KH006."""
 
         def identify() -> RelationIdentity:
             known = identify_relation(relation, run=self._run, directory=self._directory, database=self._database)
@@ -145,14 +145,16 @@ class DuckDBSource:
         return hide_shape_failures(identify, relation=relation)
 
     def state(self, relation: str) -> str:
-        """What the relation's files look like from outside. Raises KH006."""
+        """Return the outside state of the relation's files. Raise KH006."""
         return hide_shape_failures(
             lambda: read_state(relation, run=self._run, database=self._database), relation=relation
         )
 
     def read_files(self, relation: str) -> str:
-        """The files that the relation's rows are read from, as `state` has them; of a database that was replaced, those
-        that are open still. Raises KH006 and KH008."""
+        """Return the files that the relation's rows are read from, as `state` has them.
+
+        Of a replaced database, the open ones. Raise KH006 and KH008.
+        """
 
         def look() -> str:
             with self._openings.used() as opened:
@@ -165,26 +167,30 @@ class DuckDBSource:
         return hide_shape_failures(look, relation=relation)
 
     def reopen(self) -> None:
-        """Open the database that is in its place, if it is another than the open one. Who reads that one ends on it.
-        Raises KH008."""
+        """Open the database that is in its place, if it is another than the open one.
+
+        Who reads that one ends on it. Raise KH008.
+        """
         self._openings.renew(lambda opened: opened.looks != look_at_database(self._database))
 
     def estimate_rows(self, relation: str) -> int:
-        """About how many rows the relation has, by its files' and tables' own word. Raises KH006."""
+        """Return an estimate of the relation's rows, by its files' and tables' own word. Raise KH006."""
         return hide_shape_failures(lambda: estimate_rows(relation, run=self._run), relation=relation)
 
     def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
-        """The rows of a public table, sorted by all columns; `most` and one where it has more. Raises KH006."""
+        """Return the rows of a public table, sorted by all columns; `most` and one if it has more. Raise KH006."""
         return public_rows(relation, columns, self.schema(relation), most=most, run=self._run, uncopyable=_UNCOPYABLE)
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
-        """Exact rows, for the owner alone. Raises KH006."""
+        """Return exact rows, for the owner alone. Raise KH006."""
         return hide_shape_failures(lambda: tuple(self._run(sql)), relation=relation)
 
     @contextmanager
     def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
-        """One of so many turns: an engine that has not stopped yet keeps its own. A file that is not held is opened for
-        it, once nobody writes to it any more. Raises KH501, nothing reserved."""
+        """Take one of so many turns: an engine that has not stopped yet keeps its own.
+
+        A file that is not held is opened for it, once nobody writes to it any more. Raise KH501, nothing reserved.
+        """
         started = time.monotonic()
         with self._turns.taken(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
@@ -195,7 +201,7 @@ class DuckDBSource:
     def aggregates(
         self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int, version: str | None = None
     ) -> TrueAggregates:
-        """The true aggregates of a question. Raises KH501."""
+        """Return the true aggregates of a question. Raise KH501."""
 
         def read_aggregates(opened: _Opened, statement: SourceStatement, left_ms: int) -> TrueAggregates:
             scans = statement.scans
@@ -251,7 +257,7 @@ class DuckDBSource:
         return hide_failures(read_one_database)
 
     def read_counts(self, sql: str, *, relations: Sequence[ReadRelation], timeout_ms: int) -> Counts:
-        """What a statement counts. Raises KH501."""
+        """Return the counts of a statement. Raise KH501."""
 
         def query() -> Counts:
             with (
@@ -265,7 +271,7 @@ class DuckDBSource:
         return hide_failures(query)
 
     def rollups(self) -> Mapping[str, int]:
-        """How many rollups there are, by state."""
+        """Return the number of rollups, by state."""
         opened = self._openings.newest
         return {"ready": 0, "building": 0, "useless": 0} if opened is None else opened.rollups.counts()
 
@@ -311,7 +317,7 @@ class _Opened:
 
     @contextmanager
     def cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A cursor that finds the database's names. `interrupt` reaches what runs on it."""
+        """Open a cursor that finds the database's names. `interrupt` reaches what runs on it."""
         with closing(_cursor_in(self.connection, self.home)) as cursor:
             with self.lock:
                 self.cursors.append(cursor)
@@ -328,7 +334,7 @@ class _Opened:
                 cursor.interrupt()
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a statement."""
+        """Run a statement, and return its rows."""
         with self.cursor() as cursor:
             return cursor.execute(sql).fetchall()
 
@@ -339,8 +345,11 @@ class _Opened:
 
 
 class _Openings:
-    """The database while somebody reads it. One that is not held is opened for the first reader and closed behind the
-    last; one that another has replaced is closed behind its last reader."""
+    """The database while somebody reads it.
+
+    One that is not held is opened for the first reader and closed behind the last; one that another has replaced is
+    closed behind its last reader.
+    """
 
     def __init__(self, open_database: Callable[[], _Opened], *, held: bool) -> None:
         self._open_database = open_database
@@ -358,8 +367,10 @@ class _Openings:
 
     @contextmanager
     def used(self, *, until: float | None = None) -> Iterator[_Opened]:
-        """The open database. With a moment of the monotonic clock it is tried until then, and KH501 refused; else
-        raises KH008 at once."""
+        """Use the open database.
+
+        With a moment of the monotonic clock it is tried until then, and KH501 refused; else raise KH008 at once.
+        """
         opened = self._join(until)
         try:
             yield opened
@@ -376,7 +387,7 @@ class _Openings:
 
     @contextmanager
     def kept_open(self, *, until: float | None = None) -> Iterator[None]:
-        """A database that is not held stays open meanwhile; opening it is tried as by `used`."""
+        """Keep open a database that is not held; opening it is tried as by `used`."""
         if self._held:
             yield
         else:
@@ -384,7 +395,7 @@ class _Openings:
                 yield
 
     def renew(self, is_replaced: Callable[[_Opened], bool]) -> None:
-        """Open the database again, beside the open one, if that is replaced. Raises KH008, and keeps it then."""
+        """Open the database again, beside the open one, if that is replaced. Raise KH008, and keeps it then."""
         with self._lock:
             before = self._opened
             if self._ended or before is None or not is_replaced(before):
@@ -447,7 +458,7 @@ def _interrupted(interrupt: Callable[[], None], *, timeout_ms: int) -> Iterator[
 
 @contextmanager
 def _interrupted_by_ctrl_c(interrupt: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C interrupts the statement, too: DuckDB, which hears of it by itself, waits for what its threads do."""
+    """Let Ctrl-C interrupt the statement, too. DuckDB, which hears of it by itself, waits for its threads."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
@@ -485,8 +496,11 @@ def _open_database(
     rollups: int,
     rollup_rows: int,
 ) -> _Opened:
-    """An instance in memory that has the database attached: a file that takes its place can be opened beside it, where
-    DuckDB would hand out what is open under the name. Raises KH008."""
+    """Open an instance in memory that has the database attached.
+
+    A file that takes its place can be opened beside it, where DuckDB would hand out what is open under the name. Raise
+    KH008.
+    """
     allowed = ", ".join(text(str(directory.resolve())) for directory in directories)
     try:
         connection = duckdb.connect(":memory:", config={**_SEALED, **settings})

@@ -120,7 +120,7 @@ class SourceFailures:
         self._times: dict[str, deque[float]] = defaultdict(deque)
 
     def check(self, analyst: str) -> None:
-        """Refuse an analyst who met too many within the last hour. Raises KH503; nothing was spent."""
+        """Refuse an analyst who met too many within the last hour. Raise KH503; nothing was spent."""
         with self._lock:
             times = self._times[analyst]
             while times and times[0] < time.monotonic() - WINDOW_S:
@@ -131,7 +131,7 @@ class SourceFailures:
 
     @contextmanager
     def counted(self, analyst: str, *, is_over: Callable[[], bool] = lambda: False) -> Iterator[None]:
-        """The block reads for an analyst: should it fail, that is one failure more.
+        """Count a failure of the block, which reads for an analyst.
 
         Parameters:
             is_over: whether the timeout has passed, which the log then names as the cause.

@@ -31,8 +31,11 @@ the one that answers, and commands such as `keyhole check` run meanwhile."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkLogin:
-    """What a policy says of a server of Spark Connect beside its address: the engine there (None: whichever answers),
-    who comes, whose certificates are believed, and where names without a place are looked up."""
+    """The policy's login to a server of Spark Connect beside its address.
+
+    It has the engine there (None: whichever answers), who comes, whose certificates are believed, and where names
+    without a place are looked up.
+    """
 
     engine: str | None = None
     token: str | None = field(default=None, repr=False)
@@ -52,7 +55,7 @@ def open_source(
     held: bool = True,
     spark: SparkLogin | None = None,
 ) -> Source:
-    """The source that a policy's `source.url` names.
+    """Return the source that a policy's `source.url` names.
 
     `duckdb:///sales.duckdb` is a file relative to `directory`, `duckdb:////data/sales.duckdb` an absolute one,
     `duckdb://` no database but files read by `read_parquet` and `read_csv`; all may read files in `directory` and
@@ -109,7 +112,7 @@ def open_source(
 
 
 def source_dialect(source: SourceSection) -> Dialect:
-    """The SQL in which questions are written for a policy's source, which need not be there."""
+    """Return the SQL in which questions are written for a policy's source, which need not be there."""
     match source.kind:
         case "duckdb":
             return DUCKDB
@@ -120,7 +123,7 @@ def source_dialect(source: SourceSection) -> Dialect:
 
 
 def database_file(url: str, *, directory: Path) -> Path | None:
-    """The database file that a `source.url` names; None where it names none."""
+    """Return the database file that a `source.url` names; None if it names none."""
     if not url.startswith(_DUCKDB):
         return None
     path = url[len(_DUCKDB) :].removeprefix("/")

@@ -72,7 +72,7 @@ class Array:
 
 
 class _Recent:
-    """What was made of pinned relations, for those that were asked for last. Safe to share."""
+    """The results made of pinned relations, for recently used ones. Safe to share."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -147,8 +147,10 @@ class PostgresPins:
         *,
         head: str = "",
     ) -> "psycopg.Cursor[tuple[Any, ...]]":
-        """Run a statement that reads pinned relations, behind a `head` that says what becomes of its rows; else the
-        cursor has them. The text is Keyhole's own: identifiers quoted, constants typed."""
+        """Run a statement that reads pinned relations, behind a `head` that says what becomes of its rows.
+
+        Else the cursor has them. The text is Keyhole's own: identifiers quoted, constants typed.
+        """
         import psycopg
 
         cursor = psycopg.RawCursor(connection)
@@ -163,8 +165,10 @@ class PostgresPins:
         *,
         rows: int,
     ) -> Iterator[list[tuple[Any, ...]]]:
-        """The rows of such a statement, so many at a time as the server sends them; all must be read, or the connection
-        be closed."""
+        """Yield the rows of such a statement, so many at a time as the server sends them.
+
+        All must be read, or the connection be closed.
+        """
         import psycopg
 
         cursor = psycopg.RawCursor(connection)

@@ -1,5 +1,7 @@
-"""Which tables a relation of PostgreSQL is, by its catalog: views are followed, partitions and children are parts; and
-which columns it has."""
+"""Which tables a relation of PostgreSQL is, by its catalog: views are followed, partitions and children are parts.
+
+And which columns it has.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -124,7 +126,7 @@ a change has another file, too."""
 
 
 def identity_of(rows: Sequence[tuple[Any, ...]]) -> RelationIdentity:
-    """What the rows of `RELATION` say. A materialised view shows the rows of its tables, as they were."""
+    """Return the identity in the rows of `RELATION`. A materialised view shows the rows of its tables, as they were."""
     ((_, is_view, _, oid, database, name, _, unique, _, replay_delay, virtual, keys, foreign_keys),) = [
         row for row in rows if row[0]
     ]
@@ -152,7 +154,10 @@ def _read_foreign_key(text: str) -> ForeignKey:
 
 
 def read_columns(relation: str, connection: psycopg.Connection[tuple[Any, ...]]) -> tuple[SourceColumn, ...]:
-    """The relation's columns that the role may select, from the catalog: a domain by its base, an enum as text."""
+    """Return the relation's columns that the role may select, from the catalog.
+
+    A domain counts by its base, an enum as text.
+    """
     return tuple(
         SourceColumn(name, declared, nullable, nondeterministic, prunable, enumerated)
         for name, declared, nullable, nondeterministic, prunable, enumerated in connection.execute(
@@ -163,7 +168,7 @@ def read_columns(relation: str, connection: psycopg.Connection[tuple[Any, ...]])
 
 @contextmanager
 def hold_keys(relations: Sequence[ReadRelation], connection: psycopg.Connection[tuple[Any, ...]]) -> Iterator[None]:
-    """The block reads the relations while the server keeps unique what the statement counts on.
+    """Keep unique the keys that the statement counts on, while the block reads the relations.
 
     A relation that was read in a transaction is locked in it: a constraint cannot go before it ends, and an index that
     is dropped concurrently is kept up until then. Children may come meanwhile, so that it is asked again behind it.
@@ -184,6 +189,8 @@ def hold_keys(relations: Sequence[ReadRelation], connection: psycopg.Connection[
 
 
 def check_locked_types(relations: Sequence[ReadRelation], connection: psycopg.Connection[tuple[Any, ...]]) -> None:
-    """Hold the types of relations that were read in this transaction against what was expected: it has them locked
-    since, so that they were the same when it read. Raises `TypesChanged`."""
+    """Check the types of relations that were read in this transaction.
+
+    It has them locked since, so they were the same when it read. Raise `TypesChanged`.
+    """
     check_types(relations, lambda relation: read_columns(relation, connection))

@@ -65,7 +65,7 @@ class PostgresStore:
         self._session = ""
 
     def build(self, rollup: Rollup, *, kept: Mapping[str, str], timeout_ms: int) -> str:
-        """Build the rollup as a table, indexed and analysed. Raises `RollupTooLarge` and `TypesChanged`."""
+        """Build the rollup as a table, indexed and analysed. Raise `RollupTooLarge` and `TypesChanged`."""
         with self._held:
             connection = self._open()
             with (
@@ -89,7 +89,7 @@ class PostgresStore:
 
     @contextmanager
     def reading(self, *, timeout_ms: int) -> Iterator[SourceConnection]:
-        """The connection that sees temporary rollups, for reading. Raises `Busy` while another thread has it."""
+        """Take the connection that sees temporary rollups, for reading. Raise `Busy` while another thread has it."""
         if not self._held.acquire(blocking=False):
             raise Busy
         try:
@@ -104,7 +104,7 @@ class PostgresStore:
 
     @property
     def temporary(self) -> bool:
-        """Whether only `reading` sees the rollups."""
+        """Return True if only `reading` sees the rollups."""
         return self._scratch is None
 
     def drop(self, relation: str) -> None:

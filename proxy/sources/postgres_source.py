@@ -139,7 +139,7 @@ class PostgresSource:
 
     @contextmanager
     def _owners(self) -> Iterator[SourceConnection]:
-        """A connection for what the owner asks, not an analyst. Raises KH008, with the cause where it lasts."""
+        """Open a connection for requests of the owner, not of an analyst. Raise KH008, with the cause if it lasts."""
         with ExitStack() as held:
             try:
                 connection = held.enter_context(self._pool.connection())
@@ -155,8 +155,10 @@ class PostgresSource:
             return tuple(name for (name,) in connection.execute(_RELATIONS))
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
-        """A relation's columns that the role may select. Raises KH006, also where it may select none, and KH008 when
-        nothing answers."""
+        """Return a relation's columns that the role may select.
+
+        Raise KH006, also if it may select none, and KH008 when nothing answers.
+        """
 
         def query() -> tuple[SourceColumn, ...]:
             with self._owners() as connection:
@@ -171,7 +173,7 @@ class PostgresSource:
         return hide_shape_failures(query, relation=relation)
 
     def identify(self, relation: str) -> RelationIdentity:
-        """What the relation is, by name and by oid. Raises KH006, and KH008 when nothing answers."""
+        """Return the relation's identity, by name and by oid. Raise KH006, and KH008 when nothing answers."""
 
         def query() -> RelationIdentity:
             with self._owners() as connection:
@@ -180,7 +182,10 @@ class PostgresSource:
         return hide_shape_failures(query, relation=relation)
 
     def state(self, relation: str) -> str:
-        """The files and counters of what the relation reads, once nobody has it locked. Raises KH006 and KH008."""
+        """Return the files and counters of what the relation reads, once nobody has it locked.
+
+        Raise KH006 and KH008.
+        """
 
         def query() -> str:
             with self._owners() as connection:
@@ -191,18 +196,20 @@ class PostgresSource:
         return hide_shape_failures(query, relation=relation)
 
     def read_files(self, relation: str) -> None:
-        """None: the server keeps the rows."""
+        """Return None: the server keeps the rows."""
 
     def hold_open(self) -> AbstractContextManager[None]:
-        """Nothing: no file is opened for a reader."""
+        """Do nothing: no file is opened for a reader."""
         return nullcontext()
 
     def reopen(self) -> None:
-        """Nothing: each statement finds the tables that are there."""
+        """Do nothing: each statement finds the tables that are there."""
 
     def estimate_rows(self, relation: str) -> int:
-        """About how many rows the relation has, by the server's statistics. Raises KH006, and KH008 when nothing
-        answers."""
+        """Return an estimate of the relation's rows, by the server's statistics.
+
+        Raise KH006, and KH008 when nothing answers.
+        """
 
         def query() -> int:
             with self._owners() as connection:
@@ -213,8 +220,10 @@ class PostgresSource:
         return hide_shape_failures(query, relation=relation)
 
     def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
-        """The rows of a public table, sorted by all columns; `most` and one where it has more. Raises KH006, and KH008
-        when nothing answers."""
+        """Return the rows of a public table, sorted by all columns; `most` and one if it has more.
+
+        Raise KH006, and KH008 when nothing answers.
+        """
 
         def run(sql: str) -> list[tuple[Any, ...]]:
             with self._owners() as connection, within(_ROWS_S):
@@ -223,7 +232,7 @@ class PostgresSource:
         return public_rows(relation, columns, self.schema(relation), most=most, run=run)
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
-        """Exact rows, for the owner alone. Raises KH006, and KH008 when nothing answers."""
+        """Return exact rows, for the owner alone. Raise KH006, and KH008 when nothing answers."""
 
         def query() -> tuple[Row, ...]:
             with self._owners() as connection, within(_ROWS_S):
@@ -233,8 +242,10 @@ class PostgresSource:
 
     @contextmanager
     def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
-        """One of as many turns as there are connections, once a live one was seen, for which it waits no longer than
-        for the turn. Raises KH501, nothing reserved."""
+        """Take one of as many turns as there are connections, once a live one was seen.
+
+        That wait is no longer than the one for the turn. Raise KH501, nothing reserved.
+        """
         with self._turns.taken(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
                 raise no_turn()
@@ -253,8 +264,11 @@ class PostgresSource:
     def aggregates(
         self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int, version: str | None = None
     ) -> TrueAggregates:
-        """The true aggregates of a question. Raises KH501: at the latest `GIVEN_UP_S` after the time in which the
-        source was to stop by itself, when a connection on which nothing has come is given up as dead."""
+        """Return the true aggregates of a question.
+
+        Raise KH501: at the latest `GIVEN_UP_S` after the time in which the source was to stop by itself, when a
+        connection on which nothing has come is given up as dead.
+        """
 
         def read_aggregates(statement: SourceStatement, left_ms: int) -> TrueAggregates:
             own = self._store.temporary and statement.reads_kept
@@ -275,8 +289,11 @@ class PostgresSource:
 
     @contextmanager
     def _looked_at_again(self, relations: Sequence[ReadRelation], *, left_ms: int) -> Iterator[None]:
-        """The block reads the relations. A column that it does not find may be one that a view computes by, row by row,
-        or is gone from the relation itself, and then nothing was read: raises `ColumnGone`."""
+        """Check a missing column again after the block, which reads the relations.
+
+        The column may be one that a view computes by, row by row. If it is gone from the relation itself, nothing was
+        read: raise `ColumnGone`.
+        """
         try:
             yield
         except psycopg.errors.UndefinedColumn:
@@ -293,8 +310,11 @@ class PostgresSource:
         *,
         functionals: int,
     ) -> Integers:
-        """The functionals by key. Groups of very many keys are taken piece by piece as the server sends them, so that
-        beside the result no more than one piece is there; which questions these are follows from their keys alone."""
+        """Return the functionals by key.
+
+        Groups of very many keys are taken piece by piece as the server sends them, so beside the result no more than
+        one piece is there; which questions these are follows from their keys alone.
+        """
         split, values = len(keys.columns), np.zeros((functionals, keys.size), dtype=np.int64)
         if keys.size <= self._rows_at_once:
             with self._pins.run(connection, sql, pinned) as cursor:
@@ -308,7 +328,7 @@ class PostgresSource:
         return values
 
     def read_counts(self, sql: str, *, relations: Sequence[ReadRelation], timeout_ms: int) -> Counts:
-        """What a statement counts. Raises KH501, at the latest as `aggregates` does."""
+        """Return the counts of a statement. Raise KH501, at the latest as `aggregates` does."""
 
         def query() -> Counts:
             with (
@@ -329,7 +349,7 @@ class PostgresSource:
             yield connection
 
     def rollups(self) -> Mapping[str, int]:
-        """How many rollups there are, by state."""
+        """Return the number of rollups, by state."""
         return self._rollups.counts()
 
     def settle(self) -> None:
@@ -343,7 +363,7 @@ class PostgresSource:
 
 
 def _check(connection: SourceConnection) -> None:
-    """Insist that an idle connection still answers. Raises psycopg.Error; the pool then tries another."""
+    """Check that an idle connection still answers. Raise psycopg.Error; the pool then tries another."""
     with within(_CHECK_S):
         ConnectionPool.check_connection(connection)
 

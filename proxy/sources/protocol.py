@@ -45,45 +45,65 @@ class Source(Protocol):
         """The SQL dialect in which questions are rewritten for this source."""
 
     def relations(self) -> tuple[str, ...]:
-        """The tables and views that the reader may select from, each as SQL text that names it."""
+        """Return the tables and views that the reader may select from, each as SQL text that names it."""
 
     def hold_open(self) -> AbstractContextManager[None]:
-        """Within it a file that is opened for each reader alone stays open. Raises KH008."""
+        """Keep open a file that is opened for each reader alone. Raise KH008."""
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
-        """A relation's columns, from the catalog alone. Raises KH006 when there is no such relation, and KH008 when
-        nothing answers."""
+        """Return a relation's columns, from the catalog alone.
+
+        Raise KH006 when there is no such relation, and KH008 when nothing answers.
+        """
 
     def identify(self, relation: str) -> RelationIdentity:
-        """What the relation is in the source's own catalog, however it is spelled; from the catalog alone. Raises
-        KH006 and KH008."""
+        """Return the relation's identity in the source's own catalog, however it is spelled; from the catalog alone.
+
+        Raise KH006 and KH008.
+        """
 
     def state(self, relation: str) -> str:
-        """A text that is another one once the relation's data have moved, and may be without that; reads no row. It
-        follows from private data, and is for the owner alone. Raises KH006 and KH008."""
+        """Return a text that is another one once the relation's data have moved, and may be without that.
+
+        No row is read. It follows from private data, and is for the owner alone. Raise KH006 and KH008.
+        """
 
     def read_files(self, relation: str) -> str | None:
-        """The files that the relation's rows are read from, as `state` has them; None of an engine that keeps rows
-        itself. They may be others than `state` says where one is open that was replaced. Raises KH006 and KH008."""
+        """Return the files that the relation's rows are read from, as `state` has them.
+
+        Return None for an engine that keeps rows itself. They may be others than `state` says if one is open that was
+        replaced. Raise KH006 and KH008.
+        """
 
     def reopen(self) -> None:
-        """Read what lies in its place now, if another file is open. A question under way ends on what it began with.
-        Raises KH008."""
+        """Read what lies in its place now, if another file is open.
+
+        A question under way ends on what it began with. Raise KH008.
+        """
 
     def estimate_rows(self, relation: str) -> int:
-        """About how many rows the relation has, as the engine's planner takes it to have; reads none. It follows from
-        private data, and is for the owner alone. Raises KH006 and KH008."""
+        """Return the relation's rows as the engine's planner estimates them; none is read.
+
+        The estimate follows from private data, and is for the owner alone. Raise KH006 and KH008.
+        """
 
     def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
-        """The rows of a public table; of one with more than `most`, one more than that, and no further row is read.
-        Raises KH006, naming the column if a value has no counterpart, and KH008."""
+        """Return the rows of a public table.
+
+        Of one with more than `most`, one more than that, and no further row is read. Raise KH006, naming the column if
+        a value has no counterpart, and KH008.
+        """
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
-        """What a statement over a relation gives, exactly and protected by nothing, for the owner alone: `keyhole check
-        --measure` shows it. Raises KH006 for whatever fails, and KH008."""
+        """Return the result of a statement over a relation, exactly and protected by nothing, for the owner alone.
+
+        `keyhole check --measure` shows it. Raise KH006 for whatever fails, and KH008.
+        """
 
     def turn(self, *, analyst: str, timeout_ms: int) -> AbstractContextManager[None]:
-        """Within it the source can be asked at once; no data is read by entering. A question is reserved only inside.
+        """Take a turn, within which the source can be asked at once; no data is read by entering.
+
+        A question is reserved only inside.
 
         Turns are shared fairly among analysts.
 
@@ -94,7 +114,7 @@ class Source(Protocol):
     def aggregates(
         self, rewritten: Rewritten, keys: KeySpace, *, functionals: int, timeout_ms: int, version: str | None = None
     ) -> TrueAggregates:
-        """The true aggregates of a question.
+        """Return the true aggregates of a question.
 
         With the public data version that it is asked on, the source may keep the rows that count for later questions.
 
@@ -103,14 +123,14 @@ class Source(Protocol):
         """
 
     def read_counts(self, sql: str, *, relations: Sequence[ReadRelation], timeout_ms: int) -> Counts:
-        """What a statement over these relations counts, for a release that is charged and no question.
+        """Return the counts of a statement over these relations, for a release that is charged and no question.
 
         Raises:
             KeyholeError: KH501, as for `aggregates`.
         """
 
     def rollups(self) -> Mapping[str, int]:
-        """How many sets of rows are kept for later questions, by state; reads nothing."""
+        """Return the number of kept sets of rows for later questions, by state; nothing is read."""
 
     def settle(self) -> None:
         """Wait until no rows are prepared for later questions any more."""
@@ -120,13 +140,13 @@ class Source(Protocol):
 
 
 def counts_in_order(rows: Iterable[Row]) -> Counts:
-    """The counts of rows (place, counts), by place."""
+    """Return the counts of rows (place, counts), by place."""
     found: dict[Any, Any] = {row[0]: row[1] for row in rows}
     return tuple(tuple(int(one) for one in found[place]) for place in sorted(found))
 
 
 def hide_failures(query: Callable[[], _Result]) -> _Result:
-    """The query's result; any failure becomes the same KH501, which carries neither cause nor context.
+    """Return the query's result; any failure becomes the same KH501, which carries neither cause nor context.
 
     Raises:
         KeyholeError: KH501.
@@ -140,7 +160,7 @@ def hide_failures(query: Callable[[], _Result]) -> _Result:
 
 
 def hide_shape_failures(query: Callable[[], _Result], *, relation: str) -> _Result:
-    """The result of a query about a relation's shape; any failure of the engine becomes KH006.
+    """Return the result of a query about a relation's shape; any failure of the engine becomes KH006.
 
     Raises:
         KeyholeError: KH006, and what `query` itself refuses.
@@ -155,7 +175,7 @@ def hide_shape_failures(query: Callable[[], _Result], *, relation: str) -> _Resu
 
 
 def as_value(value: object) -> Value | None:
-    """A driver's value as one of the catalog's; what has no counterpart becomes text."""
+    """Return a driver's value as one of the catalog's; a value without counterpart becomes text."""
     match value:
         case None | bool() | int() | str() | Decimal() | date():
             return value

@@ -42,7 +42,7 @@ class PublicMoments:
         return time.monotonic() - self._started >= self._timeout_s
 
     def read(self, query: Callable[[], _Result], *, keeping: ExitStack) -> _Result:
-        """What `query` returns, run in a thread of its own, by the deadline.
+        """Return the result of `query`, run in a thread of its own, by the deadline.
 
         Parameters:
             keeping: what an engine that has not stopped by then keeps. It is closed here, once it has.

@@ -27,7 +27,7 @@ def public_rows(
     run: Callable[[str], list[tuple[Any, ...]]],
     uncopyable: Mapping[SqlType, str] = UNCOPYABLE,
 ) -> tuple[Row, ...]:
-    """The rows, sorted by all columns; of a table with more than `most` some of them, one more than that.
+    """Return the rows, sorted by all columns; of a table with more than `most` some of them, one more than that.
 
     Raises:
         KeyholeError: KH006: the reader may not select these columns, or one of them, which is named, has a value that

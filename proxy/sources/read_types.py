@@ -66,7 +66,7 @@ def check_types(relations: Sequence[ReadRelation], read_schema: Callable[[str], 
 
 @contextmanager
 def read_by_then() -> Iterator[None]:
-    """The block looks at columns once rows were read. Raises `TypesChanged` where one is gone by then."""
+    """Check the types of columns after the block, once rows were read. Raise `TypesChanged` if one is gone by then."""
     try:
         yield
     except ColumnGone:

@@ -23,13 +23,15 @@ class SourceFailed(KeyholeError):
 
 
 def could_not_answer(why: str) -> KeyholeError:
-    """What an analyst reads when a question fails in the source, whatever the cause, which the log has."""
+    """Return the error for an analyst when a question fails in the source, whatever the cause, which the log has."""
     return SourceFailed(why)
 
 
 def column_gone() -> KeyholeError:
-    """What they read whose question or release was given back: the source has not the columns that it would read, or
-    no longer keeps a key unique."""
+    """Return the error for people whose question or release was given back.
+
+    The source has not the columns that it would read, or no longer keeps a key unique.
+    """
     return KeyholeError(
         "KH501",
         "the source does not have a column or key that this would read",
@@ -39,7 +41,7 @@ def column_gone() -> KeyholeError:
 
 
 def unreachable() -> KeyholeError:
-    """What an analyst reads when the source does not answer before anything was reserved, whatever the cause."""
+    """Return the error for an analyst when the source does not answer before a reservation, whatever the cause."""
     return KeyholeError(
         "KH501",
         "the source cannot be reached",
@@ -49,7 +51,7 @@ def unreachable() -> KeyholeError:
 
 
 def too_many_failures(most: int) -> KeyholeError:
-    """What an analyst reads whose questions failed in the source again and again."""
+    """Return the error for an analyst whose questions failed in the source again and again."""
     return KeyholeError(
         "KH503",
         "too many of your questions failed in the source",
@@ -59,7 +61,7 @@ def too_many_failures(most: int) -> KeyholeError:
 
 
 def no_database(file: Path) -> KeyholeError:
-    """What the owner reads whose source is a file of rows."""
+    """Return the error for an owner whose source is a file of rows."""
     return KeyholeError(
         "KH008",
         f"{file.name} is a file of rows and no DuckDB database",
@@ -69,7 +71,7 @@ def no_database(file: Path) -> KeyholeError:
 
 
 def no_such_relation(relation: str) -> KeyholeError:
-    """What the owner reads when a relation's shape cannot be learned. A file is called by its path."""
+    """Return the error for the owner when a relation's shape cannot be learned. A file is called by its path."""
     if found := _FILE.match(relation):
         path = found[1].replace("''", "'")
         return KeyholeError(
@@ -85,7 +87,7 @@ def no_such_relation(relation: str) -> KeyholeError:
 
 
 def not_granted(relation: str, role: str) -> KeyholeError:
-    """What the owner reads when the source has a relation that its reader may not select from."""
+    """Return the error for the owner when the source has a relation that its reader may not select from."""
     return KeyholeError(
         "KH006",
         f'the role "{role}" may not select any column of {relation} in the source',
@@ -94,7 +96,7 @@ def not_granted(relation: str, role: str) -> KeyholeError:
 
 
 def unreadable_rows(relation: str) -> KeyholeError:
-    """What the owner reads when a public table cannot be copied."""
+    """Return the error for the owner when a public table cannot be copied."""
     return KeyholeError(
         "KH006",
         f"the rows of the public table {relation} cannot be read",
@@ -103,7 +105,7 @@ def unreadable_rows(relation: str) -> KeyholeError:
 
 
 def uncopyable_value(relation: str, column: str) -> KeyholeError:
-    """What the owner reads when a public table holds what the shadow cannot."""
+    """Return the error for the owner when a public table holds what the shadow cannot."""
     return KeyholeError(
         "KH006",
         f'column "{column}" of the public table {relation} has a value that cannot be copied',
@@ -114,7 +116,7 @@ def uncopyable_value(relation: str, column: str) -> KeyholeError:
 
 
 def unknown_url() -> KeyholeError:
-    """A `source.url` of another kind."""
+    """Return the refusal of a `source.url` of another kind."""
     return KeyholeError(
         "KH008",
         "source.url is neither a DuckDB nor a PostgreSQL one",
@@ -136,7 +138,7 @@ class DatabaseUnopened(KeyholeError):
 
 
 def postgres_unreachable(*, detail: str) -> KeyholeError:
-    """A PostgreSQL source that lets nobody in."""
+    """Return the error for a PostgreSQL source that lets nobody in."""
     return KeyholeError(
         "KH008",
         "the PostgreSQL source cannot be reached",
@@ -146,7 +148,7 @@ def postgres_unreachable(*, detail: str) -> KeyholeError:
 
 
 def postgres_full(*, detail: str) -> KeyholeError:
-    """A PostgreSQL source without a connection left."""
+    """Return the error for a PostgreSQL source without a connection left."""
     return KeyholeError(
         "KH008",
         "the PostgreSQL source takes no more connections",
@@ -157,12 +159,12 @@ def postgres_full(*, detail: str) -> KeyholeError:
 
 
 def postgres_late() -> KeyholeError:
-    """A PostgreSQL source that can be reached, but gave no connection in time."""
+    """Return the error for a PostgreSQL source that can be reached, but gave no connection in time."""
     return KeyholeError("KH008", "the PostgreSQL source gave no connection in time", hint="Try again.")
 
 
 def postgres_without_letters() -> KeyholeError:
-    """A PostgreSQL source whose text is of no known encoding."""
+    """Return the error for a PostgreSQL source whose text is of no known encoding."""
     return KeyholeError(
         "KH008",
         "the PostgreSQL source does not say which letters its text has",

@@ -36,7 +36,7 @@ class RollupStore(Protocol):
     """Where an engine keeps rollups. `build`, `drop` and `close` are called by one thread at a time."""
 
     def build(self, rollup: Rollup, *, kept: Mapping[str, str], timeout_ms: int) -> str:
-        """Make a rollup; the relation that holds it. Raises `RollupTooLarge`, and then keeps nothing.
+        """Make a rollup; the relation that holds it. Raise `RollupTooLarge`, and then keeps nothing.
 
         Parameters:
             kept: relations that this store has made, by the names of the steps whose rows they hold.
@@ -80,8 +80,10 @@ class _Shelf:
 
 @dataclass(frozen=True, slots=True)
 class SourceStatement:
-    """What a source is to read. `scans`: the question's own relations, and not a rollup alone; `reads_kept`: what
-    `RollupStore.build` has made."""
+    """The statement that a source is to read.
+
+    `scans`: the question's own relations, and not a rollup alone; `reads_kept`: what `RollupStore.build` has made.
+    """
 
     sql: str
     scans: bool = True
@@ -110,7 +112,7 @@ class Rollups:
         timeout_ms: int,
         read: Callable[[SourceStatement, int], _Result],
     ) -> _Result:
-        """What `read` gives for the cheapest statement there is now.
+        """Return the result of `read` for the cheapest statement there is now.
 
         Parameters:
             version: the public data version that is asked; None keeps and uses nothing.
@@ -148,7 +150,7 @@ class Rollups:
         return result
 
     def counts(self) -> Mapping[str, int]:
-        """How many rollups there are: ready, being built, and found to be useless."""
+        """Return how many rollups there are: ready, being built, and found to be useless."""
         with self._lock:
             kept = self._rollups.kept.values()
             useless = sum(one.useless for one in kept)
@@ -193,7 +195,7 @@ class Rollups:
             raise
 
     def _ready(self, shelf: _Shelf, rollup: Rollup, version: str) -> _Kept | None:
-        """What is kept of it, if it is there for this version; what another version left is dropped."""
+        """Return the kept rows, if they are there for this version; those of another version are dropped."""
         with self._lock:
             if shelf.versions.get(rollup.table) != version:
                 shelf.versions[rollup.table] = version
@@ -206,7 +208,7 @@ class Rollups:
             return found
 
     def _find_all(self, steps: Sequence[Rollup], version: str) -> list[_Kept]:
-        """What is kept of these steps; nothing if one of them is missing."""
+        """Return the kept rows of these steps; nothing if one of them is missing."""
         found = [self._ready(self._steps, rows, version) for rows in steps]
         ready = [one for one in found if one is not None]
         return ready if len(ready) == len(found) else []
@@ -223,8 +225,10 @@ class Rollups:
             self._want(self._rollups, rollup, version, timeout_ms=timeout_ms)
 
     def _want_apart(self, lists: Sequence[Rollup], version: str, *, timeout_ms: int) -> None:
-        """Have lists built at once while there is room for many, then those alone that are wished for again: a question
-        whose threshold is in what it adds up has lists of its own."""
+        """Build lists at once while there is room for many, and then only lists that are asked for again.
+
+        A question whose threshold is in what it adds up has lists of its own.
+        """
         is_known = self._note_wish(" ".join([*map(_name, lists), version])) > 1
         with self._lock:
             has_room = 2 * len(self._steps.kept) <= self._steps.most
@@ -297,22 +301,22 @@ class Rollups:
 
 
 def _list_steps(rewritten: Rewritten) -> list[Rollup]:
-    """The steps of a statement that are kept; what is read in blocks defines its own."""
+    """Return the steps of a statement that are kept; a statement read in blocks defines its own."""
     return [] if rewritten.blocks else [step.rows for step in rewritten.steps if step.rows is not None]
 
 
 def _list_read(apart: Rewritten) -> list[Rollup]:
-    """The steps that a statement names itself, all of which have to be kept before it is read."""
+    """Return the steps that a statement names itself, all of which have to be kept before it is read."""
     return [step.rows for step in apart.steps if step.rows is not None and step.name in apart.body]
 
 
 def _name_relations(several: Sequence[_Kept]) -> dict[str, str]:
-    """By step, the relation that holds its rows."""
+    """Return the relation that holds its rows, by step."""
     return {one.rollup.name: one.relation for one in several if one.relation is not None}
 
 
 def _name(rollup: Rollup) -> str:
-    """What tells rows of one table's questions from all others: tables that share a step may have other versions."""
+    """Return a name for one table's rows. Tables that share a step may have other versions."""
     return f"{rollup.name} {rollup.table}"
 
 

@@ -13,7 +13,7 @@ from proxy.sources.open import Source, SparkLogin, database_file, open_source, s
 
 
 def open_policy_source(policy: Policy, *, workers: int = 1) -> Source:
-    """The source that a policy names, in one of so many processes. Raises KH008."""
+    """Open the source that a policy names, in one of so many processes. Raise KH008."""
     source = policy.source
     try:
         settings = engine_settings(source, directory=policy.directory, workers=workers)
@@ -39,7 +39,7 @@ def open_policy_source(policy: Policy, *, workers: int = 1) -> Source:
 
 
 def same_source(one: Policy, other: Policy) -> bool:
-    """Whether two policies mean the same source: by the same name, and from where they lie."""
+    """Return True if two policies mean the same source: by the same name, and from where they lie."""
     return one.source == other.source and _file(one) == _file(other)
 
 
@@ -50,12 +50,15 @@ class UnopenedSource:
     dialect: Dialect
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Close nothing, as nothing is open."""
 
 
 class SharedSource:
-    """An open source, closed when the last who uses it leaves. It knows those that it follows, or that follow it, and
-    are open. Unless it is to be `opened`, it is asked nothing but its dialect. Raises KH008."""
+    """An open source, closed when the last who uses it leaves.
+
+    It knows those that it follows, or that follow it, and are open. Unless it is to be `opened`, it is asked nothing
+    but its dialect. Raises KH008.
+    """
 
     def __init__(
         self, policy: Policy, *, workers: int = 1, beside: "list[SharedSource] | None" = None, opened: bool = True
@@ -70,31 +73,34 @@ class SharedSource:
         self._all_open.append(self)
 
     def is_of(self, policy: Policy) -> bool:
-        """Whether a policy means this very source."""
+        """Return True if a policy means this very source."""
         return same_source(policy, self._policy)
 
     def following_source(self, policy: Policy) -> "SharedSource":
-        """The source of a policy that follows: one that is open already, of whichever policy before, or another."""
+        """Return the source of a policy that follows.
+
+        It is one that is open already, of whichever policy before, or another.
+        """
         for known in tuple(self._all_open):
             if known.is_of(policy) and known._join():
                 return known
         return SharedSource(policy, workers=self._workers, beside=self._all_open)
 
     def clashes_with(self, policy: Policy) -> bool:
-        """Whether the policy's source is a file that is open with other settings."""
+        """Return True if the policy's source is a file that is open with other settings."""
         return any(known._clashes_with(policy) for known in tuple(self._all_open))
 
     def _clashes_with(self, policy: Policy) -> bool:
         return _file(policy) is not None and _file(policy) == _file(self._policy) and not self.is_of(policy)
 
     def _join(self) -> bool:
-        """One more uses it; not where the last one has left."""
+        """Count one more user. Return False if the last one has left."""
         with self._lock:
             self._users += bool(self._users)
             return bool(self._users)
 
     def leave(self) -> None:
-        """One uses it no more."""
+        """Count one user less."""
         with self._lock:
             self._users -= 1
             is_last = not self._users

@@ -18,7 +18,7 @@ _TOKEN_BYTES = 8  # so that nobody else can have made the folder before
 
 @cache
 def spill_folder(parent: Path | None) -> Path:
-    """The folder of this process in `parent`, or in the system's temporary folder. Raises OSError.
+    """Return the folder of this process in `parent`, or in the system's temporary folder. Raise OSError.
 
     DuckDB makes it when it needs it, by the process's umask, which the `keyhole` command sets. There is one for all
     sources of a process: DuckDB opens a file a second time only with the same settings.
@@ -35,7 +35,7 @@ def spill_folder(parent: Path | None) -> Path:
 
 
 def _process_namespace() -> int:
-    """Within which process numbers are told apart: containers may share a folder and have numbers of their own."""
+    """Return the namespace of process numbers. Containers may share a folder and have numbers of their own."""
     try:
         return os.stat("/proc/self/ns/pid").st_ino
     except OSError:

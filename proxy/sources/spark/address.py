@@ -33,12 +33,12 @@ class SparkAddress:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether nothing that is sent leaves this machine."""
+        """Return True if nothing that is sent leaves this machine."""
         return self.host in _LOOPBACK
 
 
 def parse_address(url: str, *, token: str | None = None, authority: Path | None = None) -> SparkAddress:
-    """The address that a policy gives.
+    """Return the address that a policy gives.
 
     `sc://host:port/;use_ssl=true;user_id=NAME;x-HEADER=VALUE`; a `token` may stand there, too. What else Spark's own
     clients read there is refused: a `session_id` would share a session with others.

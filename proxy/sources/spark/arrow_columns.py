@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def key_column(column: "pa.ChunkedArray") -> Any:
-    """The values of a key: an array of numbers or moments where all are there, else a list with None."""
+    """Return the values of a key: an array of numbers or moments if all are there, else a list with None."""
     import pyarrow as pa
 
     kind = column.type
@@ -20,7 +20,7 @@ def key_column(column: "pa.ChunkedArray") -> Any:
 
 
 def integers(column: "pa.ChunkedArray") -> npt.NDArray[np.int64]:
-    """The values as they are, int64.
+    """Return the values as they are, int64.
 
     Raises:
         pyarrow.ArrowInvalid: a value that int64 does not hold, or that is no whole number.

@@ -25,7 +25,7 @@ _TEXT_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # where Spark keeps what it reads as 
 
 
 def source_column(name: str, *, simple: str, nullable: bool, metadata: dict[str, object] | None = None) -> SourceColumn:
-    """A column of a relation.
+    """Return a column of a relation.
 
     A text of another collation than by bytes is told as such; `char(n)` is a type that Keyhole does not compute with.
 

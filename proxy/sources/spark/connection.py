@@ -30,7 +30,7 @@ _RELEASING_S = 2.0  # for the server to hear that a session is over
 
 
 def import_client() -> Any:
-    """The client's module of sessions.
+    """Return the client's module of sessions.
 
     Raises:
         KeyholeError: KH008 where the extra is not installed.
@@ -71,7 +71,7 @@ class SparkSession:
         self._client.config(proto.ConfigRequest.Operation(set=proto.ConfigRequest.Set(pairs=pairs)))
 
     def read_settings(self, names: Sequence[str]) -> Mapping[str, str | None]:
-        """The settings as the server has them; None where it has no such setting."""
+        """Return the settings as the server has them; None if it has no such setting."""
         from pyspark.sql.connect import proto
 
         wanted = proto.ConfigRequest.GetOption(keys=list(names))
@@ -86,7 +86,7 @@ class SparkSession:
             self._session.catalog.setCurrentDatabase(database)
 
     def read(self, sql: str, *, on_schema: Callable[[], None] | None = None) -> Iterator["pa.Table"]:
-        """The rows of a query as they come, in tables of some megabytes at most, by one request.
+        """Yield the rows of a query as they come, in tables of some megabytes at most, by one request.
 
         A query alone: it goes as a plan and not as a command, which could do more.
 
@@ -106,25 +106,28 @@ class SparkSession:
             on_schema()
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """The rows of a small statement, by column."""
+        """Return the rows of a small statement, by column."""
         return [row for part in self.read(sql) for row in part.to_pylist()]
 
     def tuples(self, sql: str) -> list[tuple[Any, ...]]:
-        """The rows of a small statement, whatever its columns are called."""
+        """Return the rows of a small statement, whatever its columns are called."""
         return [
             row for part in self.read(sql) for row in zip(*(column.to_pylist() for column in part.columns), strict=True)
         ]
 
     def columns(self, relation: str) -> Any:
-        """The fields of a relation, as the client's own types."""
+        """Return the fields of a relation, as the client's own types."""
         return self._query(f"SELECT * FROM {relation}").schema.fields
 
     def files(self, relation: str) -> list[str]:
-        """The files that a relation's rows lie in, as the server calls them; none where it does not say."""
+        """Return the files that a relation's rows lie in, as the server calls them; none if it does not say."""
         return sorted(self._query(f"SELECT * FROM {relation}").inputFiles())
 
     def _query(self, sql: str) -> Any:
-        """The client's frame of a query, for which nothing is sent; for that of its `sql` the text is analysed."""
+        """Return the client's frame of a query, for which nothing is sent.
+
+        For that of its `sql` the text is analysed.
+        """
         from pyspark.sql.connect.dataframe import DataFrame
         from pyspark.sql.connect.plan import SQL
 
@@ -139,8 +142,11 @@ class SparkSession:
 
     @contextmanager
     def stopped(self, *, after_ms: int) -> Iterator[None]:
-        """The block runs statements that are to stop after so long. Where the server does not say that they have, the
-        channel is closed `GIVEN_UP_S` later, and the block raises."""
+        """Give the block's statements a time limit.
+
+        If the server does not say that they have stopped, the channel is closed `GIVEN_UP_S` later, and the block
+        raises.
+        """
         tag = f"keyhole-{uuid4().hex}"
         ended = threading.Event()
 
@@ -172,7 +178,7 @@ class SparkSession:
 
     @contextmanager
     def limited(self, seconds: float) -> Iterator[None]:
-        """The channel is closed unless the block ends within so long."""
+        """Close the channel unless the block ends within so long."""
         timer = threading.Timer(seconds, self.abandon)
         timer.daemon = True
         timer.start()
@@ -199,7 +205,7 @@ class SparkSession:
 
 
 def explain_failure(error: Exception) -> str:
-    """What the server or the network says went wrong, for the owner: without a request's headers."""
+    """Return the error of the server or the network, for the owner: without a request's headers."""
     cause: BaseException | None = error
     while cause is not None:
         details: Callable[[], object] | None = getattr(cause, "details", None)
@@ -211,20 +217,22 @@ def explain_failure(error: Exception) -> str:
 
 @cache
 def _client_session() -> Any:
-    """The client's session, but for what it does when Python forgets it: to end a pool of threads that all sessions of
-    the process share, and wait for them. It may be forgotten in any line of any thread, also in one that has the pool's
-    lock: that thread would wait for itself for ever. Whoever opens a session here closes its channel.
+    """Return the client's session, except for its end when Python forgets it.
+
+    That would end a pool of threads that all sessions of the process share, and wait for them. It may be forgotten in
+    any line of any thread, also in one that has the pool's lock: that thread would wait for itself for ever. Whatever
+    opens a session here closes its channel.
     """
 
     class Session(import_client().SparkSession):  # type: ignore[misc]
         def __del__(self) -> None:
-            """Nothing is done."""
+            """Do nothing."""
 
     return Session
 
 
 def _make_builder(address: SparkAddress) -> Any:
-    """What opens the channel for the client, and has it then as `opened`."""
+    """Return a builder that opens the channel for the client, and then has it as `opened`."""
     import grpc
     from pyspark.sql.connect.client.core import DefaultChannelBuilder
 
@@ -246,7 +254,7 @@ def _make_builder(address: SparkAddress) -> Any:
 
 
 def _credentials(address: SparkAddress) -> Any:
-    """How the server is known and told who comes; None for neither."""
+    """Return how the server is identified and learns who comes; None for neither."""
     import grpc
 
     known = None

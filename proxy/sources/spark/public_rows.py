@@ -25,7 +25,7 @@ def read_public_rows(
     *,
     most: int,
 ) -> tuple[Row, ...]:
-    """The rows, sorted by all columns; of a table with more than `most` some of them, one more than that.
+    """Return the rows, sorted by all columns; of a table with more than `most` some of them, one more than that.
 
     Raises:
         KeyholeError: KH006: the reader may not select these columns, or one of them, which is named, has a value that

@@ -4,7 +4,7 @@ from planner.errors import KeyholeError
 
 
 def missing_client() -> KeyholeError:
-    """The library that speaks Spark Connect is not installed."""
+    """Return the error for a missing library of Spark Connect."""
     return KeyholeError(
         "KH008",
         "source.url names a Spark server, and the client for Spark Connect is not installed",
@@ -13,7 +13,7 @@ def missing_client() -> KeyholeError:
 
 
 def malformed_url(problem: str) -> KeyholeError:
-    """A `source.url` that no Spark server has."""
+    """Return the refusal of a `source.url` that no Spark server has."""
     return KeyholeError(
         "KH008",
         f"source.url is no address of a Spark server: {problem}",
@@ -23,7 +23,7 @@ def malformed_url(problem: str) -> KeyholeError:
 
 
 def unusable_authority(name: str, *, detail: str) -> KeyholeError:
-    """The file of certificates cannot be read."""
+    """Return the error for an unreadable file of certificates."""
     return KeyholeError(
         "KH008",
         f"source.ca, {name}, cannot be read",
@@ -33,7 +33,7 @@ def unusable_authority(name: str, *, detail: str) -> KeyholeError:
 
 
 def plain_token() -> KeyholeError:
-    """A token that would be sent unencrypted."""
+    """Return the refusal of a token that would be sent unencrypted."""
     return KeyholeError(
         "KH008",
         "the token would go to the Spark server unencrypted",
@@ -42,7 +42,7 @@ def plain_token() -> KeyholeError:
 
 
 def spark_unreachable(*, detail: str) -> KeyholeError:
-    """No session at the server."""
+    """Return the error for a server without a session."""
     return KeyholeError(
         "KH008",
         "the Spark source cannot be reached",
@@ -52,7 +52,7 @@ def spark_unreachable(*, detail: str) -> KeyholeError:
 
 
 def other_engine(wanted: str, found: str) -> KeyholeError:
-    """Another engine than the policy says, or a version whose SQL is another."""
+    """Return the refusal of another engine than the policy says, or a version whose SQL is another."""
     if found not in ("spark", "sail"):
         return unknown_engine(found)
     hint = f'Write engine = "{found}" under [source].'
@@ -60,13 +60,13 @@ def other_engine(wanted: str, found: str) -> KeyholeError:
 
 
 def unknown_engine(found: str) -> KeyholeError:
-    """A server of Spark Connect for which no SQL is written."""
+    """Return the refusal of a server of Spark Connect for which no SQL is written."""
     hint = "Keyhole writes SQL for Apache Spark 4 and for Sail."
     return KeyholeError("KH008", f"the source is neither Apache Spark 4 nor Sail, but {found}", hint=hint)
 
 
 def unkept_setting(name: str, *, wanted: str, found: str) -> KeyholeError:
-    """A setting on which the meaning of the SQL depends, and that the server does not keep."""
+    """Return the refusal of a setting on which the meaning of the SQL depends, and that the server does not keep."""
     return KeyholeError(
         "KH008",
         f"the Spark source does not keep a setting that answers depend on: {name}",
@@ -76,7 +76,7 @@ def unkept_setting(name: str, *, wanted: str, found: str) -> KeyholeError:
 
 
 def unkept_meaning(name: str, *, wanted: str, found: str) -> KeyholeError:
-    """A setting that is kept in name alone."""
+    """Return the refusal of a setting that is kept in name alone."""
     return KeyholeError(
         "KH008",
         f"the Spark source computes otherwise than its settings say: {name}",
@@ -86,7 +86,7 @@ def unkept_meaning(name: str, *, wanted: str, found: str) -> KeyholeError:
 
 
 def no_place(name: str, *, what: str) -> KeyholeError:
-    """A catalog or database that the server does not have."""
+    """Return the error for a catalog or database that the server does not have."""
     return KeyholeError(
         "KH008",
         f"the Spark source has no {what} {name}, or the reader may not use it",
@@ -95,7 +95,7 @@ def no_place(name: str, *, what: str) -> KeyholeError:
 
 
 def unread_view(relation: str) -> KeyholeError:
-    """A view of which cannot be said what it reads."""
+    """Return the refusal of a view whose reads are unknown."""
     return KeyholeError(
         "KH006",
         f"it cannot be told which tables {relation} reads",
@@ -104,6 +104,6 @@ def unread_view(relation: str) -> KeyholeError:
 
 
 def no_table_listed() -> KeyholeError:
-    """A server whose catalog is empty, as Sail's is in each new session."""
+    """Return the error for a server whose catalog is empty, as Sail's is in each new session."""
     hint = "Name what is to be in the policy: --table 'parquet.`/data/visits`', once for each."
     return KeyholeError("KH006", "the source lists no table", hint=hint)

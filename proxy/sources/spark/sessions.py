@@ -54,7 +54,7 @@ class SparkPlace:
 
 
 def open_session(place: SparkPlace, *, seconds: float) -> SparkSession:
-    """A session of one's own, tried, within so long.
+    """Open a session of one's own, tried, within so long.
 
     Raises:
         KeyholeError: KH008, with the cause: this is the owner's to read.
@@ -72,7 +72,7 @@ def open_session(place: SparkPlace, *, seconds: float) -> SparkSession:
 
 
 def check_session(session: SparkSession, *, engine: str | None, required: Mapping[str, str]) -> None:
-    """Raises KH008 where the session's SQL would mean something else."""
+    """Raise KH008 if the session's SQL would mean something else."""
     kept = _reach(lambda: session.read_settings(tuple(required)))
     told = _try_constants(session)
     found = find_engine(session) if isinstance(told, KeyholeError) else _engine_of(told[0])
@@ -90,7 +90,7 @@ def check_session(session: SparkSession, *, engine: str | None, required: Mappin
 
 
 def find_engine(session: SparkSession) -> str:
-    """Which engine answers: `spark`, `sail`, or what it says it is. Raises KH008."""
+    """Return the engine that answers: `spark`, `sail`, or what it says it is. Raise KH008."""
     ((version,),) = (row.values() for row in _reach(lambda: session.rows("SELECT version() AS version")))
     return _engine_of(version)
 
@@ -102,7 +102,7 @@ def _engine_of(version: object) -> str:
 
 
 def _try_constants(session: SparkSession) -> tuple[object, ...] | KeyholeError:
-    """The server's version and what the meanings give, in one request; or why there is none of this."""
+    """Return the server's version and the results of the meanings, in one request; or why there is none of this."""
     tried = ("version()", *(sql for sql, _ in _MEANINGS.values()))
     columns = ", ".join(f"{sql} AS m{i}" for i, sql in enumerate(tried))
     try:
@@ -127,7 +127,7 @@ def _use(session: SparkSession, place: SparkPlace) -> None:
 
 
 def _reach(work: Callable[[], _Result]) -> _Result:
-    """What `work` returns. Raises KH008, with what the server or the network says."""
+    """Return the result of `work`. Raise KH008, with the words of the server or the network."""
     try:
         return work()
     except KeyholeError:

@@ -29,7 +29,7 @@ class SparkPins:
         self._made: OrderedDict[str, pa.Table] = OrderedDict()
 
     def get(self, relation: PinnedRelation) -> "pa.Table":
-        """The relation's rows."""
+        """Return the relation's rows."""
         with self._lock:
             made = self._made.get(relation.name)
             if made is None:
@@ -57,7 +57,7 @@ def _as_array(column: PinnedColumn) -> "pa.Array":
 
 
 def _arrow_type(type_name: str) -> tuple[Any, Any]:
-    """Arrow's type for one of Spark's, and what makes a value of the catalog one of it."""
+    """Return Arrow's type for one of Spark's, and the converter of the catalog's values to it."""
     import pyarrow as pa
 
     if type_name.startswith("decimal"):

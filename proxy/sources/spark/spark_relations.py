@@ -26,12 +26,15 @@ _VALUE_BYTES = 4  # of one value in a compressed file, about
 
 
 def quote_name(name: str) -> str:
-    """A name as Spark's SQL quotes it."""
+    """Return a name as Spark's SQL quotes it."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def list_relations(session: SparkSession, *, database: str | None) -> tuple[str, ...]:
-    """The tables and views of a database, or of all in the current catalog; those of the current one by name alone."""
+    """Return the tables and views of a database, or of all in the current catalog.
+
+    Those of the current one by name alone.
+    """
     current = str(session.rows("SELECT current_database() AS name")[0]["name"])
     found = []
     for place in [database] if database is not None else [_first(row) for row in session.rows("SHOW DATABASES")]:
@@ -44,7 +47,7 @@ def list_relations(session: SparkSession, *, database: str | None) -> tuple[str,
 
 
 def read_columns(relation: str, session: SparkSession) -> tuple[SourceColumn, ...]:
-    """The relation's columns by PostgreSQL's type names."""
+    """Return the relation's columns by PostgreSQL's type names."""
     return tuple(
         source_column(
             field.name, simple=field.dataType.simpleString(), nullable=field.nullable, metadata=dict(field.metadata)
@@ -54,7 +57,7 @@ def read_columns(relation: str, session: SparkSession) -> tuple[SourceColumn, ..
 
 
 def identify_relation(relation: str, session: SparkSession) -> RelationIdentity:
-    """What the relation is, by its whole name, or its path.
+    """Return the relation's identity, by its whole name, or its path.
 
     Two relations have a base in common where they read the same table of the catalog, or the same file. Raises KH006
     for a view whose text cannot be followed.
@@ -70,12 +73,12 @@ def identify_relation(relation: str, session: SparkSession) -> RelationIdentity:
 
 
 def read_state(relation: str, session: SparkSession) -> str:
-    """A digest of the names of the files that the relation's rows lie in; constant where the server names none."""
+    """Return a digest of the names of the files that the relation's rows lie in; constant if the server names none."""
     return sha256("\n".join(_files(relation, session)).encode()).hexdigest()
 
 
 def estimate_rows(relation: str, session: SparkSession) -> int:
-    """How many rows the engine's own plan takes the relation to have; by its bytes where it has counted none."""
+    """Return the number of rows of the relation in the engine's own plan; by its bytes if it has counted none."""
     plan = _first(session.rows(f"EXPLAIN COST SELECT * FROM {relation}")[0])
     if (rows := _ROWS.search(plan)) is not None:
         return int(float(rows[1]))
@@ -115,7 +118,7 @@ def _describe(relation: str, session: SparkSession) -> _Known:
 
 
 def _follow(known: _Known, session: SparkSession) -> Iterator[_Known]:
-    """The tables and files under a relation."""
+    """Yield the tables and files under a relation."""
     waiting, seen = [known], {known.name}
     while waiting:
         one = waiting.pop()
@@ -132,7 +135,7 @@ def _follow(known: _Known, session: SparkSession) -> Iterator[_Known]:
 
 
 def _named_in(view: _Known) -> Iterator[str]:
-    """The relations that a view's text names, with their place."""
+    """Yield the relations that a view's text names, with their place."""
     try:
         tree = sqlglot.parse_one(view.view or "", read="spark")
     except SqlglotError:

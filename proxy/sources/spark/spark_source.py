@@ -73,47 +73,50 @@ class SparkSource:
         self.dialect: Dialect = dialects[self.engine]
 
     def relations(self) -> tuple[str, ...]:
-        """Tables and views of the policy's database, or of all in the catalog."""
+        """Return tables and views of the policy's database, or of all in the catalog."""
         return self._for_owner(lambda session: list_relations(session, database=self._place.database))
 
     def schema(self, relation: str) -> tuple[SourceColumn, ...]:
-        """A relation's columns by PostgreSQL's type names. Raises KH006 and KH008."""
+        """Return a relation's columns by PostgreSQL's type names. Raise KH006 and KH008."""
         columns = self._shape(relation, lambda session: read_columns(relation, session))
         if not columns:  # what Sail makes of files that are not there
             raise no_such_relation(relation)
         return columns
 
     def identify(self, relation: str) -> RelationIdentity:
-        """What the relation is, by its whole name or its path. Raises KH006 and KH008."""
+        """Return the relation's identity, by its whole name or its path. Raise KH006 and KH008."""
         return self._shape(relation, lambda session: identify_relation(relation, session))
 
     def state(self, relation: str) -> str:
-        """Which files the relation's rows lie in. Raises KH006 and KH008."""
+        """Return the files that the relation's rows lie in. Raise KH006 and KH008."""
         return self._shape(relation, lambda session: read_state(relation, session))
 
     def read_files(self, relation: str) -> None:
-        """None: the server keeps the rows."""
+        """Return None: the server keeps the rows."""
 
     def hold_open(self) -> AbstractContextManager[None]:
-        """Nothing: no file is opened for a reader."""
+        """Do nothing: no file is opened for a reader."""
         return nullcontext()
 
     def reopen(self) -> None:
-        """Nothing: each statement finds the tables that are there."""
+        """Do nothing: each statement finds the tables that are there."""
 
     def estimate_rows(self, relation: str) -> int:
-        """About how many rows the relation has, by the engine's own plan. Raises KH006 and KH008."""
+        """Return an estimate of the relation's rows, by the engine's own plan. Raise KH006 and KH008."""
         return self._shape(relation, lambda session: estimate_rows(relation, session))
 
     def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> tuple[Row, ...]:
-        """The rows of a public table, sorted by all columns; `most` and one where it has more. Raises KH006, KH008."""
+        """Return the rows of a public table, sorted by all columns; `most` and one if it has more.
+
+        Raise KH006, KH008.
+        """
         schema = self.schema(relation)
         return self._for_owner(
             lambda session: read_public_rows(relation, columns, schema, session, most=most), within_s=_ROWS_S
         )
 
     def read_for_owner(self, relation: str, sql: str) -> tuple[Row, ...]:
-        """Exact rows, for the owner alone. Raises KH006 and KH008."""
+        """Return exact rows, for the owner alone. Raise KH006 and KH008."""
         return self._shape(
             relation,
             lambda session: tuple(tuple(map(as_value, row)) for row in session.tuples(sql)),
@@ -122,7 +125,7 @@ class SparkSource:
 
     @contextmanager
     def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
-        """One of so many turns, once a session is there that was tried. Raises KH501, nothing reserved."""
+        """Take one of so many turns, once a session is there that was tried. Raise KH501, nothing reserved."""
         with self._turns.taken(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
                 raise no_turn()
@@ -155,8 +158,10 @@ class SparkSource:
         timeout_ms: int,
         version: str | None = None,  # noqa: ARG002 (nothing is kept)
     ) -> TrueAggregates:
-        """The true aggregates of a question. Raises KH501, at the latest `GIVEN_UP_S` after the time in which the
-        server was to stop."""
+        """Return the true aggregates of a question.
+
+        Raise KH501, at the latest `GIVEN_UP_S` after the time in which the server was to stop.
+        """
 
         def query(session: SparkSession) -> TrueAggregates:
             for relation in rewritten.pinned:
@@ -184,7 +189,7 @@ class SparkSource:
         return hide_failures(lambda: self._ask(query, timeout_ms=timeout_ms))
 
     def read_counts(self, sql: str, *, relations: Sequence[ReadRelation], timeout_ms: int) -> Counts:
-        """What a statement counts. Raises KH501, at the latest as `aggregates` does."""
+        """Return the counts of a statement. Raise KH501, at the latest as `aggregates` does."""
 
         def query(session: SparkSession) -> Counts:
             check_types(relations, lambda relation: read_columns(relation, session))
@@ -196,7 +201,7 @@ class SparkSource:
         return hide_failures(lambda: self._ask(query, timeout_ms=timeout_ms))
 
     def _ask(self, query: Callable[[SparkSession], _Result], *, timeout_ms: int) -> _Result:
-        """What a query gives, in the session that a turn has made ready, and that ends with it."""
+        """Return the result of a query, in the session that a turn has made ready, and that ends with it."""
         started = time.monotonic()
         with self._lock:
             session = self._ready.pop() if self._ready else None
@@ -210,11 +215,11 @@ class SparkSource:
             session.close()
 
     def rollups(self) -> Mapping[str, int]:
-        """None: nothing is written to the server."""
+        """Return none: nothing is written to the server."""
         return {"ready": 0, "building": 0, "useless": 0}
 
     def settle(self) -> None:
-        """Nothing is prepared."""
+        """Do nothing: nothing is prepared."""
 
     def close(self) -> None:
         """End the sessions that nobody has asked in."""
