@@ -19,7 +19,7 @@ class Authentication:
     data: bytes = b""
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame("R", INT32.pack(self.step), self.data)
 
 
@@ -31,7 +31,7 @@ class NegotiateProtocolVersion:
     options: tuple[bytes, ...]
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         options = b"".join(option + b"\0" for option in self.options)
         return frame("v", INT32.pack(self.version), INT32.pack(len(self.options)), options)
 
@@ -44,19 +44,19 @@ class ParameterStatus:
     value: bytes
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame("S", self.name, b"\0", self.value, b"\0")
 
 
 @dataclass(frozen=True, slots=True)
 class BackendKeyData:
-    """What a client must know to cancel."""
+    """The data that a client must know to cancel."""
 
     process: int
     secret: bytes
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame("K", UINT32.pack(self.process), self.secret)
 
 
@@ -67,7 +67,7 @@ class ReadyForQuery:
     status: bytes
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame("Z", self.status)
 
 
@@ -79,24 +79,24 @@ class Report:
     fields: tuple[tuple[bytes, bytes], ...]
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame(self.kind, *(name + value + b"\0" for name, value in self.fields), b"\0")
 
     def field(self, name: bytes) -> bytes | None:
-        """The field of that letter, if present."""
+        """Return the field of that letter, if present."""
         return next((value for letter, value in self.fields if letter == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class NotificationResponse:
-    """What a channel tells those who listen; `process` is that of the session which notified, 0 for the server."""
+    """The notification of a channel; `process` is that of the session which notified, 0 for the server."""
 
     process: int
     channel: bytes
     payload: bytes
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame("A", INT32.pack(self.process), self.channel, b"\0", self.payload, b"\0")
 
 
@@ -125,7 +125,7 @@ class RowDescription:
         return tuple((field.name, field.type) for field in self.fields)
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame("T", len(self.fields).to_bytes(2, "big"), *(_field_bytes(field) for field in self.fields))
 
 
@@ -136,7 +136,7 @@ class DataRow:
     values: tuple[bytes | None, ...]
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         values = (b"\xff\xff\xff\xff" if v is None else INT32.pack(len(v)) + v for v in self.values)
         return frame("D", len(self.values).to_bytes(2, "big"), *values)
 
@@ -148,7 +148,7 @@ class CommandComplete:
     tag: bytes
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame("C", self.tag, b"\0")
 
 
@@ -159,7 +159,7 @@ class ParameterDescription:
     types: tuple[int, ...]
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame("t", len(self.types).to_bytes(2, "big"), *(UINT32.pack(oid) for oid in self.types))
 
 
@@ -170,7 +170,7 @@ class Signal:
     kind: str
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame(self.kind)
 
 
@@ -191,7 +191,7 @@ BackendMessage: TypeAlias = (
 
 
 def decode(received: Frame) -> BackendMessage:
-    """The message in a frame. Raises ProtocolViolation."""
+    """Decode the message in a frame. Raise ProtocolViolation."""
     reader = _READERS.get(received.kind)
     if reader is None:
         raise ProtocolViolation(f"invalid backend message type {received.kind}")

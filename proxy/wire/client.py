@@ -42,7 +42,7 @@ class ClientConnection:
         return self._reader.buffered
 
     def startup(self, parameters: dict[str, str]) -> bytes:
-        """The first packet."""
+        """Return the first packet."""
         pairs = tuple((name.encode(), value.encode()) for name, value in parameters.items())
         return Startup(version=(PROTOCOL_3_0 >> 16, 0), parameters=pairs).encode()
 
@@ -57,7 +57,7 @@ class ClientConnection:
         return self.state is not ClientState.LOGIN
 
     def next_frame(self) -> Frame | None:
-        """The next frame, a run of rows being one."""
+        """Return the next frame, a run of rows being one."""
         return self._reader.read_typed()
 
     def _step(self, message: BackendMessage) -> None:

@@ -14,26 +14,26 @@ class Cursor:
         self._at = at
 
     def int16(self) -> int:
-        """A signed 16-bit integer."""
+        """Return a signed 16-bit integer."""
         value: int = INT16.unpack_from(self._payload, self._skip(2))[0]
         return value
 
     def int32(self) -> int:
-        """A signed 32-bit integer."""
+        """Return a signed 32-bit integer."""
         value: int = INT32.unpack_from(self._payload, self._skip(4))[0]
         return value
 
     def uint32(self) -> int:
-        """An unsigned 32-bit integer, such as an OID."""
+        """Return an unsigned 32-bit integer, such as an OID."""
         value: int = UINT32.unpack_from(self._payload, self._skip(4))[0]
         return value
 
     def count(self) -> int:
-        """A 16-bit number of things that follow; PostgreSQL reads it unsigned."""
+        """Return a 16-bit number of things that follow; PostgreSQL reads it unsigned."""
         return self.int16() & 0xFFFF
 
     def string(self) -> bytes:
-        """A NUL-terminated string, without its terminator."""
+        """Return a NUL-terminated string, without its terminator."""
         end = self._payload.find(b"\0", self._at)
         if end < 0:
             raise ProtocolViolation("invalid string in message")
@@ -42,19 +42,19 @@ class Cursor:
         return value
 
     def take(self, size: int) -> bytes:
-        """Exactly `size` bytes."""
+        """Return exactly `size` bytes."""
         begin = self._skip(size)
         return self._payload[begin : self._at]
 
     def value(self) -> bytes | None:
-        """A length-prefixed value; length -1 is NULL."""
+        """Return a length-prefixed value; length -1 is NULL."""
         size = self.int32()
         if size < -1:
             raise ProtocolViolation("invalid value length in message")
         return None if size == -1 else self.take(size)
 
     def rest(self) -> bytes:
-        """All that is left."""
+        """Return everything that is left."""
         return self.take(len(self._payload) - self._at)
 
     def _skip(self, size: int) -> int:
@@ -66,6 +66,6 @@ class Cursor:
         return begin
 
     def end(self) -> None:
-        """Insist that everything has been read."""
+        """Raise an error unless everything has been read."""
         if self._at != len(self._payload):
             raise ProtocolViolation("invalid message format")

@@ -30,6 +30,6 @@ CODECS: dict[str, str] = {
 
 
 def codec(client_encoding: str) -> codecs.CodecInfo | None:
-    """How to read text in that encoding (as ParameterStatus names it), or None if Keyhole does not."""
+    """Return the codec of that encoding (as ParameterStatus names it), or None if Keyhole has none."""
     name = CODECS.get(client_encoding.upper())
     return None if name is None else codecs.lookup(name)

@@ -29,12 +29,12 @@ class Frame(NamedTuple):
 
     @property
     def payload(self) -> bytes:
-        """What follows the header. Meaningless for a run of rows."""
+        """Return the bytes after the header. They are meaningless for a run of rows."""
         return self.raw[5:]
 
 
 def frame(kind: str, *parts: bytes) -> bytes:
-    """The bytes of a message of that type letter."""
+    """Return the bytes of a message of that type letter."""
     length = 4 + sum(len(part) for part in parts)
     return b"".join((HEADER.pack(ord(kind), length), *parts))
 
@@ -67,12 +67,12 @@ class FrameReader:
 
     @property
     def has_frame(self) -> bool:
-        """Whether a whole message with a type byte has come, whatever it is worth."""
+        """Return True if a whole message with a type byte has come, whatever it is worth."""
         available = len(self._buffer) - self._start
         return available >= 5 and available > UINT32.unpack_from(self._buffer, self._start + 1)[0]
 
     def read_untyped(self) -> bytes | None:
-        """The payload of the next packet without a type byte (startup, cancel, encryption requests), if complete."""
+        """Return the payload of the next packet without a type byte (startup, cancel, encryption), if complete."""
         if self.buffered < 4:
             return None
         (length,) = UINT32.unpack_from(self._buffer, self._start)
@@ -85,7 +85,7 @@ class FrameReader:
         return payload
 
     def read_typed(self, allowed: Container[int] | None = None) -> Frame | None:
-        """The next frame, if complete. A type that is not `allowed` is refused before its payload is awaited."""
+        """Return the next frame, if complete. A type that is not `allowed` is refused before its payload is awaited."""
         buffer, begin = self._buffer, self._start
         if len(buffer) == begin:
             return None

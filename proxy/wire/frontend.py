@@ -25,7 +25,7 @@ class Startup:
     parameters: tuple[tuple[bytes, bytes], ...]
 
     def encode(self) -> bytes:
-        """The packet."""
+        """Return the packet."""
         version = UINT32.pack(self.version[0] << 16 | self.version[1])
         body = b"".join(name + b"\0" + value + b"\0" for name, value in self.parameters)
         return INT32.pack(len(body) + 9) + version + body + b"\0"
@@ -38,7 +38,7 @@ class EncryptionRequest:
     gss: bool
 
     def encode(self) -> bytes:
-        """The packet."""
+        """Return the packet."""
         return INT32.pack(8) + INT32.pack(GSS_CODE if self.gss else TLS_CODE)
 
 
@@ -50,7 +50,7 @@ class Cancel:
     secret: bytes
 
     def encode(self) -> bytes:
-        """The packet."""
+        """Return the packet."""
         return INT32.pack(12 + len(self.secret)) + INT32.pack(CANCEL_CODE) + UINT32.pack(self.process) + self.secret
 
 
@@ -61,7 +61,7 @@ class Credential:
     data: bytes
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame("p", self.data)
 
 
@@ -72,7 +72,7 @@ class Query:
     sql: bytes
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame("Q", self.sql, b"\0")
 
 
@@ -85,7 +85,7 @@ class Parse:
     types: tuple[int, ...] = ()
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         types = b"".join(UINT32.pack(oid) for oid in self.types)
         return frame("P", self.statement, b"\0", self.sql, b"\0", _count(len(self.types)), types)
 
@@ -104,7 +104,7 @@ class Bind:
     result_formats: tuple[int, ...]
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         values = b"".join(b"\xff\xff\xff\xff" if v is None else INT32.pack(len(v)) + v for v in self.values)
         return frame(
             "B",
@@ -115,7 +115,7 @@ class Bind:
         )
 
     def format_of(self, index: int) -> int:
-        """The format code of the parameter at `index`."""
+        """Return the format code of the parameter at `index`."""
         if not self.formats:
             return 0
         return self.formats[0] if len(self.formats) == 1 else self.formats[index]
@@ -129,7 +129,7 @@ class Describe:
     name: bytes
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame("D", self.what, self.name, b"\0")
 
 
@@ -141,7 +141,7 @@ class Execute:
     rows: int
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame("E", self.portal, b"\0", INT32.pack(self.rows))
 
 
@@ -153,7 +153,7 @@ class Close:
     name: bytes
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame("C", self.what, self.name, b"\0")
 
 
@@ -162,7 +162,7 @@ class Sync:
     """The end of a batch: errors are forgotten, an implicit transaction ends."""
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame("S")
 
 
@@ -171,7 +171,7 @@ class Flush:
     """Send what there is."""
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame("H")
 
 
@@ -180,7 +180,7 @@ class Terminate:
     """Good-bye."""
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame("X")
 
 
@@ -191,7 +191,7 @@ class FunctionCall:
     data: bytes
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame("F", self.data)
 
 
@@ -203,7 +203,7 @@ class Copy:
     data: bytes
 
     def encode(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return frame(self.kind, self.data)
 
 
@@ -227,7 +227,7 @@ FrontendMessage: TypeAlias = (
 
 
 def decode_untyped(payload: bytes) -> Startup | EncryptionRequest | Cancel:
-    """The message in a packet without a type byte. Raises ProtocolViolation."""
+    """Decode the message in a packet without a type byte. Raise ProtocolViolation."""
     cursor = Cursor(payload)
     code = cursor.uint32()
     if code in (TLS_CODE, GSS_CODE):
@@ -251,7 +251,7 @@ def decode_untyped(payload: bytes) -> Startup | EncryptionRequest | Cancel:
 
 
 def decode(received: Frame) -> FrontendMessage:
-    """The message in a frame. Raises ProtocolViolation."""
+    """Decode the message in a frame. Raise ProtocolViolation."""
     raw = received.raw
     if len(raw) <= _SHORT_BYTES and received.kind in _ALIKE:
         return _decode_again(raw)

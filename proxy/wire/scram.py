@@ -33,7 +33,7 @@ class AuthenticationFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """What a server keeps instead of a password."""
+    """The data that a server keeps instead of a password."""
 
     iterations: int
     salt: bytes
@@ -42,7 +42,7 @@ class Verifier:
 
     @staticmethod
     def parse(text: str) -> "Verifier":
-        """From `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`. Raises ValueError."""
+        """Parse `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`. Raise ValueError."""
         mechanism, parameters, keys = text.split("$")
         iterations, salt = parameters.split(":")
         stored_key, server_key = (b64decode(key, validate=True) for key in keys.split(":"))
@@ -52,8 +52,10 @@ class Verifier:
 
     @staticmethod
     def mock(user: str, *, secret: bytes, iterations: int) -> "Verifier":
-        """One that nobody's password fits, the same for the same user as long as `secret` stays; with other iterations
-        another one, as where a password is set anew."""
+        """Return a verifier that nobody's password fits, the same for the same user as long as `secret` stays.
+
+        With other iterations it is another one, as if a password were set again.
+        """
 
         def derive(purpose: bytes) -> bytes:
             return hmac_digest(secret, purpose + b"\0%d\0" % iterations + user.encode(), "sha256")
@@ -66,7 +68,7 @@ class Verifier:
 
 
 def verifier(password: str, *, salt: bytes | None = None, iterations: int = ITERATIONS) -> str:
-    """The verifier of a password, as PostgreSQL stores it. `salt` is random unless given."""
+    """Return the verifier of a password, as PostgreSQL stores it. `salt` is random unless given."""
     salt = secrets.token_bytes(_SALT_BYTES) if salt is None else salt
     salted = pbkdf2_hmac("sha256", _normalise_password(password), salt, iterations)
     stored_key = sha256(hmac_digest(salted, b"Client Key", "sha256")).digest()
@@ -74,7 +76,7 @@ def verifier(password: str, *, salt: bytes | None = None, iterations: int = ITER
 
 
 def fits(password: str, known: Verifier) -> bool:
-    """Whether a password is the one of a verifier, whose iterations say how much work that is."""
+    """Return True if a password is the one of a verifier, whose iterations say how much work that is."""
     return compare_digest(str(known), verifier(password, salt=known.salt, iterations=known.iterations))
 
 
@@ -98,7 +100,7 @@ class ScramServer:
         self._first = ""
 
     def first(self, client_first: bytes, *, mechanism: str = MECHANISM) -> bytes:
-        """The server-first message, by the mechanism that the client chose. Raises ProtocolViolation."""
+        """Return the server-first message, by the mechanism that the client chose. Raise ProtocolViolation."""
         text = _ascii_or_utf8(client_first)
         binding, _, rest = text.partition(",")
         identity, _, bare = rest.partition(",")
@@ -119,7 +121,7 @@ class ScramServer:
         return server_first.encode()
 
     def final(self, client_final: bytes) -> bytes:
-        """The server-final message. Raises ProtocolViolation or AuthenticationFailed."""
+        """Return the server-final message. Raise ProtocolViolation or AuthenticationFailed."""
         text = _ascii_or_utf8(client_final)
         without_proof, separator, proof_text = text.rpartition(",p=")
         attributes = without_proof.split(",")
@@ -145,7 +147,7 @@ class ScramServer:
         return b"v=" + b64encode(server_signature)
 
     def _expected_binding(self, flag: str, *, mechanism: str) -> bytes:
-        """What the client's proof must be bound to besides the header that begins with `flag`."""
+        """Return the data that the client's proof must be bound to besides the header that begins with `flag`."""
         if mechanism not in self.mechanisms:
             raise ProtocolViolation("client selected an invalid SASL authentication mechanism")
         if mechanism == MECHANISM_PLUS:
@@ -171,7 +173,7 @@ def _ascii_or_utf8(message: bytes) -> str:
 
 
 def _normalise_password(password: str) -> bytes:
-    """SASLprep (RFC 4013); a password it forbids is taken as it is, as PostgreSQL and libpq do."""
+    """Apply SASLprep (RFC 4013); a password it forbids is taken as it is, as PostgreSQL and libpq do."""
     try:
         return _saslprep(password).encode()
     except ValueError:

@@ -51,8 +51,10 @@ _KEPT_BYTES = 64 * 1024  # of a longer message the frame is made again where it 
 
 
 class Received(NamedTuple):
-    """A message, and for those after the login that are not long the frame it came in, so that it can be relayed as it
-    is. `size` is the frame's length in bytes, and `is_ascii` whether the whole of it is."""
+    """A message, with the frame it came in if it is after the login and not long, so that it can be relayed as it is.
+
+    `size` is the frame's length in bytes, and `is_ascii` whether the whole of it is.
+    """
 
     message: FrontendMessage
     frame: Frame | None
@@ -89,11 +91,11 @@ class ServerConnection:
 
     @property
     def has_more(self) -> bool:
-        """Whether another message has come already. For an open session."""
+        """Return True if another message has come already. For an open session."""
         return self._reader.has_frame
 
     def next_message(self) -> Received | None:
-        """The next message that counts, or None until more bytes come."""
+        """Return the next message that counts, or None until more bytes come."""
         try:
             if self.state is ConnectionState.STARTUP:
                 return self._first()
@@ -111,7 +113,7 @@ class ServerConnection:
         return None
 
     def start_encryption(self) -> None:
-        """What comes next comes through TLS. Raises ProtocolViolation if anything came before it in the clear."""
+        """Expect TLS from the next byte on. Raise ProtocolViolation if anything came before it in the clear."""
         if self.state is not ConnectionState.STARTUP:
             raise RuntimeError(f"cannot begin TLS in {self.state.name}")
         if self._reader.buffered:
@@ -120,21 +122,21 @@ class ServerConnection:
         self._encryption_asked = {True, False}
 
     def accept_login(self) -> None:
-        """The credentials were right; nothing is read until `ready`."""
+        """Accept the credentials; nothing is read until `ready`."""
         self._move(ConnectionState.AUTHENTICATING, ConnectionState.OPENING)
 
     def ready(self) -> None:
-        """The session is open: statements may come."""
+        """Open the session: statements may come."""
         self._move(ConnectionState.OPENING, ConnectionState.IDLE)
         self._reader.limit_bytes = MESSAGE_LIMIT_BYTES
 
     def fail_batch(self) -> None:
-        """An error was sent. Inside a batch of the extended protocol everything up to Sync is dropped."""
+        """Note that an error was sent. Inside a batch of the extended protocol everything up to Sync is dropped."""
         if self.state is ConnectionState.EXTENDED:
             self.state = ConnectionState.SKIPPING
 
     def close(self) -> None:
-        """Nothing more will be read or written."""
+        """Close the connection: nothing more will be read or written."""
         self.state = ConnectionState.CLOSED
 
     def _first(self) -> Received | None:

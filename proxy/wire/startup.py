@@ -10,7 +10,7 @@ from proxy.wire.frontend import NEWEST_MINOR, Startup
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who wants in, where to, and with which settings. `extensions` are `_pq_.` options, none of which is known.
+    """The login: who, where to, and with which settings. `extensions` are `_pq_.` options, none of which is known.
 
     `minor` is the protocol's minor version that both sides speak from here on.
     """
@@ -23,7 +23,7 @@ class Login:
 
 
 def login(startup: Startup) -> Login:
-    """The login a startup message asks for. Raises KH405 without a user, KH404 for a setting not on the list."""
+    """Return the login a startup message asks for. Raise KH405 without a user, KH404 for a setting not on the list."""
     user = database = ""
     settings: list[tuple[str, str]] = []
     extensions: list[bytes] = []
@@ -74,7 +74,7 @@ def _text(raw: bytes) -> str:
 
 
 def _options(text: str) -> list[tuple[str, str]]:
-    """The settings in a command line such as `-c keyhole.fnr=0.01 --search_path=public`."""
+    """Return the settings in a command line such as `-c keyhole.fnr=0.01 --search_path=public`."""
     settings: list[tuple[str, str]] = []
     words = iter(_words(text))
     for word in words:

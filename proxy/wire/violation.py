@@ -2,7 +2,7 @@
 
 
 class ProtocolViolation(Exception):
-    """What the peer did wrong, never what it sent. `sqlstate` is for the FATAL report before the close."""
+    """The peer's violation, never the bytes that it sent. `sqlstate` is for the FATAL report before the close."""
 
     def __init__(self, message: str, *, sqlstate: str = "08P01") -> None:
         super().__init__(message)
