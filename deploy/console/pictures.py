@@ -64,7 +64,7 @@ def take_pictures(folder: Path, walks: tuple[str, ...]) -> None:
 
 @contextmanager
 def served(more: str) -> Iterator[tuple[Service, str]]:
-    """A demo of its own and its address; where its policy says `more`, it lets no dear question pass unseen."""
+    """Open a demo and yield its address; if its policy says `more`, it lets no expensive question pass unseen."""
     with tempfile.TemporaryDirectory(prefix="keyhole-pictures-") as directory:
         policy = build.install(Path(directory))
         text = policy.read_text(encoding="utf-8")
@@ -164,7 +164,7 @@ class Hand:
         self.seconds += 2 * LOOK_S
 
     def read(self) -> None:
-        """A page that is new."""
+        """Open a new page."""
         self.seconds += READ_S
 
 

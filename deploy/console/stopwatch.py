@@ -30,7 +30,7 @@ def charge_square(service: Service) -> None:
 
 
 def measure(window: Browser, address: str, script: str, *, times: int) -> list[float]:
-    """What a script of the page tells in each of so many visits, the least first."""
+    """Return what a script of the page measures in each of so many visits, the least first."""
     found = []
     for _ in range(times):
         window.visit(address)

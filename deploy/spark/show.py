@@ -40,7 +40,7 @@ _SIZE = re.compile(r"((?:count|sum)\([^)]*\)(?: FILTER \([^)]*\))? >=? )(\d+)")
 
 
 def scaled_questions(copies: int) -> tuple[DemoQuestion, ...]:
-    """The questions of `questions.toml`, with sizes of groups as many times as large."""
+    """Return the questions of `questions.toml`, with sizes of groups as many times as large."""
     return tuple(
         replace(one, sql=_SIZE.sub(lambda found: f"{found[1]}{int(found[2]) * copies}", one.sql))
         for one in questions(QUESTIONS)
@@ -48,7 +48,7 @@ def scaled_questions(copies: int) -> tuple[DemoQuestion, ...]:
 
 
 def write_policy(path: Path, *, source: str, sales: str, countries: str, budget: int = 1) -> Path:
-    """The demo's policy over other data, with so many times its budgets where that may be; checked and pinned."""
+    """Open the demo's policy over other data, with so many times its budgets if allowed; checked and pinned."""
     text = (build.HERE / "keyhole.toml").read_text(encoding="utf-8")
     limits = f"[limits]\nstatement_timeout_ms = {_TIMEOUT_MS}\n\n"
     for old, new in (
@@ -130,7 +130,7 @@ def _ask(console: Console, question: DemoQuestion, on_spark: Service, on_duckdb:
 
 
 def make_asked(question: DemoQuestion, service: Service) -> Asked:
-    """The question as the demo's analyst asks it."""
+    """Return the question as the demo's analyst asks it."""
     return Asked(
         question=bare_question(question.sql, service.catalog),
         settings={f"keyhole.{name}": value for name, value in question.settings.items()},
@@ -142,7 +142,7 @@ def make_asked(question: DemoQuestion, service: Service) -> Asked:
 
 
 def _read_exactly(service: Service, plan: Plan) -> tuple[Integers, float]:
-    """The exact aggregates, which the demo may look at, and in how many seconds they were read."""
+    """Return the exact aggregates, which the demo may look at, and the seconds that reading them took."""
     started = time.perf_counter()
     with service.source.turn(analyst=USER, timeout_ms=_TIMEOUT_MS):
         found = service.source.aggregates(

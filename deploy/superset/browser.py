@@ -29,7 +29,7 @@ _QUIET = (
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
+    """Return a port of loopback that nobody listens on now."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port: int = taken.getsockname()[1]
         return port
@@ -50,7 +50,7 @@ class Browser:
         self._call("POST", "/cookie", {"cookie": {"name": name, "value": value, "path": "/"}})
 
     def run(self, script: str) -> Any:
-        """What a script of the page returns."""
+        """Return the result of a script of the page."""
         return self._call("POST", "/execute/sync", {"script": script, "args": []})
 
     def click(self, selector: str) -> None:
@@ -78,12 +78,12 @@ class Browser:
         self._call("POST", "/window/rect", {"width": width, "height": height})
 
     def errors(self) -> list[str]:
-        """What pages logged as errors since this was asked last; it counts what their policy forbade."""
+        """Return what pages logged as errors since the last call; it counts what their policy forbade."""
         logged = self._call("POST", "/se/log", {"type": "browser"})
         return [str(one["message"]) for one in logged if one["level"] == "SEVERE"]
 
     def picture(self) -> bytes:
-        """The window as PNG."""
+        """Return the window as PNG."""
         return base64.b64decode(self._call("GET", "/screenshot", None))
 
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
@@ -95,7 +95,7 @@ _TEXT = "return document.body.innerText"
 
 @contextmanager
 def browser() -> Iterator[Browser]:
-    """A browser for the block. Raises FileNotFoundError where Chromium or its driver is missing."""
+    """Open a browser for the block. Raise FileNotFoundError if Chromium or its driver is missing."""
     chromium, driver = _program("chromium", "google-chrome", "chrome"), _program("chromedriver")
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="keyhole-browser-") as profile:

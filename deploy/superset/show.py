@@ -66,7 +66,7 @@ class Server:
     log: Path
 
     def said(self) -> str:
-        """What it has written so far."""
+        """Return the text written so far."""
         return self.log.read_text(encoding="utf-8")
 
 
@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def show(api: SupersetApi, database_url: str, *, pictures: Path) -> None:
-    """The show itself."""
+    """Run the show."""
     database = api.connect("Keyhole", url=database_url, options="-c keyhole.fnr=0.04")
     say("Connected", "schemas", ", ".join(api.schemas(database)))
     for name, kind in api.relations(database, "public"):
@@ -136,7 +136,7 @@ def show(api: SupersetApi, database_url: str, *, pictures: Path) -> None:
 
 
 def show_scorecard(api: SupersetApi, database_url: str) -> int:
-    """A dataset of SQL with predicates in its select list, and a dashboard with a heat map and a pivot table of it."""
+    """Make a dataset of SQL with predicates in its select list, and a dashboard with its heat map and pivot table."""
     database = api.connect("Keyhole, wide tolerance", url=database_url, options=SCORECARD_OPTIONS)
     dataset = api.virtual_dataset(database, "scorecard", SCORECARD)  # Superset reads one row of it, which asks it
     say("Dataset of a scorecard", "spent at most", asked := spent(api, database))
@@ -189,7 +189,7 @@ def show_scorecard(api: SupersetApi, database_url: str) -> int:
 
 
 def rank(api: SupersetApi, database_url: str) -> tuple[int, dict[str, object]]:
-    """A dataset of a ranking, and the fields of a bar chart of it."""
+    """Make a dataset of a ranking, and the fields of a bar chart of it."""
     database = api.connect("Keyhole, rankings", url=database_url, options=RANKING_OPTIONS)
     dataset = api.virtual_dataset(database, "best_countries", RANKING)
     asked, points = spent(api, database), maximum("points")
@@ -213,12 +213,12 @@ def rank(api: SupersetApi, database_url: str) -> tuple[int, dict[str, object]]:
 
 
 def maximum(column: str) -> dict[str, object]:
-    """The metric that every cell of a chart needs: of the one row that it has."""
+    """Return the metric that every cell of a chart needs: of the one row that it has."""
     return {"expressionType": "SQL", "sqlExpression": f"MAX({column})", "label": column}
 
 
 def in_band(column: str) -> list[dict[str, object]]:
-    """A chart's filter: no group in the lowest band."""
+    """Return a chart's filter: no group in the lowest band."""
     return [{"expressionType": "SQL", "clause": "WHERE", "sqlExpression": f"{column} >= 1"}]
 
 
@@ -250,7 +250,7 @@ def draw(api: SupersetApi, dataset: int, dashboard: int) -> list[tuple[int, str,
 
 
 def in_sql_lab(window: Browser, url: str, database: int) -> bytes:
-    """SQL Lab with the question and its answer."""
+    """Show SQL Lab with the question and its answer."""
     opened = {"dbid": database, "schema": "public", "sql": QUESTION, "name": "Busy markets", "autorun": "true"}
     window.visit(f"{url}/sqllab/?{urllib.parse.urlencode(opened)}")
     window.wait_for("return document.body.innerText.includes('Germany')")
@@ -261,7 +261,7 @@ def in_sql_lab(window: Browser, url: str, database: int) -> bytes:
 
 
 def on_dashboard(window: Browser, url: str, dashboard: int, *, shows: str) -> bytes:
-    """The dashboard with its charts, of which a table shows a text."""
+    """Show the dashboard with its charts, of which a table shows a text."""
     window.visit(f"{url}/superset/dashboard/{dashboard}/")
     window.wait_for(
         f"return document.querySelectorAll('canvas').length > 0 && document.body.innerText.includes('{shows}')"
@@ -271,12 +271,12 @@ def on_dashboard(window: Browser, url: str, dashboard: int, *, shows: str) -> by
 
 
 def spent(api: SupersetApi, database: int) -> str:
-    """What a customer's month has lost at most, from `keyhole.budget`, asked through Superset."""
+    """Return the most that a customer's month has lost, from `keyhole.budget`, asked through Superset."""
     return f"{api.sql_lab(database, SPENT)[0]['spent'] or 0} epsilon"
 
 
 def code(refused: Refused) -> str:
-    """The refusal as Superset shows it, in one line."""
+    """Return the refusal as Superset shows it, in one line."""
     found = re.search(r"KH\d{3}: [^\\\"]*", str(refused))
     if found is None:
         raise SystemExit(f"refused without a code of Keyhole: {refused}")
@@ -343,7 +343,7 @@ def superset(programs: Path, home: Path) -> Iterator[str]:
 
 @contextmanager
 def process(command: list[str | Path], environment: Mapping[str, str], folder: Path) -> Iterator[Server]:
-    """A server for the block."""
+    """Run a server for the block."""
     path = folder / "server.log"
     with path.open("w", encoding="utf-8") as log:
         started = subprocess.Popen(command, env={**os.environ, **environment}, stdout=log, stderr=log)
@@ -364,7 +364,7 @@ def answers(url: str) -> bool:
 
 
 def wait_for(server: Server, look: Callable[[], T | None], *, timeout_s: float = 120.0) -> T:
-    """What `look` finds, once it finds something. Ends with the server's last words if it ends before."""
+    """Return what `look` finds, once it finds something. Exit with the server's last words if it ends before."""
     deadline = time.monotonic() + timeout_s
     while not (found := look()):
         if server.process.poll() is not None or time.monotonic() > deadline:

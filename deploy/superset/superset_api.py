@@ -35,7 +35,7 @@ class SupersetApi:
         return made
 
     def schemas(self, database: int) -> list[str]:
-        """The names of the database's schemas."""
+        """Return the names of the database's schemas."""
         found: list[str] = self._get(f"/api/v1/database/{database}/schemas/")["result"]
         return found
 
@@ -50,7 +50,7 @@ class SupersetApi:
         return [(each["name"], each["longType"], each["comment"] or "") for each in found]
 
     def sql_lab(self, database: int, sql: str) -> list[dict[str, Any]]:
-        """The rows of a statement that is run as in SQL Lab."""
+        """Return the rows of a statement that is run as in SQL Lab."""
         body = {"database_id": database, "schema": "public", "sql": sql, "runAsync": False, "queryLimit": 1000}
         found: list[dict[str, Any]] = self._post("/api/v1/sqllab/execute/", body)["data"]
         return found
@@ -111,7 +111,7 @@ class SupersetApi:
     def chart_data(
         self, dataset: int, *, columns: Sequence[str], metrics: Sequence[Any], filters: Sequence[Mapping[str, Any]] = ()
     ) -> tuple[str, list[dict[str, Any]]]:
-        """The SQL and the rows of a chart, asked of the database and of no cache."""
+        """Return the SQL and the rows of a chart, asked of the database and of no cache."""
         query = {"columns": columns, "metrics": metrics, "filters": filters, "row_limit": 1000}
         body = {"datasource": {"id": dataset, "type": "table"}, "queries": [query], "force": True}
         found = self._post("/api/v1/chart/data", body)["result"][0]

@@ -109,7 +109,7 @@ def width_of(text: str, size: int) -> float:
 
 
 def question_way() -> str:
-    """The picture as SVG text; the same on every run."""
+    """Return the picture as SVG text; the same on every run."""
     parts = [f'<rect class="page" width="{WIDTH}" height="{HEIGHT}" rx="10"/>']
     for x, y, width, height, name in FRAMES:
         parts.append(f'<rect class="frame" x="{x}" y="{y}" width="{width}" height="{height}" rx="10"/>')

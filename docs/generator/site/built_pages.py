@@ -54,8 +54,10 @@ def read_page(text: str) -> Page:
 
 
 def move_inline_scripts(site: Path) -> None:
-    """Put each inline script into a file of its own, as the server's policy forbids inline scripts. Delete what only
-    hosts of sites use."""
+    """Put each inline script into a file of its own, as the server's policy forbids inline scripts.
+
+    Files that only hosts of sites use are deleted.
+    """
     for name in _UNUSED:
         (site / name).unlink(missing_ok=True)
     folder = site / "assets" / "inline"
@@ -73,7 +75,9 @@ def move_inline_scripts(site: Path) -> None:
 
 def adopt_style_of_search(site: Path) -> bool:
     """Let the tool's script give the search its style as a style sheet: the server's policy forbids a style element.
-    Return False if the script is not the one that this was written for."""
+
+    Return False if the script is not the one that this was written for.
+    """
     (path,) = (site / "assets" / "javascripts").glob("bundle.*.js")
     adopted = (
         r"(()=>{const style=new CSSStyleSheet();style.replaceSync(\2.toString());\1.adoptedStyleSheets=[style]})()"

@@ -44,8 +44,10 @@ def anchor(heading: str) -> str:
 
 
 def _adapt_lines(lines: list[str]) -> Iterator[tuple[bool, str]]:
-    """Yield the lines of a page, those of fenced code marked True. Headings get their anchors, and indentation in
-    lists is doubled: the tool's dialect wants four spaces."""
+    """Yield the lines of a page, those of fenced code marked True.
+
+    Headings get their anchors, and indentation in lists is doubled: the tool's dialect wants four spaces.
+    """
     used: Counter[str] = Counter()
     fence, deeper = "", ""
     in_list, after_gap, in_indented_block = False, True, False
