@@ -165,16 +165,16 @@ class KeyholeError(Exception):
         return self.entry.sqlstate
 
     def shift_position(self, *, offset: int) -> "KeyholeError":
-        """The same refusal, its position counted in a longer text that starts `offset` characters earlier."""
+        """Return the same refusal, its position counted in a longer text that starts `offset` characters earlier."""
         position = None if self.position is None else self.position + offset
         return KeyholeError(self.code, self.message, detail=self.detail, hint=self.hint, position=position)
 
     def with_hint(self, hint: str) -> "KeyholeError":
-        """The same refusal with another hint."""
+        """Return the same refusal with another hint."""
         return KeyholeError(self.code, self.message, detail=self.detail, hint=hint, position=self.position)
 
     def drop_position(self) -> "KeyholeError":
-        """The same refusal without a position: its text is not the one that the client sent."""
+        """Return the same refusal without a position: its text is not the one that the client sent."""
         return KeyholeError(self.code, self.message, detail=self.detail, hint=self.hint)
 
 
@@ -191,7 +191,7 @@ class UnknownColumn(KeyholeError):
 def not_allowed(
     message: str, *, position: int | None, hint: str | None = None, detail: str | None = None
 ) -> KeyholeError:
-    """KH102 for a statement, or a part of one, off the allow-list."""
+    """Return KH102 for a statement, or a part of one, off the allow-list."""
     return KeyholeError(
         "KH102",
         message,

@@ -22,7 +22,7 @@ class Waiting:
     hint: str
 
     def lines(self) -> Iterator[str]:
-        """The lines for EXPLAIN."""
+        """Yield the lines for EXPLAIN."""
         yield f"  Approval: {self.message}"
         yield f"    {self.detail}"
         yield f"    {self.hint}"
@@ -44,15 +44,18 @@ class SharedNoise:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """That the question was answered on its data version before. `payment` is what reading that answer costs the
-    analyst's own caps, None where it is read for nothing; `fits` whether these admit it."""
+    """That the question was answered on its data version before.
+
+    `payment` is what reading that answer costs the analyst's own caps, None where it is read for nothing; `fits`
+    whether these admit it.
+    """
 
     payment: Payment | None
     fits: bool = True
 
     @property
     def sentence(self) -> str:
-        """What asking would bring, for EXPLAIN."""
+        """Return the result of asking now, for EXPLAIN."""
         told = "an answer to this question is stored for this data version: asking tells it again"
         if self.payment is None:
             return f"{told} and costs nothing."
@@ -61,7 +64,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class QuestionBalance:
-    """What the ledger says about a question before it is asked.
+    """The ledger's view of a question before it is asked.
 
     `version` is the public data version. `epsilon` is the largest worst case per key that every balance still admits.
     `would_fit` are settings with which the question would pass where it does not: "keyhole.tolerance = '13%'"; `hint`
@@ -85,7 +88,7 @@ class QuestionBalance:
     time: ExpectedTime | None = None
 
     def remedies(self) -> Iterator[str]:
-        """The lines for EXPLAIN of a question that would be refused."""
+        """Yield the lines for EXPLAIN of a question that would be refused."""
         if self.short_groups:
             yield f"  Too little is left for {self.short_groups}"
         if self.would_fit:
@@ -94,7 +97,7 @@ class QuestionBalance:
             yield f"  Would help: {self.hint}"
 
     def refuses(self, plan: Plan) -> bool:
-        """Whether asking now would be refused for want of budget."""
+        """Return True if asking now would be refused for lack of budget."""
         if self.stored is not None:
             return not self.stored.fits
         on_shared_noise = self.noise is not None and self.noise.fits

@@ -1,5 +1,7 @@
-"""Where a plan's epsilon goes: the share of every functional, who is affected together, what groups are expected to
-lose. Public inputs alone."""
+"""The parts of a plan's epsilon, from public inputs alone.
+
+They are the share of every functional, who is affected together, and the expected loss of groups.
+"""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -32,7 +34,9 @@ class Together:
 
 
 def sets_together(plan: Plan) -> tuple[Together, ...]:
-    """What one unit can change at once, the dearest first: the first one is the worst case.
+    """Return the functionals that one unit can change at once, the most expensive first.
+
+    The first one is the worst case.
 
     Where functionals are read off common sums it is all of them, for the loss of all sums together.
     """
@@ -51,7 +55,7 @@ def sets_together(plan: Plan) -> tuple[Together, ...]:
 
 
 def separate_sums(plan: Plan) -> float:
-    """What the functionals cost one by one; a test for all of them together has its one loss."""
+    """Return the sum of the functionals' costs one by one; a test for all of them together has its one loss."""
     if plan.calibration.whole_question:
         return plan.worst_case_epsilon
     if plan.calibration.task.common is not None:
@@ -60,7 +64,7 @@ def separate_sums(plan: Plan) -> float:
 
 
 def share_of_worst_case(plan: Plan, functional: int) -> float:
-    """Which part of the worst case is one functional's loss: 0 for one that the dearest unit does not change.
+    """Return the part of one functional's loss in the worst case: 0 if the most expensive unit does not change it.
 
     The shares of all functionals sum to one, up to the rounding of the worst case. Where functionals are read off
     common sums it is the part of the first sum, whoever else reads that, and the parts do not sum to one.
@@ -79,8 +83,10 @@ def share_of_worst_case(plan: Plan, functional: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CommonNoise:
-    """A sum off which functionals are read: what it adds up, how far a unit moves it, what it costs, and who reads it,
-    in the plan's numbering of functionals."""
+    """A sum off which functionals are read.
+
+    It has its terms, how far a unit moves it, its cost, and its readers, in the plan's numbering of functionals.
+    """
 
     sum: Functional
     epsilon: float
@@ -88,8 +94,10 @@ class CommonNoise:
 
 
 def common_noise(plan: Plan) -> tuple[CommonNoise, ...]:
-    """The common sums of a plan, in the order in which they are computed; none where every functional has noise of its
-    own."""
+    """Return the common sums of a plan, in the order in which they are computed.
+
+    Return none if every functional has noise of its own.
+    """
     common = plan.calibration.task.common
     if common is None:
         return ()
@@ -114,8 +122,10 @@ def _cost(plan: Plan, parts: Exposure) -> float:
 
 
 def one_shot(plan: Plan) -> float | None:
-    """What the same contract costs with `keyhole`, where all groups cost the same; None if the plan is no progressive
-    one, if it compares nothing, or if it cannot be met so."""
+    """Return the cost of the same contract with `keyhole`, where all groups cost the same.
+
+    Return None if the plan is no progressive one, if it compares nothing, or if it cannot be met so.
+    """
     if plan.calibration.mechanism != Progressive.name or not plan.question.functionals:
         return None
     try:
@@ -125,7 +135,7 @@ def one_shot(plan: Plan) -> float | None:
 
 
 def expected_loss(test: FunctionalTest, sensitivity: int, *, tolerances: int) -> float:
-    """The mean loss through one functional of a group that is some tolerances short of a threshold.
+    """Return the mean loss through one functional of a group that is some tolerances short of a threshold.
 
     It is exact for a functional with one literal whose answer matters until the end; other literals of the formula may
     settle the group earlier, a second literal on the functional later. Distances count at least one integer step.
@@ -136,8 +146,10 @@ def expected_loss(test: FunctionalTest, sensitivity: int, *, tolerances: int) ->
 
 
 def expected_losses(plan: Plan) -> tuple[tuple[int, float], ...]:
-    """For each of `DISTANCES`, the mean loss of a group that is so far from every threshold; empty without looks, and
-    where thresholds are read off common sums."""
+    """Return the mean loss of a group that is so far from every threshold, for each of `DISTANCES`.
+
+    It is empty without looks, and where thresholds are read off common sums.
+    """
     calibration = plan.calibration
     early = any(test.looks for test in calibration.tests)
     if calibration.mechanism != Progressive.name or not early or calibration.task.common is not None:
@@ -162,7 +174,10 @@ def expected_losses(plan: Plan) -> tuple[tuple[int, float], ...]:
 
 
 def with_one_step(plan: Plan) -> float | None:
-    """What the question would cost if every literal had one integer step of tolerance at least; None where all have."""
+    """Return the cost of the question if every literal had a tolerance of at least one integer step.
+
+    Return None if all have.
+    """
     task = plan.calibration.task
     if all(cut.tolerance for cut in task.literals()):
         return None

@@ -35,7 +35,7 @@ from planner.question.plan import APART, Plan
 
 
 def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The plan as a JSON document, for `EXPLAIN (FORMAT JSON)`, REST and the command line.
+    """Return the plan as a JSON document, for `EXPLAIN (FORMAT JSON)`, REST and the command line.
 
     A functional's sensitivity, shift and tolerance are in integer steps, each worth `unit_size` of the analyst's unit;
     the shift of a test in blocks counts blocks. `compared` holds null for a mechanism that cannot meet the contract.
@@ -165,23 +165,29 @@ def _functional_json(plan: Plan, index: int, named: tuple[Named, ...]) -> dict[s
 
 
 def _own_json(offsets: Offsets | None) -> dict[str, Any] | None:
-    """By what key the thresholds of each group's own differ, and by how many integer steps they lie above the least."""
+    """Return the key by which the thresholds of groups differ, and how many integer steps they lie above the least."""
     return None if offsets is None else {"key": offsets.key, "steps_above_least": list(offsets.steps)}
 
 
 def _rollup_json(plan: Plan) -> dict[str, str] | None:
-    """The rows that may be kept for many questions, and the SQL that answers from them; null where nothing is kept."""
+    """Return the rows that may be kept for many questions, and the SQL that answers from them.
+
+    Null if nothing is kept.
+    """
     rollup = plan.rewritten.rollup
     return None if rollup is None else {"build": rollup.build, "sql": rollup.sql}
 
 
 def _time_json(time: ExpectedTime) -> dict[str, Any]:
-    """About how long the source works on it, in seconds, and whether it is refused for that."""
+    """Return an estimate of the source's time for it, in seconds, and if it is refused for that."""
     return {"seconds": time.seconds, "timeout_seconds": time.timeout_s, "refused": time.is_too_long}
 
 
 def _noise_json(noise: SharedNoise | None) -> dict[str, Any] | None:
-    """How many questions' noise would be read, and what that costs everybody and the analyst at most; null for none."""
+    """Return the number of questions whose noise would be read, and the highest cost for everybody and the analyst.
+
+    Null for none.
+    """
     if noise is None:
         return None
     return {"earlier_questions": noise.earlier, "fresh_at_most": noise.fresh, "own_at_most": noise.own}

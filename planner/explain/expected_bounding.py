@@ -28,8 +28,10 @@ class ExpectedCut:
 
 @dataclass(frozen=True, slots=True)
 class Clipping:
-    """The share of an aggregate that bounding is expected to cut: a unit's rows spread over as many groups as it may be
-    in, or all together in one."""
+    """The share of an aggregate that bounding is expected to cut.
+
+    A unit's rows are spread over as many groups as it may be in, or all together in one.
+    """
 
     name: str
     spread: float
@@ -37,7 +39,7 @@ class Clipping:
 
 
 def expected_cuts(plan: Plan, *, mean_rows: float) -> tuple[ExpectedCut, ...]:
-    """What bounding cuts of every functional's aggregate under `ASSUMPTIONS`.
+    """Return the cut that bounding makes in every functional's aggregate under `ASSUMPTIONS`.
 
     Nothing where the row is the unit, nor of a question about units' totals, of which the model says nothing.
 
@@ -57,8 +59,11 @@ def expected_cuts(plan: Plan, *, mean_rows: float) -> tuple[ExpectedCut, ...]:
 
 
 def find_cuts(plan: Plan, *, mean_rows: float, groups: float | None) -> tuple[Clipping, ...]:
-    """What clipping cuts in the groups that count: between rows spread over as many as may be and all in one, or, where
-    the mean number of groups is told, in each of these."""
+    """Return the cut that clipping makes in the groups that count.
+
+    It lies between rows spread over as many as may be and all in one, or, if the mean number of groups is known, in
+    each of these.
+    """
     spread = expected_cuts(plan, mean_rows=mean_rows / (groups or groups_of_one_unit(plan.question)))
     together = spread if groups else expected_cuts(plan, mean_rows=mean_rows)
     return tuple(
@@ -86,7 +91,7 @@ def _share(plan: Plan, functional: Functional, ratio: float) -> float:
 
 
 def _middle(plan: Plan, functional: Functional) -> float:
-    """What a row adds to a sum if its value is in the middle of its bounds, in the functional's steps."""
+    """Return a row's part of a sum if its value is in the middle of its bounds, in the functional's steps."""
     (term,) = functional.terms
     column = plan.question.table.column(term.column or "")
     assert column.bounds is not None

@@ -42,7 +42,7 @@ class _Placed:
 
 
 def formula_svg(trees: Sequence[tuple[str, Branch]], *, title: str) -> str:
-    """The trees one below the other, each under its heading.
+    """Return the trees one below the other, each under its heading.
 
     Guarantee: well-formed XML whatever the texts are; every node's text and note stand in it, escaped; nothing is
     loaded from elsewhere and nothing runs.
@@ -74,7 +74,7 @@ def formula_svg(trees: Sequence[tuple[str, Branch]], *, title: str) -> str:
 
 
 def _place_node(branch: Branch, *, column: int, row: int) -> tuple[_Placed, int]:
-    """The node in its place, and how many rows it and everything below it take."""
+    """Return the node in its place, and the number of rows that it and everything below it take."""
     if not branch.children:
         return _Placed(branch=branch, column=column, middle=(row + 0.5) * _ROW, children=()), 1
     children: list[_Placed] = []
@@ -88,7 +88,7 @@ def _place_node(branch: Branch, *, column: int, row: int) -> tuple[_Placed, int]
 
 
 def _columns(root: _Placed) -> tuple[list[float], float]:
-    """The left edge of every column, and the right edge of everything."""
+    """Return the left edge of every column, and the right edge of everything."""
     widest: dict[int, float] = {}
     for node in root.walk():
         widest[node.column] = max(widest.get(node.column, 0.0), _breadth(node.branch))
@@ -139,5 +139,5 @@ def _escape_text(text: str) -> str:
 
 
 def _visible(text: str) -> str:
-    """The text without characters that XML cannot hold or that reorder and break lines, those spelled out."""
+    """Return the text with characters spelled out that XML cannot hold or that reorder and break lines."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -13,7 +13,7 @@ IDLE = "does not matter, costs nothing"
 
 
 class Kind(StrEnum):
-    """What a node of the tree is."""
+    """The kind of a node of the tree."""
 
     AND = "and"
     OR = "or"
@@ -34,14 +34,14 @@ class Branch:
     children: tuple["Branch", ...]
 
     def walk(self) -> Iterator["Branch"]:
-        """The node and everything below it, from the top."""
+        """Yield the node and everything below it, from the top."""
         yield self
         for child in self.children:
             yield from child.walk()
 
 
 def trees(plan: Plan) -> tuple[tuple[str, Branch], ...]:
-    """The formula as typed and as it is evaluated, each under its heading; equal letters mean equal literals.
+    """Return the formula as typed and as it is evaluated, each under its heading; equal letters mean equal literals.
 
     Guarantee: a function of the plan. Every distinct literal that the analyst typed stands in the first tree, every
     literal that is paid for in the second, whose heading has the total. Noise that several literals share, or that a
@@ -80,7 +80,7 @@ def trees(plan: Plan) -> tuple[tuple[str, Branch], ...]:
 
 
 def _whole(formulas: Sequence[Branch], names: tuple[str, ...]) -> Branch:
-    """The one formula, or what says which groups are rows with the predicates beside it, each under its name."""
+    """Return the one formula, or the rule for the groups that are rows with the predicates beside it, by name."""
     if not names:
         return formulas[0]
     below = (Branch(Kind.COLUMN, text, "", (one,)) for text, one in zip(("rows", *names), formulas, strict=True))
@@ -88,7 +88,7 @@ def _whole(formulas: Sequence[Branch], names: tuple[str, ...]) -> Branch:
 
 
 def _find_noise(plan: Plan, cut: Cut) -> int:
-    """A number for the noisy value that decides a literal; for what is read off two, of the first."""
+    """Return a number for the noisy value that decides a literal; for a literal on two of them, of the first."""
     if plan.calibration.whole_question:
         return 0
     common = plan.calibration.task.common

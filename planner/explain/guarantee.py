@@ -27,13 +27,13 @@ FIXED_BEFORE = "the rates hold for a question that was fixed before that noise w
 
 
 def domain_sentence(plan: Plan) -> str:
-    """What a list of keys without a threshold is."""
+    """Return the sentence for a list of keys without a threshold."""
     names = ", ".join(plan.question.keys.names)
     return f"public values of {names}, with rows or without: no data is read, and nothing is spent."
 
 
 def guarantee_sentence(plan: Plan) -> str:
-    """What an answer promises, in one sentence for the NOTICE."""
+    """Return the promise of an answer, in one sentence for the NOTICE."""
     if plan.question.lists_domain:
         return domain_sentence(plan)
     if not plan.reads_data:
@@ -60,7 +60,7 @@ def guarantee_sentence(plan: Plan) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PromisedRates:
-    """How often an answer errs, in clauses of a sentence.
+    """The error rates of an answer, in clauses of a sentence.
 
     `missed` and `wrong` are empty if the question only ranks; `ranked` is empty if it ranks nothing.
     """
@@ -119,7 +119,7 @@ def _clips_values(plan: Plan) -> bool:
 
 
 def _true_of(plan: Plan) -> str:
-    """What may be missed: a group, or what a predicate says of it."""
+    """Return what may be missed: a group, or the truth of a predicate for it."""
     if not plan.predicates:
         return "a group that truly qualifies is missed"
     holds = "a predicate that truly holds for a group is shown as false"
@@ -127,14 +127,14 @@ def _true_of(plan: Plan) -> str:
 
 
 def _shown_of(plan: Plan) -> str:
-    """What may come wrongly."""
+    """Return what may be wrong."""
     if not plan.predicates:
         return "returned"
     return "shown as true" if plan.minimised.formula == TRUE else "returned, or shown as true,"
 
 
 def _groups_left_out(plan: Plan) -> str:
-    """In how many of the groups that it could have rows in a unit counts, where these are more."""
+    """Return the number of groups in which a unit counts, of those that it could have rows in, if these are more."""
     table, within_reach = plan.question.table, plan.question.keys.groups_within_reach(plan.question.table)
     if within_reach <= table.groups_per_unit:
         return ""
@@ -142,8 +142,11 @@ def _groups_left_out(plan: Plan) -> str:
 
 
 def cut_rows_sentence(plan: Plan) -> str | None:
-    """Return what the owner tells of rows that bounds leave out of all groups by a question's keys, and by those that
-    its WHERE fixes; None for other keys, for a join and for sums per unit, of which the owner tells nothing."""
+    """Return the owner's sentence on rows that bounds leave out of all groups, by a question's fixed and other keys.
+
+    Return None for other keys, for a join and for sums per unit, of which the owner declares nothing. Keys are those
+    that the question groups by, and those that its WHERE fixes.
+    """
     question = plan.question
     if question.per_unit is not None:
         return None
@@ -156,7 +159,7 @@ def cut_rows_sentence(plan: Plan) -> str | None:
 
 
 def shared_noise_sentence(noise: SharedNoise) -> str:
-    """Who shares noise with an answer, what it costs everybody, and when its rates hold."""
+    """Return the sentence about the noise that an answer shares: with whom, the cost to everybody, when rates hold."""
     questions = "1 earlier question" if noise.earlier == 1 else f"{noise.earlier} earlier questions"
     own = f"{plain(Decimal(at_most(noise.own)))} epsilon"
     fresh = f"at most {plain(Decimal(at_most(noise.fresh)))} of {own} is new to the shared budget"
@@ -166,8 +169,11 @@ def shared_noise_sentence(noise: SharedNoise) -> str:
 
 
 def guarantee_json(plan: Plan) -> dict[str, Any]:
-    """The guarantee for a program: sentence, rates (None: no bound), tolerance by functional in its unit, loss, the
-    most groups that are returned (None: no limit), what each column of truths says, and what a cell is promised."""
+    """Return the guarantee for a program.
+
+    It has the sentence, rates (None: no bound), tolerance by functional in its unit, loss, the most groups that are
+    returned (None: no limit), the meaning of each column of truths, and the promise of a cell.
+    """
     calibration = plan.calibration
     accuracy = plan.question.accuracy
     wrong = wrong_groups(plan)
@@ -186,23 +192,23 @@ def guarantee_json(plan: Plan) -> dict[str, Any]:
 
 
 def cells_sentence(plan: Plan) -> str | None:
-    """Return the promise per cell; None where no private data are read or each row is a unit."""
+    """Return the promise per cell; None if no private data are read or each row is a unit."""
     return PROMISE_OF_CELLS if plan.reads_data and not plan.question.table.row_unit else None
 
 
 def _spell_predicates(plan: Plan) -> dict[str, str]:
-    """By column of the answer, the formula whose truth it is."""
+    """Return the formula of each column of truths in the answer."""
     return dict(zip(plan.asked.predicate_names, predicate_texts(plan), strict=True))
 
 
 def predicate_texts(plan: Plan) -> tuple[str, ...]:
-    """The predicates as they are asked, in words."""
+    """Return the predicates as they are asked, in words."""
     texts = words(plan.asked)
     return tuple(spell_formula(formula, texts, both="AND", either="OR") for formula in plan.asked.predicates)
 
 
 def _missed_past_the_limit(plan: Plan) -> str:
-    """What a sparse vector promises of the groups that qualify."""
+    """Return the promise of a sparse vector about the groups that qualify."""
     limit = plan.calibration.task.most_positives
     groups = "1 group is" if limit == 1 else f"{limit} groups are"
     rate = percent(plan.question.accuracy.fnr)
@@ -213,7 +219,7 @@ def _missed_past_the_limit(plan: Plan) -> str:
 
 
 def _tolerances(plan: Plan) -> dict[str, float]:
-    """By aggregate, the narrowest band that its literals allow, in the analyst's unit."""
+    """Return the narrowest band that its literals allow, in the analyst's unit, by aggregate."""
     narrowest: dict[str, float] = {}
     for functional, test in zip(plan.question.functionals, plan.calibration.tests, strict=True):
         name = aggregate_text(functional)
@@ -226,7 +232,7 @@ def _tolerances(plan: Plan) -> dict[str, float]:
 
 
 def slack(tolerance: str) -> str:
-    """A tolerance as something that a group may fall short by."""
+    """Return a tolerance as an amount by which a group may fall short."""
     text = tolerance.strip()
     if text.endswith("%") and "," not in text and "=" not in text:
         return f"{text[:-1].strip()} % slack"

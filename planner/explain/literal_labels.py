@@ -53,7 +53,7 @@ class Named:
 
 
 def letter_literals(plan: Plan) -> tuple[Named, ...]:
-    """The distinct literals of the minimal formulas, lettered in the order in which the analyst wrote them."""
+    """Return the distinct literals of the minimal formulas, lettered in the order in which the analyst wrote them."""
     kept = {literal_of(cut): cut for one in plan.canonical for cut in cuts(one.formula)}
     places = {functional: place for place, functional in enumerate(plan.question.functionals)}
     typed = [
@@ -67,17 +67,17 @@ def letter_literals(plan: Plan) -> tuple[Named, ...]:
 
 
 def literal_of(cut: Cut) -> Literal:
-    """What makes a literal the same wherever it occurs, whatever its tolerance."""
+    """Return the identity of a literal wherever it occurs, whatever its tolerance."""
     return cut.functional, cut.cut, cut.above
 
 
 def letters(named: tuple[Named, ...]) -> Mapping[Literal, str]:
-    """From literals to letters."""
+    """Return a map from literals to letters."""
     return MappingProxyType({literal_of(one.cut): one.letter for one in named})
 
 
 def typed_letters(plan: Plan, named: tuple[Named, ...]) -> Mapping[Literal, str]:
-    """From the literals of the formula as typed (its own numbering of functionals) to letters.
+    """Return a map from the literals of the formula as typed (its own numbering of functionals) to letters.
 
     A literal of the minimal formula has its letter there; those that the minimal formula does not need have the letters
     that follow, in the order in which they were typed.
@@ -98,27 +98,30 @@ def typed_letters(plan: Plan, named: tuple[Named, ...]) -> Mapping[Literal, str]
 
 
 def idle(plan: Plan, named: tuple[Named, ...]) -> tuple[tuple[str, str], ...]:
-    """Letters and words of the typed literals that the minimal formula does not need."""
+    """Return letters and words of the typed literals that the minimal formula does not need."""
     kept, texts = set(letters(named).values()), words(plan.asked)
     return tuple((letter, texts[typed]) for typed, letter in typed_letters(plan, named).items() if letter not in kept)
 
 
 def order_formula(minimised: Minimised, named: tuple[Named, ...]) -> Formula:
-    """The formula that is evaluated, in the order in which its literals were typed."""
+    """Return the formula that is evaluated, in the order in which its literals were typed."""
     return as_typed(minimised.formula, letters(named)) if minimised.exact else minimised.formula
 
 
 def words(question: Question) -> Mapping[Literal, str]:
-    """From the literals of a question's formulas to their words."""
+    """Return a map from the literals of a question's formulas to their words."""
     every = (cut for formula in question.formulas for cut in cuts(formula))
     return MappingProxyType({literal_of(cut): _text(question, cut) for cut in every})
 
 
 def spell_formula(formula: Formula, names: Mapping[Literal, str], *, both: str, either: str) -> str:
-    """The formula over named literals, with the words for conjunction and disjunction, parentheses where needed."""
+    """Return the formula over named literals.
+
+    It has the words for conjunction and disjunction, and parentheses where needed.
+    """
 
     def join(word: str, empty: str, parts: Sequence[tuple[str, bool]]) -> tuple[str, bool]:
-        """The text of a connective, and whether it needs parentheses inside another."""
+        """Return the text of a connective, and True if it needs parentheses inside another."""
         if len(parts) == 1:
             return parts[0]
         texts = [f"({text})" if compound else text for text, compound in parts]
@@ -133,7 +136,7 @@ def spell_formula(formula: Formula, names: Mapping[Literal, str], *, both: str, 
 
 
 def as_typed(formula: Formula, names: Mapping[Literal, str]) -> Formula:
-    """A minimal DNF with terms and literals in the order of `names`, which is that of their letters."""
+    """Return a minimal DNF with terms and literals in the order of `names`, which is that of their letters."""
     places = {literal: place for place, literal in enumerate(names)}
 
     def place(cut: Cut) -> int:
@@ -149,7 +152,10 @@ def as_typed(formula: Formula, names: Mapping[Literal, str]) -> Formula:
 
 
 def in_users_unit(functional: Functional, cut: int) -> Decimal:
-    """A threshold in the analyst's unit; for an average, that of a group of the size its tolerance is meant for."""
+    """Return a threshold in the analyst's unit.
+
+    For an average, that of a group of the size its tolerance is meant for.
+    """
     return functional.origin + functional.unit_size * cut / functional.rows
 
 
@@ -186,7 +192,7 @@ def _text(question: Question, cut: Cut) -> str:
 
 
 def _atom(question: Question, cut: Cut) -> Atom | None:
-    """The comparison that became this one literal alone."""
+    """Return the comparison that became this one literal alone."""
     literal = ((cut.cut, cut.above),)
     return next(
         (atom for atom in question.atoms if atom.functional == cut.functional and atom.literals == literal), None

@@ -39,8 +39,10 @@ _MORE = "EXPLAIN (FORMAT JSON)"
 
 
 def formula_lines(plan: Plan) -> Iterator[str]:
-    """The formula in letters, minimal and as typed, and a line for every literal, the dearest ones where there are
-    many."""
+    """Yield the formula in letters, minimal and as typed.
+
+    A line for every literal follows, the most expensive ones if there are many.
+    """
     named = letter_literals(plan)
     spelled = [
         spell_formula(order_formula(one, named), letters(named), both="and", either="or") for one in plan.canonical
@@ -70,14 +72,14 @@ def formula_lines(plan: Plan) -> Iterator[str]:
 
 
 def _names(plan: Plan) -> tuple[str, ...]:
-    """What stands before each formula: what it decides, where there are several."""
+    """Return the heading of each formula: its decision, if there are several."""
     if not plan.predicates:
         return ("",)
     return ("Rows: ", *(f"{name}: " for name in plan.asked.predicate_names))
 
 
 def _guard_lines(listed: tuple[Named, ...]) -> Iterator[str]:
-    """Which counts say for groups of how many rows the tolerances of means are meant."""
+    """Yield which counts set the group sizes for which the tolerances of means are meant."""
     guarded: dict[tuple[str, int], list[str]] = {}
     for one in listed:
         if one.guard:
@@ -95,7 +97,7 @@ def shorten_formula(formula: str) -> str:
 
 
 def _dearest(plan: Plan, named: tuple[Named, ...]) -> tuple[Named, ...]:
-    """The literals on the functionals that cost most, in the order of their letters."""
+    """Return the literals on the functionals that cost most, in the order of their letters."""
     if len(named) <= MOST_ROWS:
         return named
     places = sorted(range(len(named)), key=lambda place: -plan.calibration.tests[named[place].cut.functional].epsilon)
@@ -131,7 +133,7 @@ def _reads_same_sum(plan: Plan, one: int, other: int) -> bool:
 
 
 def _common_noise_lines(plan: Plan, named: tuple[Named, ...]) -> Iterator[str]:
-    """For every common sum: what it adds up, who is read off it, and what it costs."""
+    """Yield, for every common sum, its terms, its readers, and its cost."""
     looks = len(look_parts(plan.calibration))
     often = f"; looks {looks} times at most, at all sums together" if looks > 1 else ""
     for noise in common_noise(plan):
@@ -146,7 +148,7 @@ def _common_noise_lines(plan: Plan, named: tuple[Named, ...]) -> Iterator[str]:
 
 
 def noise_lines(plan: Plan) -> Iterator[str]:
-    """For every noisy value: whose it is, how far one privacy unit moves it, how it is looked at."""
+    """Yield, for every noisy value, its owner, its change by one privacy unit, and its looks."""
     named = letter_literals(plan)
     if plan.calibration.task.common is not None:
         yield from _common_noise_lines(plan, named)
@@ -178,7 +180,7 @@ def _notes(plan: Plan, functional: Functional, test: FunctionalTest) -> Iterator
 
 
 def _alone(plan: Plan) -> Mapping[int, float]:
-    """What a functional would cost that did not share one noisy value among several thresholds, where that is less."""
+    """Return the cost of a functional without several thresholds on its noisy value, if that is less."""
     return cheaper_alone(plan.calibration) if plan.calibration.mechanism == Keyhole.name else {}
 
 
@@ -206,7 +208,7 @@ def describe_clipping(plan: Plan, functional: Functional, *, unit: str, total: s
 
 
 def cost_lines(plan: Plan) -> Iterator[str]:
-    """The worst case beside what others would reserve, who is affected together, and what most groups really lose."""
+    """Yield the worst case beside the reservations of others, who is affected together, and most groups' loss."""
     whole = plan.calibration.whole_question
     others = [] if whole or not plan.question.functionals else [f"separate sums {at_most(separate_sums(plan))}"]
     single = one_shot(plan)
@@ -234,7 +236,7 @@ def cost_lines(plan: Plan) -> Iterator[str]:
 
 
 def _joint_lines(plan: Plan) -> Iterator[str]:
-    """Which literals one privacy unit can change together, where that is not all of them."""
+    """Yield the literals that one privacy unit can change together, if these are not all."""
     groups = sets_together(plan)
     plain_sum = len(groups) < 2 and all(part == 1 for group in groups for part in group.parts)
     if plain_sum or plan.calibration.whole_question or plan.calibration.task.common is not None:
@@ -250,7 +252,7 @@ def _joint_lines(plan: Plan) -> Iterator[str]:
 
 
 def _spell_sum(group: Together, first: Mapping[int, str]) -> str:
-    """Letters with the part by which one unit changes each: `A + 0.05 C`."""
+    """Return letters with the part by which one unit changes each: `A + 0.05 C`."""
     paired = zip(group.functionals, group.parts, strict=True)
     parts = sorted((len(first[index]), first[index], part) for index, part in paired)
     return " + ".join(letter if part == 1 else f"{at_most(float(part))} {letter}" for _, letter, part in parts)

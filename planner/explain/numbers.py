@@ -7,30 +7,33 @@ _CENT = Decimal("0.01")  # what epsilons are rounded to for people, to the safe 
 
 
 def plain(number: Decimal) -> str:
-    """A number as an analyst writes it: no exponent, no idle zeros, at most six decimals."""
+    """Return a number as an analyst writes it: no exponent, no idle zeros, at most six decimals."""
     text = format(round(number, 6), "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def at_most(epsilon: float) -> str:
-    """A loss rounded up to two decimals."""
+    """Return a loss rounded up to two decimals."""
     return format(Decimal(str(epsilon)).quantize(_CENT, rounding=ROUND_UP), "f")
 
 
 def at_least(epsilon: float) -> str:
-    """A balance rounded down to two decimals."""
+    """Return a balance rounded down to two decimals."""
     return format(Decimal(str(epsilon)).quantize(_CENT, rounding=ROUND_DOWN), "f")
 
 
 def share(rate: float, *, of: float) -> str:
-    """One literal's share of a promised rate in percent: rounded up to two decimals, and never above what is promised,
-    of which calibration may leave it a rounding error more."""
+    """Return one literal's share of a promised rate in percent.
+
+    It is rounded up to two decimals, and never above the promise, of which calibration may leave it a rounding error
+    more.
+    """
     shown = (Decimal(str(rate)) * 100 * (1 - _NOISE)).quantize(_CENT, rounding=ROUND_UP)
     most = Decimal(str(of)) * 100
     return f"{shown} %" if shown <= most else f"{most if most.adjusted() < -2 else most.quantize(_CENT)} %"
 
 
 def percent(rate: float, *, places: int = 6) -> str:
-    """A rate in percent, rounded up."""
+    """Return a rate in percent, rounded up."""
     hundredths = (Decimal(str(rate)) * 100).quantize(Decimal(1).scaleb(-places), rounding=ROUND_UP)
     return f"{hundredths if places == 2 else plain(hundredths)} %"

@@ -18,7 +18,7 @@ class Payer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What is left of one balance, of the group that has least where there are many, and its cap. In epsilon."""
+    """The rest of one balance, of the group that has least if there are many, and its cap. In epsilon."""
 
     of: Payer
     epsilon: float
@@ -27,7 +27,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class UnitForm:
-    """How a privacy unit's balance would count the question, where the policy has a `delta`.
+    """The count of the question in a privacy unit's balance, if the policy has a `delta`.
 
     `by_curve`: in Rényi divergences; else as a plain sum, of which `pure_further` such questions fit.
     """
@@ -53,7 +53,7 @@ class UnitForm:
 
 @dataclass(frozen=True, slots=True)
 class Payment:
-    """What a question costs at most, in epsilon, and what the balances of those who pay have left.
+    """The highest cost of a question, in epsilon, and the rest of the balances of those who pay.
 
     Guarantee: a function of the question, the policy and the ledger, as the asking analyst may see it. The worst cases
     of `further` more questions at the same price over the same groups fit into every balance that counts over
@@ -100,7 +100,7 @@ class Payment:
         return f"left {' and '.join(parts)}" if parts else ""
 
     def after(self) -> str:
-        """The sentence for an answer that was just paid."""
+        """Return the sentence for an answer that was just charged."""
         match self.further:
             case None:
                 room = ""
@@ -111,7 +111,7 @@ class Payment:
         return self._sentence(room)
 
     def before(self) -> str:
-        """The same for a question that was not asked yet."""
+        """Return the same for a question that was not asked yet."""
         match self.further:
             case None:
                 room = ""
@@ -128,7 +128,7 @@ class Payment:
         return "; ".join(part for part in (self.cost, told) if part) + "."
 
     def document(self, *, asked: bool) -> dict[str, Any]:
-        """The payment for a program; `asked`: it was paid already."""
+        """Return the payment for a program; `asked`: it was charged already."""
         return {
             "sentence": self.after() if asked else self.before(),
             "group_at_most": self.group,

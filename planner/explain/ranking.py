@@ -11,7 +11,7 @@ from planner.question.plan import Plan
 
 
 def ranking_promise(plan: Plan) -> str | None:
-    """What the order and the end of a ranking promise; None where the question ranks nothing."""
+    """Return the promise about the order and the end of a ranking; None if the question ranks nothing."""
     ranked, ranking, accuracy = plan.question.ranked, plan.ranking, plan.question.accuracy
     if ranked is None or ranking is None:
         return None
@@ -50,12 +50,12 @@ def _by(ranked: Ranked) -> str:
 
 
 def ranks_alone(plan: Plan) -> bool:
-    """Whether all groups are ranked, and nothing else is decided about which are returned."""
+    """Return True if all groups are ranked, and nothing else decides which are returned."""
     return plan.ranking is not None and plan.minimised.formula == TRUE
 
 
 def ranking_lines(plan: Plan) -> Iterator[str]:
-    """EXPLAIN's lines: what is ranked by, what it costs, and how it is looked at."""
+    """Yield EXPLAIN's lines: the ranking's measure, its cost, and its looks."""
     ranked, ranking = plan.question.ranked, plan.ranking
     if ranked is None or ranking is None:
         return
@@ -97,7 +97,7 @@ def _why_one_look(ranking: RankingCalibration) -> str:
 
 
 def ranking_json(plan: Plan) -> dict[str, Any] | None:
-    """The ranking for a program; null where the question ranks nothing. `tolerance` is in the analyst's unit."""
+    """Return the ranking for a program; null if the question ranks nothing. `tolerance` is in the analyst's unit."""
     ranked, ranking = plan.question.ranked, plan.ranking
     if ranked is None or ranking is None:
         return None

@@ -31,12 +31,12 @@ def explain_text(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, 
 
 
 def _places(column: Column) -> int:
-    """In how many decimal places of the user's unit a computed column counts."""
+    """Return the number of decimal places of the user's unit in which a computed column counts."""
     return column.derivation.term.scale if isinstance(column.derivation, Computed) else 0
 
 
 def bounding_notes(plan: Plan) -> Iterator[str]:
-    """What happens to a privacy unit's rows before anything is summed."""
+    """Yield the changes to a privacy unit's rows before anything is summed."""
     per_unit = plan.question.per_unit
     table = plan.question.table if per_unit is None else per_unit.table
     if per_unit is not None:
@@ -86,7 +86,7 @@ def clipped_values(plan: Plan) -> Iterator[str]:
 
 
 def bound_of_computed(question: Question) -> str | None:
-    """Which of the owner's bounds says in how many groups a unit is; None without computed keys."""
+    """Return the owner's bound on the groups of a unit that applies; None without computed keys."""
     table = question.table
     computed = [cut_at_word(key.name) for key in question.keys.columns if key.computed and not table.determines(key)]
     if not computed:
@@ -98,21 +98,21 @@ def bound_of_computed(question: Question) -> str | None:
 
 
 def _unit_paths(table: Table) -> Iterator[str]:
-    """By which keys rows find their unit, each table that is read by itself."""
+    """Yield, for each table that is read by itself, the keys by which rows find their unit."""
     for one in [member.table for member in table.members] or [table]:
         if one.path is not None:
             yield f"a row of {one.name} belongs to whom it leads to, in {one.path.text}"
 
 
 def _unit_lists(table: Table) -> Iterator[str]:
-    """Whose rows count, and what that costs the cells that decide it."""
+    """Yield the units whose rows count, and the cost of that for the cells that decide it."""
     for clause in table.lists:
         told = (f"{'without' if one.absent else 'with'} {one.written} in {one.table.name}" for one in clause)
         yield f"only rows of those ({table.unit_text}) count that are {', or '.join(told)}"
 
 
 def _unit_values(table: Table) -> Iterator[str]:
-    """What is computed of each unit's own rows, and what that costs the cells that decide it."""
+    """Yield the values computed of each unit's own rows, and the cost of that for the cells that decide it."""
     for own in table.own:
         yield f"each row has its unit's own {own.meaning} in {own.table.name}, which any cell of the unit may change"
 

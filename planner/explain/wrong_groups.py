@@ -21,7 +21,7 @@ _OWN = (Keyhole.name, Progressive.name)  # whose rates are known at every distan
 
 @dataclass(frozen=True, slots=True)
 class WrongGroups:
-    """How many of `keys` groups are returned wrongly in the mean, at most, if all of them were the same.
+    """The mean number of `keys` groups that are returned wrongly, at most, if all of them were the same.
 
     `near`: all just beyond the slack. `far`: all beyond it twice as far, None for mechanisms that do not say.
     `several`: so many come wrongly for each of several predicates.
@@ -34,7 +34,7 @@ class WrongGroups:
 
     @property
     def sentence(self) -> str:
-        """What readers of an answer should know."""
+        """Return the warning for readers of an answer."""
         known = self.far is not None and rounded_up(self.far) != rounded_up(self.near)
         far = f", {rounded_up(self.far)} if they were twice as far" if known and self.far is not None else ""
         each = "for each predicate " if self.several else ""
@@ -43,8 +43,9 @@ class WrongGroups:
 
 
 def wrong_groups(plan: Plan) -> WrongGroups | None:
-    """How many groups can come wrongly; None where nothing is promised about that, nothing can be wrong, or a ranking
-    says how many come at all.
+    """Return the number of groups that can be wrong.
+
+    Return None if nothing is promised about that, nothing can be wrong, or a ranking limits the groups.
 
     Guarantee: upper bounds on the mean number, whatever the dependence between groups.
     """
@@ -60,8 +61,10 @@ def wrong_groups(plan: Plan) -> WrongGroups | None:
 
 
 def _chance_beyond(plan: Plan, tolerances: int) -> float | None:
-    """The chance of a group to be returned that fails with so many times the tolerance: some prime clause of it does,
-    with all its literals."""
+    """Return the chance that a group is returned which fails with so many times the tolerance.
+
+    Some prime clause of it does, with all its literals.
+    """
     if plan.calibration.mechanism not in _OWN or not all(one.exact for one in plan.canonical):
         return None
     tests = plan.calibration.tests
@@ -76,8 +79,10 @@ def _chance_beyond(plan: Plan, tolerances: int) -> float | None:
 
 
 def tell_chances(plan: Plan, warnings: Iterable[str]) -> Iterator[str]:
-    """The warnings, with a number in those of groups without rows that lie within the tolerance: how likely one is to
-    come, or to be shown with a predicate true."""
+    """Yield the warnings, with a number in those about groups without rows within the tolerance.
+
+    It is the chance that one is returned, or shown with a predicate true.
+    """
     chances = dict(_list_chances(plan))
     for warning in warnings:
         name, near, rest = warning.partition(NEAR_EMPTY)
@@ -96,7 +101,10 @@ def tell_chances(plan: Plan, warnings: Iterable[str]) -> Iterator[str]:
 
 
 def _list_chances(plan: Plan) -> Iterator[tuple[str, float]]:
-    """The chance of a group without rows by predicate; none where such groups are beyond the tolerance, or qualify."""
+    """Yield the chance of a group without rows by predicate.
+
+    Return none if such groups are beyond the tolerance, or qualify.
+    """
     if plan.calibration.mechanism not in _OWN or not plan.question.functionals:
         return
     if any(functional.offsets is not None for functional in plan.question.functionals):
@@ -109,7 +117,10 @@ def _list_chances(plan: Plan) -> Iterator[tuple[str, float]]:
 
 
 def _chance_of_empty(plan: Plan, minimised: Minimised) -> float | None:
-    """The chance that a formula is true for a group without rows; None where it is within the contract, or right."""
+    """Return the chance that a formula is true for a group without rows.
+
+    Return None if it is within the contract, or right.
+    """
     literals, clauses = tuple(cuts(minimised.formula)), minimised.clauses
     if not minimised.exact or not literals:
         return None
@@ -131,12 +142,12 @@ def _keeps_empty_out(minimised: Minimised) -> bool:
 
 
 def _distance(cut: Cut) -> int:
-    """How far inside its literal a group without rows lies: 1 just qualifies, minus the tolerance just fails."""
+    """Return how far inside its literal a group without rows lies: 1 just qualifies, minus the tolerance just fails."""
     return -cut.cut if cut.above else cut.cut + 1
 
 
 def rounded_up(number: float) -> str:
-    """A number of groups: whole from ten on, else with two digits; never below what it is."""
+    """Return a number of groups, rounded up: whole from ten on, else with two digits."""
     exact = Decimal(str(number))
     if exact >= 10:
         return f"{exact.quantize(Decimal(1), rounding=ROUND_UP):,}"
