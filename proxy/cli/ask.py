@@ -114,8 +114,10 @@ def explain(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the plan of a question and what it would cost. Spends nothing and opens no source: it
-    reads what is pinned."""
+    """Show the plan of a question and what it would cost.
+
+    Spends nothing and opens no source: it reads what is pinned.
+    """
     from planner.explain.formula_tree import trees
     from proxy.pipeline import stages as pipeline
     from proxy.pipeline.answering import explain_question, explained_document
@@ -141,7 +143,7 @@ def explain(
 
 
 def _question_id(service: "Service", asked: "Asked") -> str:
-    """What the ledger calls the question, and whether it waits for the owner."""
+    """Return the question's id in the ledger, and True if it waits for the owner."""
     from proxy.pipeline import approval
     from proxy.pipeline import stages as pipeline
     from proxy.pipeline.claim import claim_now

@@ -16,7 +16,9 @@ _HEADINGS = ("mechanism, question", "claims epsilon", "proved at least", "verdic
 def run_audits(
     planned: Sequence[PlannedAudit], *, samples: int, processes: int, done: Callable[[str], None]
 ) -> list[AuditReport]:
-    """The reports in the order of `planned`; left out are questions that a mechanism does not answer.
+    """Run the audits, and return the reports in the order of `planned`.
+
+    Questions that a mechanism does not answer are left out.
 
     Parameters:
         processes: how many audits run at a time, each with the system's noise.
@@ -53,7 +55,7 @@ def _leave_interrupts_to_us() -> None:
 
 
 def describe_reports(reports: Sequence[AuditReport]) -> tuple[str, ...]:
-    """What was found, for a reader: a table and what it means."""
+    """Return the findings, for a reader: a table and its meaning."""
     rows = [
         (report.subject, f"{report.claimed_epsilon:.3f}", f"{report.epsilon_lower:.3f}", _verdict(report))
         for report in reports

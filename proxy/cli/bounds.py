@@ -54,7 +54,7 @@ _TIMES = 20  # a tolerance of so many times a bound is what ordinary questions h
 
 @dataclass(frozen=True, slots=True)
 class BoundsReport:
-    """What was found, what it means for the policy, and what it cost."""
+    """The bounds that were found, their meaning for the policy, and their cost."""
 
     planned: BoundsRelease
     found: FoundBounds
@@ -63,7 +63,7 @@ class BoundsReport:
     catalog: Catalog
 
     def lines(self) -> Iterator[str]:
-        """The report for a terminal; what can be pasted into the policy last."""
+        """Yield the report for a terminal; what can be pasted into the policy last."""
         asked, found = self.planned.asked, self.found
         paid = "told again, which costs nothing" if self.released.again else f"paid {float(asked.epsilon):g} epsilon"
         yield f"Bounds of one ({self.table.unit_text}) in {self.table.name}: {paid}"
@@ -92,7 +92,7 @@ class BoundsReport:
             yield from snippet
 
     def sections(self) -> tuple[ReportSection, ...]:
-        """The report for a page."""
+        """Return the report for a page."""
         head, *told = [line.strip() for line in self.lines()]
         if self.found.cut is None:
             return (ReportSection("bounds", head, tuple(told)),)
@@ -113,7 +113,7 @@ class BoundsReport:
         return (ReportSection("bounds", head, (*sentences, drawing)), *policy)
 
     def document(self) -> dict[str, Any]:
-        """The report for a program."""
+        """Return the report for a program."""
         return {
             "table": self.table.name,
             "epsilon": float(self.planned.asked.epsilon),
@@ -140,7 +140,7 @@ class BoundsReport:
         }
 
     def _say_declared(self, one: FoundBound) -> str:
-        """That a bound lets more count than what is declared, as the end of its sentence."""
+        """Return that a bound lets more count than the declared one, as the end of its sentence."""
         declared = find_declared(one, self.table)
         if declared is None or not is_wider(one, self.table):
             return ""
@@ -168,7 +168,7 @@ class BoundsReport:
                 yield f"  {', '.join(keys)}: {cost}"
 
     def _cost(self, keys: tuple[str, ...], groups: int) -> str | None:
-        """What a question by these keys costs with the bound, by the planner's own figures."""
+        """Return the cost of a question by these keys with the bound, by the planner's own figures."""
         if not self.table.unit:
             return None
         plain = tuple(name for name in keys if not self.table.column(name).computed)
@@ -198,7 +198,7 @@ class BoundsReport:
         return f"{told}{self._count_fitting(plan, counted)}. Half as many groups would cost half."
 
     def _count_fitting(self, plan: Plan, groups: int) -> str:
-        """How many such questions a unit's budget has room for, of a unit that is in so many groups."""
+        """Return how many such questions a unit's budget has room for, of a unit that is in so many groups."""
         cap, delta = self.catalog.budget.per_unit, self.catalog.budget.delta
         if cap is None:
             return ""
@@ -278,7 +278,7 @@ def _percent(share: Fraction) -> str:
 
 
 def _key(name: str) -> str:
-    """A key of TOML."""
+    """Return a key of TOML."""
     bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
     escaped = name.replace("\\", "\\\\").replace('"', '\\"')
     return name if bare else f'"{escaped}"'
@@ -345,8 +345,10 @@ def bounds(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Find bounds for the policy in the data, privately; charged. The same command on the same data version prints the
-    same bounds and costs nothing."""
+    """Find bounds for the policy in the data, privately; charged.
+
+    The same command on the same data version prints the same bounds and costs nothing.
+    """
     if yes and why is None:
         raise typer.BadParameter("say why, for whoever reads the ledger later", param_hint="--why")
     asked = BoundsAsked(
@@ -429,7 +431,7 @@ def _offer(planned: BoundsRelease) -> Iterator[str]:
 
 
 def _offer_document(planned: BoundsRelease) -> dict[str, Any]:
-    """What it would cost, for a program: `offered` says that nothing was read or spent."""
+    """Return the cost, for a program: `offered` says that nothing was read or spent."""
     asked = planned.asked
     return {
         "offered": True,
@@ -458,6 +460,6 @@ def _parse_most(text: str) -> tuple[str, Decimal]:
 
 
 def _example(text: str) -> str:
-    """The form that is read, with what was typed where it has a name and a number."""
+    """Return the form that is read, with the typed text if it has a name and a number."""
     name, _, number = text.replace(":", " ").rpartition(" ")
     return f"{name.strip()}={number}" if name.strip() and number.isdecimal() else "age=110"

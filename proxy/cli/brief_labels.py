@@ -17,7 +17,7 @@ class BriefLabels:
     service: Service
 
     def read(self, question: Embedded, space: KeySpace, *, analyst: str) -> KeyLabels | None:
-        """Return the labels of a question's keys; None if all are shown as they stand. Raises KH106 and KH406."""
+        """Return the labels of a question's keys; None if all are shown as they stand. Raise KH106 and KH406."""
         if question.shown_keys is None:
             return None
         catalog = self.service.catalog

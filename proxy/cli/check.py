@@ -47,7 +47,7 @@ from proxy.sources.shared import open_policy_source
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a check found and pinned."""
+    """The findings and new pins of a check."""
 
     policy: Path
     pin_file: Path
@@ -58,7 +58,7 @@ class Findings:
     broken: tuple[BrokenTable, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """The findings for a program."""
+        """Return the findings for a program."""
         catalog = self.pinning.catalog
         return {
             "policy": self.policy.name,
@@ -84,7 +84,7 @@ class Findings:
         }
 
     def lines(self) -> tuple[str, ...]:
-        """The findings for the owner."""
+        """Return the findings for the owner."""
         catalog = self.pinning.catalog
         changes = [f"  {change}" for change in self.pinning.changes] or ["  nothing has changed"]
         return (
@@ -192,7 +192,7 @@ def _try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: Bina
 
 
 def _find_changed_shares(ledger: Ledger, pinning: Pinning) -> tuple[str, ...]:
-    """Say what a cap of an analyst's own that came or went changes for the others, once. Raises KH502."""
+    """Say what a cap of an analyst's own that came or went changes for the others, once. Raise KH502."""
     if pinning.pins.apart is None:
         return ()
     try:
@@ -202,7 +202,7 @@ def _find_changed_shares(ledger: Ledger, pinning: Pinning) -> tuple[str, ...]:
 
 
 def _estimate_rows(catalog: Catalog, source: Source) -> dict[str, int]:
-    """By private table about how many rows it has; without those that somebody has locked."""
+    """Return an estimate of each private table's rows; without tables that somebody has locked."""
     found = {}
     for table in catalog.tables:
         with suppress(KeyholeError):
@@ -218,7 +218,7 @@ def _describe_move(table: str) -> str:
 
 
 def _find_quotes(pins: Pins) -> Iterator[str]:
-    """CSV files in which one row can take others away."""
+    """Yield CSV files in which one row can take others away."""
     for name, file in pins.files:
         if file.quote:
             yield (
@@ -235,7 +235,10 @@ def _find_unread_ranges(catalog: Catalog) -> Iterator[str]:
 
 
 def _find_long_texts(catalog: Catalog) -> Iterator[str]:
-    """Texts so long that the time of an answer may depend on whose they are, unless answers wait for public moments."""
+    """Yield texts so long that an answer's time may depend on whose they are.
+
+    Answers that wait for public moments have none.
+    """
     for table in () if catalog.release_every_ms else catalog.tables:
         for column in table.columns:
             if column.sql_type is SqlType.TEXT and column.longest_text > LONGEST_TEXT:
@@ -247,8 +250,10 @@ def _find_long_texts(catalog: Catalog) -> Iterator[str]:
 
 
 def refresh(policy_path: Path, *tables: str) -> str:
-    """Declare new data in tables whose refresh is explicit; returns the new data version. A server is not asked: a load
-    may have the table locked. Raises KH002 to KH008 and KH014."""
+    """Declare new data in tables whose refresh is explicit; returns the new data version.
+
+    A server is not asked: a load may have the table locked. Raise KH002 to KH008 and KH014.
+    """
     policy = Policy.load(policy_path)
     with ExitStack() as opened:
         source = None

@@ -43,8 +43,10 @@ _PICTURES = frozenset({".svg", ".html", ".png", ".jpg", ".jpeg", ".gif", ".webp"
 
 @contextmanager
 def refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
-    """Print a refusal the way psql does, or as a problem document, and end with status 1; name the argument that is
-    mistyped. Say what a release that Ctrl-C stops leaves spent, and end with status 130."""
+    """Print a refusal the way psql does, or as a problem document, and end with status 1.
+
+    Name the argument that is mistyped. Say what a release that Ctrl-C stops leaves spent, and end with status 130.
+    """
     from proxy.owner.mistyped import Mistyped
 
     try:
@@ -71,8 +73,11 @@ def refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
 
 @contextmanager
 def owners_ledger(policy: Path, *, knowledge: "Knowledge | None" = None, trust: bool = False) -> "Iterator[Ledger]":
-    """The ledger of a policy, open for its owner; needs no source and no pins. `knowledge` is what is publicly known of
-    the tables' columns. With `trust` it is not held against its witness. Raises KH001 to KH005, KH009 and KH016."""
+    """Open the ledger of a policy for its owner, without source and pins.
+
+    `knowledge` is what is publicly known of the tables' columns. With `trust` it is not held against its witness. Raise
+    KH001 to KH005, KH009 and KH016.
+    """
     from accountant.balances.dependencies import nothing_known
     from accountant.errors import LedgerUnavailable
     from planner.policy.file import Policy
@@ -115,7 +120,7 @@ def show_progress(what: str, *, total: int, asked: bool) -> Iterator[Callable[[s
 
 
 def read_typed(read: Callable[[str], _Read], text: str, flag: str) -> _Read:
-    """What was typed behind a flag. Raises `typer.BadParameter` for what `read` raises ValueError for."""
+    """Return the parsed text of a flag. Raise `typer.BadParameter` if `read` raises ValueError."""
     try:
         return read(text)
     except ValueError as error:
@@ -123,7 +128,7 @@ def read_typed(read: Callable[[str], _Read], text: str, flag: str) -> _Read:
 
 
 def decided_by(name: str | None) -> str:
-    """Who stands in the ledger for a decision. Raises `typer.BadParameter` where nobody can be named."""
+    """Return the decider's name for the ledger. Raise `typer.BadParameter` if nobody can be named."""
     try:
         by = getpass.getuser() if name is None else name.strip()
     except (KeyError, OSError):
@@ -134,7 +139,7 @@ def decided_by(name: str | None) -> str:
 
 
 def reason(why: str) -> str:
-    """A reason that says something. Raises `typer.BadParameter`."""
+    """Return a reason that says something. Raise `typer.BadParameter` if it says nothing."""
     from proxy.owner.mistyped import Mistyped, read_reason
 
     try:
@@ -144,7 +149,7 @@ def reason(why: str) -> str:
 
 
 def the_one(prefix: str, identities: Iterable[str], *, hint: str) -> str:
-    """The identity that starts with `prefix`. Raises `typer.BadParameter` where there is none or more than one."""
+    """Return the identity that starts with `prefix`. Raise `typer.BadParameter` if there is none or more than one."""
     found = sorted({identity for identity in identities if prefix and identity.startswith(prefix)})
     if len(found) != 1:
         problem = "there is none of that id" if not found else f"{len(found)} start with that; give more characters"
@@ -153,27 +158,29 @@ def the_one(prefix: str, identities: Iterable[str], *, hint: str) -> str:
 
 
 def new_file(path: Path, *, hint: str) -> Path:
-    """A path where nothing is yet. Raises `typer.BadParameter`, so that no older copy is ever replaced."""
+    """Return a path where nothing is yet. Raise `typer.BadParameter`, so that no older copy is ever replaced."""
     if path.exists():
         raise typer.BadParameter(f"{path} exists; name a new file", param_hint=hint)
     return path
 
 
 def write_svg(path: Path, picture: str) -> None:
-    """Write a picture to a file, replacing it. Raises KH011 for another format's name, and `typer.BadParameter` when
-    it cannot be written."""
+    """Write a picture to a file, replacing it.
+
+    Raise KH011 for another format's name, and `typer.BadParameter` when it cannot be written.
+    """
     _check_picture_name(path, form="SVG")
     _write(path, picture, hint="--svg")
 
 
 def write_html(path: Path, page: str) -> None:
-    """Write a page to a file, replacing it. Raises as `write_svg` does."""
+    """Write a page to a file, replacing it. Raise as `write_svg` does."""
     _check_picture_name(path, form="HTML")
     _write(path, page, hint="--html")
 
 
 def check_page(path: Path | None) -> None:
-    """Find out whether a page can be written there, before anything is spent. Raises KH011, `typer.BadParameter`."""
+    """Find out whether a page can be written there, before anything is spent. Raise KH011, `typer.BadParameter`."""
     if path is None:
         return
     _check_picture_name(path, form="HTML")
@@ -200,7 +207,7 @@ def _write(path: Path, text: str, *, hint: str) -> None:
 
 
 def unwritable(path: Path, error: OSError, *, hint: str) -> typer.BadParameter:
-    """What is wrong with a file that should be written."""
+    """Return the error for a file that cannot be written."""
     return typer.BadParameter(f"{path} cannot be written ({error.strerror})", param_hint=hint)
 
 

@@ -86,9 +86,11 @@ def questions(path: Path = build.HERE / "questions.toml") -> tuple[DemoQuestion,
 
 
 def run(*, keep: bool, html: Path | None = None, show_monitor: Callable[[], None] | None = None) -> None:
-    """Ask everything and print it; with `keep` the endpoints stay up until interrupted. The scorecard goes into the
-    file `html`, too; `show_monitor` is called when all was asked. Raises KH011 for another format's name, and
-    `typer.BadParameter` where it cannot be written."""
+    """Ask everything and print it; with `keep` the endpoints stay up until interrupted.
+
+    The scorecard goes into the file `html`, too; `show_monitor` is called when all was asked. Raise KH011 for another
+    format's name, and `typer.BadParameter` where it cannot be written.
+    """
     check_page(html)
     console = demo_console()
     with tempfile.TemporaryDirectory(prefix="keyhole-demo-") as folder:
@@ -117,7 +119,10 @@ def run(*, keep: bool, html: Path | None = None, show_monitor: Callable[[], None
 
 
 def demo_console() -> Console:
-    """Where a demo prints: the same in every file and pipe. The log is for operators, and has warnings alone."""
+    """Return the console of a demo: the same in every file and pipe.
+
+    The log is for operators, and has warnings alone.
+    """
     to_standard_error("warning")
     console = Console(highlight=False, emoji=False)
     return console if console.is_terminal else Console(highlight=False, emoji=False, width=PIPE_WIDTH)
@@ -188,7 +193,7 @@ class _Demonstration:
         connection.add_notice_handler(lambda notice: self._notices.append(notice.message_primary or ""))
 
     def show(self) -> None:
-        """The whole demonstration."""
+        """Show the whole demonstration."""
         asked = questions()
         self._budget("Budget before")
         for number, question in enumerate(asked, start=1):
@@ -259,7 +264,7 @@ class _Demonstration:
             self._console.print(f"   {line}", style="dim", markup=False, soft_wrap=True)
 
     def _plain(self, text: str) -> float:
-        """Milliseconds that the engine alone takes for the same SQL, with `month` and `hour` written out."""
+        """Return the milliseconds of the engine alone for the same SQL, with `month` and `hour` written out."""
         month, hour = "date_trunc('month', invoice_date)::date", "extract(hour FROM invoice_date)"
         with duckdb.connect(str(self._database), read_only=True) as connection:
             connection.execute(
@@ -313,7 +318,7 @@ class _Demonstration:
         return MECHANISMS[plan.question.accuracy.mechanism].calibrate(task).worst_case_epsilon
 
     def _compare_predicates(self, answer: Answer) -> None:
-        """How many of the truths are wrong, counted over all predicates."""
+        """Print how many of the truths are wrong, counted over all predicates."""
         plan = answer.plan
         exact = self._exact(plan)
         shown = np.array([[text == "true" for text in key[-len(plan.predicates) :]] for key in answer.keys.keys]).T
@@ -361,7 +366,7 @@ class _Demonstration:
         return exact if common is None else read_functionals(common, exact)
 
     def _describe_spent(self) -> str:
-        """What the last question really cost, as owners may read: groups near a threshold, and the others."""
+        """Return the last question's real cost, as owners may read it: of groups near a threshold, and of others."""
         spent = self._service.ledger.history()[-1]
         assert spent.spent is not None
         losses = np.broadcast_to(spent.spent.amounts(spent.charge.cells), spent.charge.cells.shape)
@@ -423,7 +428,7 @@ def _written_keys(plan: Plan) -> Iterator[tuple[str, ...]]:
 
 
 def describe_errors(truly: Booleans, nearly: Booleans, shown: Booleans, *, what: str) -> str:
-    """How often an answer is wrong, beside what is true and what is true within the slack."""
+    """Return how often an answer is wrong, beside what is true and what is true within the slack."""
     missed, within, beyond = (
         int(np.sum(truly & ~shown)),
         int(np.sum(shown & ~truly & nearly)),
@@ -436,10 +441,10 @@ def describe_errors(truly: Booleans, nearly: Booleans, shown: Booleans, *, what:
 
 
 def at_most(epsilon: float) -> str:
-    """A loss rounded up to two decimals."""
+    """Return a loss rounded up to two decimals."""
     return f"{math.ceil(epsilon * 100) / 100:.2f}"
 
 
 def holds(formula: Formula, exact: Integers) -> Booleans:
-    """By key, whether a formula holds of the exact aggregates."""
+    """Return the truth of a formula on the exact aggregates, by key."""
     return evaluate(formula, lambda cut: cut.holds(exact[cut.functional]), keys=exact.shape[1])

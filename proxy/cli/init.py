@@ -81,7 +81,9 @@ def starter_policy(
     spark: Sequence[str] = (),
     refresh: str | None = None,
 ) -> str:
-    """The text of a conservative policy: every table and column listed, none exposed, every choice left to the owner.
+    """Return the text of a conservative policy.
+
+    Every table and column is listed, none exposed, every choice left to the owner.
 
     A password in `url` is replaced by `${KEYHOLE_SOURCE_PASSWORD}`; a token is left out.
 
@@ -110,7 +112,7 @@ def starter_policy(
 def _read_tables(
     schema: Mapping[str, Sequence[SourceColumn]], names: Mapping[str, str], known: Mapping[str, RelationIdentity]
 ) -> dict[str, SourceTable]:
-    """The tables under their names in the policy, with the foreign keys that lead to one of these."""
+    """Return the tables under their names in the policy, with the foreign keys that lead to one of these."""
     called = {known[named].name: name for named, name in names.items() if named in known}
     found = {}
     for named, name in names.items():
@@ -153,7 +155,7 @@ def from_source(
     refresh: str | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> str:
-    """The starter policy for a source's URL, or for .parquet and .csv files that lie at `directory` or below.
+    """Return the starter policy for a source's URL, or for .parquet and .csv files that lie at `directory` or below.
 
     Parameters:
         tables: the relations to write of, as `relation` in a policy names them; none for all that the source lists.
@@ -183,7 +185,7 @@ def from_source(
 
 
 def _several_sources(sources: Sequence[str]) -> KeyholeError:
-    """What the owner reads whose --source are several, and not all of them files."""
+    """Return the error for an owner whose --source are several, and not all of them files."""
     return KeyholeError(
         "KH002",
         f"--source is given {len(sources)} times, and a policy has one source",
@@ -272,7 +274,7 @@ _PUBLIC = "# public = true             # instead of all of the above, if every a
 
 
 def _refresh_lines(refresh: str) -> tuple[str, ...]:
-    """Return when rows change as the policy has it. Raises KH002."""
+    """Return when rows change as the policy has it. Raise KH002."""
     try:
         parse_refresh(refresh)
     except Fault as fault:
@@ -395,7 +397,7 @@ def _has_days(column: SourceColumn) -> bool:
 
 
 def _day_name(column: SourceColumn) -> str:
-    """The column by which a person's days are told apart."""
+    """Return the column by which a person's days are told apart."""
     return column.name if sql_type(column.declared) is SqlType.DATE else f"{column.name}_day"
 
 
@@ -418,7 +420,7 @@ def _truncate_to_month(column: str) -> str:
 
 
 def _plain(named: str) -> str:
-    """A table name that clients can use plainly, from the source's own name."""
+    """Return a table name that clients can use plainly, from the source's own name."""
     path = PurePath((SPARK_PART.findall(named) or [named])[-1].strip("`")) if "`" in named else PurePath(named)
     if path.suffix.lower() in FILES or len(path.parts) > 1:
         last = next((part for part in (path.stem, path.parent.name) if _NAME.sub("", part.lower()).strip("_")), "")

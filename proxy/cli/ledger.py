@@ -54,7 +54,7 @@ app = typer.Typer(
 
 
 class Form(StrEnum):
-    """What an exported log is written as."""
+    """The format of an exported log."""
 
     JSONL = "jsonl"
     PARQUET = "parquet"
@@ -136,8 +136,10 @@ def verify(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Read everything again, to the first fault. The database, the chain, the stored answers, the balances; ends with
-    1 on one."""
+    """Read everything again, to the first fault.
+
+    The database, the chain, the stored answers, the balances; ends with 1 on one.
+    """
     with refusals(as_json=as_json), owners_ledger(policy, trust=True) as ledger:
         kept = None if expect is None else read_kept(expect)
         with show_work("reading the ledger again"):
@@ -217,8 +219,10 @@ def copy(
     source: Annotated[str, typer.Argument(metavar="FROM", help="The ledger's URL, as ledger.url has it.")],
     target: Annotated[str, typer.Argument(metavar="TO", help="The URL of a new file or an empty database.")],
 ) -> None:
-    """Copy a ledger into another database, and verify the copy. Stop every Keyhole that uses it first; files are
-    relative to the current folder."""
+    """Copy a ledger into another database, and verify the copy.
+
+    Stop every Keyhole that uses it first; files are relative to the current folder.
+    """
     for url, hint in ((source, "FROM"), (target, "TO")):
         with suppress(ArgumentError):
             make_url(url)

@@ -87,8 +87,11 @@ def audit(
     progress: Progress = False,
     as_json: Json = False,
 ) -> None:
-    """Try to prove that the mechanisms are not private. Needs no policy and reads no data. Ends with status 1 if a
-    claim is refuted, or if the draws are too few to refute an eighth of it. Takes about a minute on two cores."""
+    """Try to prove that the mechanisms are not private.
+
+    Needs no policy and reads no data. Ends with status 1 if a claim is refuted, or if the draws are too few to refute
+    an eighth of it. Takes about a minute on two cores.
+    """
     from mechanisms.audit.subjects import UNASKED, plan_audits
     from mechanisms.registry import MECHANISMS
     from mechanisms.side_by_side import usable_cores
@@ -185,8 +188,11 @@ def init(
         ),
     ] = None,
 ) -> None:
-    """Write a starter policy to standard output. It reads the source's schema, never its data. A policy that still
-    says FILL IN is refused. Ids and keys are never offered as measures."""
+    """Write a starter policy to standard output.
+
+    It reads the source's schema, never its data. A policy that still says FILL IN is refused. Ids and keys are never
+    offered as measures.
+    """
     from proxy.cli.init import from_source
 
     with refusals(as_json=False):
@@ -212,8 +218,10 @@ def check(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Validate the policy and pin public data. Reads the schema and public tables; private rows only with --measure.
-    Says what the caps mean in odds."""
+    """Validate the policy and pin public data.
+
+    Reads the schema and public tables; private rows only with --measure. Says what the caps mean in odds.
+    """
     from proxy.cli.check import check as check_policy
     from proxy.owner import measure as left_out
 
@@ -239,8 +247,10 @@ def refresh(
     policy: PolicyPath = DEFAULT_POLICY,
     wait: Annotated[float, typer.Option(min=0, help="How many seconds to wait for the running servers.")] = 10.0,
 ) -> None:
-    """Declare new data in tables, and have running servers read them. Stored answers hold for the old data only. Prints
-    how many serving processes read the tables."""
+    """Declare new data in tables, and have running servers read them.
+
+    Stored answers hold for the old data only. Prints how many serving processes read the tables.
+    """
     from proxy.cli.check import refresh as declare_new_data
     from proxy.cli.check import wait_for_servers
 
@@ -327,8 +337,10 @@ def play(
         str | None, typer.Option("--time", help="The key that says when, of at most 5,000 values in their order.")
     ] = None,
 ) -> None:
-    """Play with a made-up building's noisy counts. Needs no policy and reads no data. With --policy it also reads the
-    private rows of one table, for the owner alone."""
+    """Play with a made-up building's noisy counts.
+
+    Needs no policy and reads no data. With --policy it also reads the private rows of one table, for the owner alone.
+    """
     with lasting():
         from proxy.console.play.standalone import run
 
@@ -341,7 +353,7 @@ def play(
 
 
 def _read_own(policy: Path | None, *, table: str | None, place: str | None, time: str | None) -> "OwnStreams | None":
-    """The table that the owner wants to see, if any. Raises Mistyped where only a part of it is said."""
+    """Return the table that the owner wants to see, if any. Raise Mistyped if only a part of it is given."""
     said = {"policy": policy, "table": table, "place": place, "time": time}
     missing = [f"--{name}" for name, value in said.items() if value is None]
     if len(missing) == len(said):
@@ -367,8 +379,11 @@ def demo(
         ),
     ] = False,
 ) -> None:
-    """Ask real questions about real customers. It uses the PostgreSQL endpoint and a temporary folder. `make demo` runs
-    it, with KEEP=1 and HTML=card.html for its flags."""
+    """Ask real questions about real customers.
+
+    It uses the PostgreSQL endpoint and a temporary folder. `make demo` runs it, with KEEP=1 and HTML=card.html for its
+    flags.
+    """
     from proxy.cli import monitor_demo
     from proxy.cli.demo import run
 
@@ -380,7 +395,7 @@ def demo(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The console script: exits with 0, with 1 after a refusal, with 2 when it was called wrongly.
+    """Run the console script: exit with 0, with 1 after a refusal, with 2 when it was called wrongly.
 
     What it writes is for its owner's eyes alone, whatever the shell's umask, and a crash leaves no image of its memory.
     """
@@ -413,7 +428,7 @@ def _run(arguments: list[str] | None) -> None:
 
 
 def _place(error: BaseException) -> str:
-    """The kind of an exception and the line of code it came from: no text of its own, which might quote data."""
+    """Return the kind of an exception and the line of code it came from: no text of its own, which might quote data."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

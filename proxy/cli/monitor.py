@@ -196,7 +196,7 @@ def _monitor(service: Service, name: str) -> Monitor:
 
 
 def _confirm() -> bool:
-    """Whether whoever sits there says yes; nobody does where nobody sits."""
+    """Return True if a person at the terminal says yes."""
     if not sys.stdin.isatty():
         print("Say --yes to start it where nobody can be asked.", file=sys.stderr)
         return False

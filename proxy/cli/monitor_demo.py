@@ -70,11 +70,11 @@ class _Replay:
         self.now = moment
 
     def clock(self) -> datetime:
-        """What time it is in the shop."""
+        """Return the time in the shop."""
         return (self.now + self.delay).replace(tzinfo=UTC)
 
     def customers(self, *, since: datetime, until: datetime) -> dict[str, int]:
-        """How many customers each country really had, for the demo's own comparison."""
+        """Return the true number of customers of each country, for the demo's own comparison."""
         rows = self._lines.execute(
             "SELECT country, count(DISTINCT customer_id) FROM sales WHERE invoice_date >= ? AND invoice_date < ? "
             "GROUP BY country",
@@ -93,7 +93,7 @@ class _Replay:
 
 @dataclass(frozen=True, slots=True)
 class _Alert:
-    """What a notification said."""
+    """The content of a notification."""
 
     country: str
     day: str
@@ -146,7 +146,7 @@ class _Live:
         self._looks = 0
 
     def show(self, addresses: Addresses, *, days: int | None) -> None:
-        """Replay so many days (None: all), and print what came of it."""
+        """Replay so many days (None: all), and print the result."""
         windows = self._plan.windows
         watched = range(len(windows.starts) if days is None else min(days, len(windows.starts)))
         conninfo = (
@@ -176,7 +176,7 @@ class _Live:
         self._alerts += [_Alert.of(heard.payload) for heard in found]
 
     def _find_recorded(self) -> Sequence[MonitorAlert]:
-        """All alerts so far, as the ledger has them."""
+        """Return all alerts so far, as the ledger has them."""
         return self._service.ledger.monitors.alerts(self._run).alerts
 
     def _picture(self) -> RenderableType:
@@ -190,7 +190,7 @@ class _Live:
         return table
 
     def _conclude(self, watched: range, *, seconds: float) -> None:
-        """The alerts beside the truth, and the price beside that of asking at every look."""
+        """Print the alerts beside the truth, and the price beside that of asking at every look."""
         plan, windows = self._plan, self._plan.windows
         alerted = {(alert.country, alert.day) for alert in self._alerts}
         crossed, far = set(), set()

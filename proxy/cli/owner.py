@@ -201,8 +201,11 @@ def odometer(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None
 
 
 def what_is_pinned(policy: Policy) -> Knowledge:
-    """What is known of the columns by the pins, by which the caps are kept; nothing where these are not of this policy:
-    then groups count as if every combination of keys were possible, which overstates."""
+    """Return the knowledge of the columns by the pins, by which the caps are kept.
+
+    Return nothing if these are not of this policy: then groups count as if every combination of keys were possible,
+    which overstates.
+    """
     try:
         return dependencies(catalog_on_pins(policy))
     except KeyholeError:

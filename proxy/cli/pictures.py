@@ -11,13 +11,13 @@ from proxy.report.scorecard_terminal import columns_that_fit, print_scorecard
 
 
 def draw_answer(answer: Answer, width: int, *, most_rows: int) -> Iterator[RenderableType]:
-    """The picture for a terminal of `width` characters."""
+    """Return the picture for a terminal of `width` characters."""
     card = draw_scorecard(answer.plan, answer.keys.keys, most_rows=most_rows, most_columns=columns_that_fit(width))
     return print_scorecard(card, width=width)
 
 
 def answer_page(answer: Answer, sql: str) -> str:
-    """The picture as one HTML file, with the question and what its answer promises."""
+    """Return the picture as one HTML file, with the question and its answer's promise."""
     card = draw_scorecard(answer.plan, answer.keys.keys, most_rows=MOST_ROWS, most_columns=MOST_COLUMNS)
     told = (
         f"Guarantee: {answer.document()['guarantee']['sentence']}",

@@ -14,7 +14,7 @@ PRIOR = 0.01  # what somebody may have guessed beforehand, in the comments on bu
 
 
 class Unit(StrEnum):
-    """Who is protected."""
+    """The protected unit."""
 
     PERSON = "person"
     VISIT = "visit"
@@ -22,7 +22,7 @@ class Unit(StrEnum):
 
 
 class Purpose(StrEnum):
-    """What questions are for: the same ones again and again, whatever comes up, or few that must be sharp."""
+    """The purpose of questions: the same ones again and again, whatever comes up, or few that must be sharp."""
 
     DASHBOARD = "dashboard"
     AD_HOC = "ad-hoc"
@@ -31,8 +31,11 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ManyGroups:
-    """What admits more questions about units in many groups: a delta, and a lower cap on one question, since the dear
-    ones gain nothing by a delta and use up what it gives."""
+    """The settings that admit more questions about units in many groups.
+
+    They are a delta, and a lower cap on one question, since the expensive ones gain nothing by a delta and use up what
+    it gives.
+    """
 
     delta: float
     per_query: float
@@ -72,11 +75,11 @@ _SINGLE: Mapping[Purpose, Preset] = {
 
 
 def preset(unit: Unit, purpose: Purpose) -> Preset:
-    """What to begin with. A visit and a row are in one group of an answer, a person in several."""
+    """Return the preset to begin with. A visit and a row are in one group of an answer, a person in several."""
     return (_PERSON if unit is Unit.PERSON else _SINGLE)[purpose]
 
 
 def posterior(epsilon: float) -> float:
-    """How far a loss can raise anybody's guess that somebody is there, from one in a hundred."""
+    """Return how far a loss can raise anybody's guess that somebody is there, from one in a hundred."""
     odds = PRIOR / (1.0 - PRIOR) * exp(epsilon)
     return odds / (1.0 + odds)

@@ -6,7 +6,7 @@ from proxy.concurrency.interpreter import collect_seldom, end_process, load_no_p
 
 
 def run() -> NoReturn:
-    """The command, imported here: a process that it starts, and that imports the script anew, needs none of it."""
+    """Run the command, imported here: a process that it starts, and that imports the script again, needs none of it."""
     collect_seldom()
     load_no_plugins()
     from proxy.cli.main import main

@@ -1,5 +1,7 @@
-"""The options that stand for settings: each of `planner.statements.settings.SETTINGS` is one, of every command that
-takes settings."""
+"""The options that stand for settings.
+
+Each of `planner.statements.settings.SETTINGS` is one, of every command that takes settings.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -19,7 +21,7 @@ _PREFIX = "keyhole."
 
 
 def takes_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """A command for typer, made of one with a parameter `given: Given`.
+    """Return a command for typer, made of one with a parameter `given: Given`.
 
     In its place stands an option for every setting, and it gets the settings that were given, by full name.
     """

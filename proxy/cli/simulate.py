@@ -46,8 +46,11 @@ _NOBODYS_VERIFIER = f"SCRAM-SHA-256$4096:AAAA${'A' * 43}=:{'A' * 43}="
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What the owner declares: privacy units, values of a key column without a domain in the policy, rows, and in how
-    many groups of the question a unit is in the mean."""
+    """The sizes that the owner declares.
+
+    They are privacy units, values of a key column without a domain in the policy, rows, and the mean number of groups
+    of the question in which a unit is.
+    """
 
     units: int
     keys: int | None
@@ -65,8 +68,9 @@ class Affordable:
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """A plan on stand-ins with what it means for the caps. `fit` is how many such questions fit on one data version
-    (None: they cost nothing).
+    """A plan on stand-ins with what it means for the caps.
+
+    `fit` is how many such questions fit on one data version (None: they cost nothing).
 
     `epsilon_per_unit` is what one question costs one privacy unit at most. `scope` names the cap that is reached first,
     `scope_of` the section of the policy that sets it, or `keyhole` for a setting.
@@ -104,11 +108,11 @@ class Simulation:
         return f"{self.scope_of}.{self.scope}"
 
     def lines(self) -> tuple[str, ...]:
-        """The simulation for a terminal."""
+        """Return the simulation for a terminal."""
         return tuple(_lines(self))
 
     def document(self) -> dict[str, Any]:
-        """The simulation for a program; `plan` is the document of EXPLAIN."""
+        """Return the simulation for a program; `plan` is the document of EXPLAIN."""
         sizes = self.sizes
         return {
             "units": sizes.units,
@@ -157,7 +161,7 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
 
 
 def read_alone(policy_path: Path) -> tuple[Policy, Pins]:
-    """A policy whose secrets need not be there, and what was pinned for it if anything was. Raises KH001 to KH010."""
+    """Return a policy whose secrets may be missing, and its pins if there are any. Raise KH001 to KH010."""
     policy = Policy.load(policy_path, environment=_Standing(os.environ))
     return policy, _pins(policy)
 
@@ -228,7 +232,7 @@ def _section(scope: str, caps: Limits, table: str) -> str:
 
 
 def _caps(caps: Limits, adding: int, plan: Plan) -> Iterator[tuple[str, int]]:
-    """Every cap over many questions, as billionths of epsilon that their worst cases may add up to per group."""
+    """Yield every cap over many questions, as billionths of epsilon that their worst cases may add up to per group."""
     in_cell = losses_in_cell(plan)
     yield "epsilon_per_predicate", caps.per_predicate_nano // in_cell
     if plan.question.table.unit and caps.per_unit_nano is not None:
@@ -238,7 +242,7 @@ def _caps(caps: Limits, adding: int, plan: Plan) -> Iterator[tuple[str, int]]:
 
 
 def _caps_of_one(caps: Limits, own: int | None, plan: Plan) -> Iterator[tuple[str, int]]:
-    """Every cap on one question alone; `own` is what its settings ask for."""
+    """Yield every cap on one question alone; `own` is what its settings ask for."""
     if own is not None:
         yield "max_epsilon", own // losses_in_cell(plan)
     if caps.per_query_nano is not None:
@@ -338,7 +342,7 @@ def _assumptions(made: Simulation) -> tuple[str, ...]:
 
 
 def _left_out_lines(made: Simulation, unit: str) -> Iterator[str]:
-    """Which part of a unit is in no answer, since it is in more groups than count."""
+    """Yield the part of a unit that is in no answer, since it is in more groups than count."""
     counted, within_reach = (
         made.groups_of_one_unit,
         made.plan.question.keys.groups_within_reach(made.plan.question.table),

@@ -33,11 +33,11 @@ class MonitorSimulation:
     fitting: tuple[str, ...]
 
     def lines(self) -> tuple[str, ...]:
-        """The simulation for a terminal."""
+        """Return the simulation for a terminal."""
         return tuple(_lines(self))
 
     def document(self) -> dict[str, Any]:
-        """The simulation for a program; `plan` is the document of EXPLAIN."""
+        """Return the simulation for a program; `plan` is the document of EXPLAIN."""
         return {
             "units": self.sizes.units,
             "groups": self.plan.keys.size,

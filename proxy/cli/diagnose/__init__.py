@@ -1,3 +1,5 @@
-"""`keyhole diagnose`: how well scores foretell outcomes, released with noise and charged. `command.py` is the command,
-`report.py` puts its sections together, `curves.py` and `residuals.py` say what was released of one group.
+"""`keyhole diagnose`: how well scores foretell outcomes, released with noise and charged.
+
+`command.py` is the command, `report.py` puts its sections together, `curves.py` and `residuals.py` say what was
+released of one group.
 """

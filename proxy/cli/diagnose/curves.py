@@ -31,7 +31,7 @@ class GroupRoc:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is to be known before the curve is believed."""
+        """Return warnings about the curve."""
         if self.curve is None:
             return (_NO_CURVE,)
         return (_SATURATED,) if self.curve.saturated else ()
@@ -62,7 +62,7 @@ class GroupRoc:
             yield f"{self.axis.edge(edge):.4g}", f"{false:.3f}", f"{true:.3f}", f"{precision:.3f}"
 
     def document(self) -> dict[str, Any]:
-        """The same for a program."""
+        """Return the same for a program."""
         if self.curve is None:
             return {"area": None, "warnings": list(self.warnings)}
         one = self.curve
@@ -85,8 +85,10 @@ class GroupRoc:
 
 @dataclass(frozen=True, slots=True)
 class PlottedBin:
-    """Rows of neighbouring scores: how many, their mean score and outcome; `band` is what a residual of a calibrated
-    model stays within, None where the method does not say."""
+    """Rows of neighbouring scores: how many, their mean score and outcome.
+
+    `band` is what a residual of a calibrated model stays within, None where the method does not say.
+    """
 
     low: float
     high: float
@@ -102,7 +104,7 @@ class PlottedBin:
 
     @property
     def off(self) -> bool:
-        """Whether noise and chance do not explain the residual."""
+        """Return True if noise and chance do not explain the residual."""
         return self.band is not None and abs(self.residual) > self.band
 
 
@@ -117,7 +119,7 @@ class GroupCalibration:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is to be known before the bins are believed."""
+        """Return warnings about the bins."""
         return ((_NO_BINS,) if not self.bins else ()) + ((_SATURATED,) if self.saturated else ())
 
     def row(self) -> tuple[str, ...]:
@@ -127,14 +129,14 @@ class GroupCalibration:
         return self.name, str(len(self.bins)), off, error, f"{max(sum(one.rows for one in self.bins), 0):,.0f}"
 
     def points(self) -> Iterator[tuple[str, ...]]:
-        """Of each bin: its scores, rows, mean score and outcome, residual with its band."""
+        """Yield each bin: its scores, rows, mean score and outcome, residual with its band."""
         for one in self.bins:
             band = "" if one.band is None else _error(one.band)
             told = f"{one.low:.4g} to {one.high:.4g}", f"{max(one.rows, 0):,.0f}", f"{one.score:.3f}"
             yield (*told, f"{one.outcome:.3f}", f"{one.residual:+.3f}", band, "off" if one.off else "")
 
     def document(self) -> dict[str, Any]:
-        """The same for a program."""
+        """Return the same for a program."""
         bins = [
             {
                 "low": one.low,
@@ -152,14 +154,14 @@ class GroupCalibration:
 
 
 def read_roc(name: str, released: ScoreHistogram, axis: ScoreAxis) -> GroupRoc:
-    """The curve of a released histogram."""
+    """Return the curve of a released histogram."""
     return GroupRoc(name, roc_curve(released), axis)
 
 
 def read_calibration(
     name: str, released: ScoreHistogram | tuple[ResidualBin, ...], axis: ScoreAxis, *, epsilon_per_count: float
 ) -> GroupCalibration:
-    """The bins of a released histogram, joined where noise would drown them; or those of PriBRP as they are.
+    """Return the bins of a released histogram, joined if noise would drown them; or those of PriBRP as they are.
 
     Parameters:
         epsilon_per_count: the rate of the noise on a histogram's counts.
@@ -183,7 +185,7 @@ def _plot(one: CalibratedBin, axis: ScoreAxis) -> PlottedBin:
 
 
 def describe_noise(noise_sd: float) -> str:
-    """The error of an area from noise; where that is every area there is, in words."""
+    """Return the error of an area from noise; if that is every area there is, in words."""
     return _error(SURE * noise_sd) if SURE * noise_sd < _ALL_NOISE else "all of it"
 
 

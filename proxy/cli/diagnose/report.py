@@ -52,7 +52,7 @@ TITLES: Mapping[Plot, str] = {
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisReport:
-    """What was released, and what it cost."""
+    """The release, and its cost."""
 
     planned: DiagnosisRelease
     diagnosis: Diagnosis
@@ -60,18 +60,18 @@ class DiagnosisReport:
     groups: tuple[Group, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Every section reads the groups."""
+        """Read the groups once, as every section needs them."""
         object.__setattr__(self, "groups", tuple(self._read_groups()))
 
     def sections(self) -> tuple[ReportSection, ...]:
-        """The whole report."""
+        """Return the whole report."""
         drawn = self.groups[:MOST_DRAWN]
         curves = [self._group(one) for one in drawn if not (isinstance(one, GroupRoc) and one.curve is None)]
         return (self._summary(), *curves)
 
     @property
     def statement(self) -> str:
-        """What goes with a file of the curves."""
+        """Return the statement that goes with a file of the curves."""
         asked, groups = self.planned.asked, self.planned.groups_of_one_unit
         each = float(asked.epsilon)
         rows = f" where {asked.where}" if asked.where else ""
@@ -81,7 +81,7 @@ class DiagnosisReport:
         )
 
     def document(self) -> dict[str, Any]:
-        """The report for a program."""
+        """Return the report for a program."""
         asked = self.planned.asked
         groups = [
             {"keys": dict(zip(asked.by, map(as_text, keys), strict=True)), **one.document()}

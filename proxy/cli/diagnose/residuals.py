@@ -40,7 +40,7 @@ class GroupResiduals:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is to be known before the plot is believed."""
+        """Return warnings about the plot."""
         return () if self.strips else ("no range of predictions has rows enough: ask with more epsilon",)
 
     def row(self) -> tuple[str, ...]:
@@ -50,13 +50,13 @@ class GroupResiduals:
         return self.name, rows, *ends
 
     def points(self) -> Iterator[tuple[str, ...]]:
-        """Of each strip: its predictions, rows, mean residual and its error."""
+        """Yield each strip: its predictions, rows, mean residual and its error."""
         for one in self.strips:
             told = f"{one.low:.4g} to {one.high:.4g}", f"{one.rows:,.0f}"
             yield (*told, f"{one.residual:+.4g}", f"+-{one.error:.2g}")
 
     def document(self) -> dict[str, Any]:
-        """The same for a program."""
+        """Return the same for a program."""
         return {
             "predictions": list(self.predictions),
             "residuals": list(self.residuals),
@@ -70,7 +70,7 @@ class GroupResiduals:
 
 
 def read_residuals(name: str, released: ResidualGrid, prediction: ScoreAxis, residual: ScoreAxis) -> GroupResiduals:
-    """A released grid in the unit of predictions, with neighbouring cells joined to as many as are drawn."""
+    """Return a released grid in the unit of predictions. Neighbouring cells are joined to as many as are drawn."""
     across = [prediction.at(edge) for edge in released.predictions]
     up = [residual.at(edge) for edge in released.residuals]
     strips = _strips(released, across, up)
@@ -87,7 +87,7 @@ def read_residuals(name: str, released: ResidualGrid, prediction: ScoreAxis, res
 
 
 def _kept(cells: int) -> list[int]:
-    """The places of the edges that stay, from 0 to the number of cells."""
+    """Return the places of the edges that stay, from 0 to the number of cells."""
     return sorted({round(cells * place / _SHOWN) for place in range(_SHOWN + 1)})
 
 

@@ -45,7 +45,7 @@ COLUMNS: Mapping[Plot, tuple[tuple[str, str], ...]] = {
 
 
 def tabulate(planned: DiagnosisRelease, groups: Sequence[Group]) -> PublishedRows:
-    """The table of some groups, which are in the order of the release's."""
+    """Return the table of some groups, which are in the order of the release's."""
     columns = {column.name: column.type_name for column in list_columns(planned.scored.question.keys)}
     by = planned.asked.by
     own = ((find_name(name, by), type_name) for name, type_name in COLUMNS[planned.asked.plot])

@@ -37,7 +37,7 @@ from proxy.service.service import Service
 
 
 class CriterionName(StrEnum):
-    """How `sps` decides which groups are too large."""
+    """The way in which `sps` decides which groups are too large."""
 
     CHERNOFF = "chernoff"
     EXACT = "exact"
@@ -206,7 +206,7 @@ def _show_offer(planned: Publication, *, as_json: bool) -> None:
 
 
 def _is_known(service: Service, planned: Publication) -> bool:
-    """Whether the same was published before, and costs nothing to tell again."""
+    """Return True if the same was published before, and is returned again at no charge."""
     if planned.asked.epsilon is None:
         return find_publication(service, planned) is not None
     return find_release(service, planned.release) is not None

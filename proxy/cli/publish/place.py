@@ -31,7 +31,7 @@ class FilePlace:
 
     @property
     def name(self) -> str:
-        """What the table is called."""
+        """Return the name of the table."""
         return self.path.stem
 
     @property
@@ -40,12 +40,12 @@ class FilePlace:
         return f"{_FOLDER}/{self.path.name}"
 
     def check_new(self) -> None:
-        """Refuse what would be paid for nothing: a file that is there already. Raises `typer.BadParameter`."""
+        """Refuse what would be paid for nothing: a file that is there already. Raise `typer.BadParameter`."""
         if self.path.exists() or self.path.is_symlink():
             raise self._taken()
 
     def check_folder(self) -> None:
-        """Find out whether files can be written there, before anything is spent. Raises `typer.BadParameter`."""
+        """Find out whether files can be written there, before anything is spent. Raise `typer.BadParameter`."""
         with self.writing(), locked_folder(self.path.parent):
             pass
 
@@ -64,14 +64,16 @@ class FilePlace:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that no file should have. Raises `typer.BadParameter`."""
+    """Refuse a name that no file should have. Raise `typer.BadParameter`."""
     if not _NAME.fullmatch(name):
         raise typer.BadParameter("small letters, digits and _, a letter first, at most 63 of them", param_hint=_HINT)
 
 
 def find_place(policy: Path, name: str, form: FileForm | None) -> FilePlace:
-    """Where a released table of some name lies. Raises KH001 to KH005, and `typer.BadParameter` for a private table's
-    name."""
+    """Return the place of a released table of some name.
+
+    Raise KH001 to KH005, and `typer.BadParameter` for a private table's name.
+    """
     loaded = Policy.load(policy)
     if name in loaded.private_tables:
         raise typer.BadParameter("the policy has a private table of that name", param_hint=_HINT)
@@ -90,7 +92,7 @@ class WrittenFile:
     rows: int | None
 
     def lines(self) -> Iterator[str]:
-        """For a terminal, last what can be pasted into the policy."""
+        """Yield the lines for a terminal, last what can be pasted into the policy."""
         yield f"SHA-256 {self.file_hash}"
         yield ""
         yield from (f"# {line}" for line in self._load_table())
@@ -98,7 +100,7 @@ class WrittenFile:
         yield "# then: keyhole check --confirm"
 
     def document(self) -> dict[str, Any]:
-        """The same for a program."""
+        """Return the same for a program."""
         return {
             "file": self.place.file,
             "sha256": self.file_hash,
@@ -112,7 +114,7 @@ class WrittenFile:
         return self.place.kind == "duckdb" or (self.place.kind == "spark" and self.place.form is FileForm.PARQUET)
 
     def _load_table(self) -> Iterator[str]:
-        """What makes a table of the source of it, where that reads no such files."""
+        """Yield the statements that make a table of the source of it, if that reads no such files."""
         if self._read_by_source:
             return
         if self.place.kind == "spark":

@@ -15,7 +15,7 @@ _SURELY = 0.05  # how often noise is larger than what is said of it
 
 
 def offer(planned: Publication) -> Iterator[str]:
-    """What it would cost, or give away; nothing was read."""
+    """Yield the cost of the publication, or what it gives away; nothing was read."""
     asked = planned.asked
     cells = f"{planned.question.keys.size:,} combinations of {', '.join(one.name for one in planned.columns)}"
     if asked.epsilon is None:
@@ -31,13 +31,13 @@ def offer(planned: Publication) -> Iterator[str]:
 
 
 def _rows_of(planned: Publication) -> str:
-    """Which rows are published, in words."""
+    """Return which rows are published, in words."""
     asked = planned.asked
     return f"{asked.table} where {asked.where}" if asked.where else asked.table
 
 
 def offer_document(planned: Publication) -> dict[str, Any]:
-    """The same for a program."""
+    """Return the same for a program."""
     asked = planned.asked
     found: dict[str, Any] = {
         "table": asked.table,
@@ -62,7 +62,7 @@ def offer_document(planned: Publication) -> dict[str, Any]:
 
 
 def largest_noise(planned: Publication) -> int:
-    """What noise on a count does not exceed, 95 times in 100."""
+    """Return the amount that noise on a count does not exceed, 95 times in 100."""
     assert planned.asked.epsilon is not None
     rate = float(planned.asked.epsilon) / planned.asked.most_rows
     low, high = 0, 1
@@ -75,7 +75,7 @@ def largest_noise(planned: Publication) -> int:
 
 
 def describe_noise(planned: Publication) -> str:
-    """What a reader of the file has to know of it."""
+    """Return the facts about the noise for a reader of the file."""
     rows = planned.asked.most_rows
     counted = "" if rows == 1 else f"; of each privacy unit at most {rows} rows count in one"
     told = f"Noise on a count is at most {largest_noise(planned):,}, 95 times in 100{counted}."
@@ -85,7 +85,7 @@ def describe_noise(planned: Publication) -> str:
 
 
 def state_charged(planned: Publication) -> str:
-    """What goes with a file that was paid for."""
+    """Return the statement that goes with a charged file."""
     asked, groups = planned.asked, planned.groups_of_one_unit
     assert asked.epsilon is not None
     each = float(asked.epsilon)
@@ -98,7 +98,7 @@ def state_charged(planned: Publication) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PublishedReport:
-    """What was published, as which file; `again` where it had been before."""
+    """The publication, and its file; `again` if it had been made before."""
 
     planned: Publication
     written: WrittenFile
@@ -107,11 +107,11 @@ class PublishedReport:
 
     @property
     def statement(self) -> str:
-        """What the file gives away."""
+        """Return what the file gives away."""
         return state(self.planned) if self.planned.asked.epsilon is None else state_charged(self.planned)
 
     def lines(self) -> Iterator[str]:
-        """The report for a terminal; what can be pasted into the policy last."""
+        """Yield the report for a terminal; what can be pasted into the policy last."""
         asked, rows = self.planned.asked, self.written.rows
         written = "" if rows is None else f", {row_count(rows)}"
         if asked.epsilon is None:
@@ -125,6 +125,6 @@ class PublishedReport:
         yield from self.written.lines()
 
     def document(self) -> dict[str, Any]:
-        """The report for a program."""
+        """Return the report for a program."""
         told = offer_document(self.planned) | {"paid_before": self.again, "version": self.version}
         return told | self.written.document()

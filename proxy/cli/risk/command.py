@@ -1,5 +1,7 @@
-"""`keyhole risk`: the owner's command. It opens no source but with `--private`, and the ledger only if it is asked what
-was spent."""
+"""`keyhole risk`: the owner's command.
+
+It opens no source but with `--private`, and the ledger only if it is asked what was spent.
+"""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -110,8 +112,10 @@ def risk(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what the promises mean for people, in odds and guesses. Opens the source and reads private rows only with
-    --private."""
+    """Say what the promises mean for people, in odds and guesses.
+
+    Opens the source and reads private rows only with --private.
+    """
     from proxy.cli.owner import what_is_pinned
     from proxy.cli.simulate import read_alone
     from proxy.owner.risk.groups import DeclaredSizes
@@ -160,7 +164,7 @@ _Texts = list[tuple[str, str, str]]
 
 
 def _parse_flag(read: Callable[[], _Read], flag: str) -> _Read:
-    """What was typed behind a flag; what is wrong with it becomes a mistake in the call."""
+    """Return the parsed text of a flag; a fault in it becomes a mistake in the call."""
     try:
         return read()
     except ValueError as error:
@@ -202,7 +206,7 @@ def _list_texts(policy: Policy, given: Sequence[str], *, views: bool) -> _Texts:
 
 
 def _stand_in(policy: Policy, pins: Pins, texts: _Texts, *, keys: int | None) -> "Iterator[RiskQuestion]":
-    """The questions, planned without a source."""
+    """Yield the questions, planned without a source."""
     from proxy.owner.risk.questions import plan_questions
     from proxy.sources.open import source_dialect
 
@@ -234,7 +238,7 @@ def _attack(asked: "AttackersAsked") -> "ReportSection":
 def _read_private(
     path: Path, texts: _Texts, asked: "RiskAsked", prior: "Prior | None", attackers: "tuple[OpenKeys, ...]"
 ) -> "tuple[ReportSection, ...]":
-    """The sections from private data, over questions planned as they would be asked."""
+    """Return the sections from private data, over questions planned as they would be asked."""
     from proxy.owner.risk.private import read_for_owner, say_bounding, say_true_shares
     from proxy.owner.risk.questions import plan_questions
 
