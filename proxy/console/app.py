@@ -31,9 +31,11 @@ BEGIN = "/console"
 def console_pages(
     section: ConsoleSection, strangers: Strangers, play: Hall | None = None, *, ended: Sequence[Path] = ()
 ) -> AddPages | None:
-    """What adds the console to REST, or None where the policy has none. `strangers` are what unknown names are told at
-    a login; sessions are sealed with a key that follows from their secret. `play` is the playground, if there is one.
-    `ended` are the folders in which logins that were ended are kept, the first of them that can be written.
+    """Return the function that adds the console to REST, or None if the policy has none.
+
+    `strangers` are what unknown names are told at a login; sessions are sealed with a key that follows from their
+    secret. `play` is the playground, if there is one. `ended` are the folders in which logins that were ended are kept,
+    the first of them that can be written.
     """
     if not section.enabled:
         return None

@@ -24,7 +24,10 @@ SUFFIX = ".ended-logins"
 
 
 class EndedLogins:
-    """What was ended, in the first of some folders that can be written. Safe to share between threads and processes."""
+    """The ended sessions, in the first of some folders that can be written.
+
+    Safe to share between threads and processes.
+    """
 
     def __init__(self, folders: Sequence[Path] = (), *, clock: Callable[[], float] = time.time) -> None:
         self._folders = tuple(folders)
@@ -48,7 +51,7 @@ class EndedLogins:
             log.warning("a logout cannot be kept", path=str(self._folders[0]))
 
     def has(self, session: ConsoleSession) -> bool:
-        """Whether a session was ended. What cannot be looked up counts as ended."""
+        """Return True if a session was ended. A session that cannot be looked up counts as ended."""
         name = _file_name(session)
         return name in self._here or any(_is_there(folder / name) for folder in self._folders)
 

@@ -28,7 +28,7 @@ _API, _EVENTS = "/api/", "/events"
 
 
 def open_routes(parts: ConsoleParts) -> APIRouter:
-    """Routes for everybody: logging in, and what that page loads."""
+    """Return routes for everybody: logging in, and what that page loads."""
 
     async def let_in(request: Request) -> None:
         request.state.role = None
@@ -37,7 +37,7 @@ def open_routes(parts: ConsoleParts) -> APIRouter:
 
 
 def analyst_routes(parts: ConsoleParts) -> APIRouter:
-    """Routes for analysts, `request.state.analyst`: counted and limited as REST's are."""
+    """Return routes for analysts, `request.state.analyst`: counted and limited as REST's are."""
 
     async def let_in(request: Request) -> None:
         analyst = find_session(parts, request)
@@ -55,7 +55,7 @@ def analyst_routes(parts: ConsoleParts) -> APIRouter:
 
 
 def owner_routes(parts: ConsoleParts) -> APIRouter:
-    """Routes for the owner, from where the policy allows it."""
+    """Return routes for the owner, from where the policy allows it."""
 
     async def let_in(request: Request) -> None:
         insist_on_owners_place(parts, request)
@@ -67,14 +67,14 @@ def owner_routes(parts: ConsoleParts) -> APIRouter:
 
 
 def find_session(parts: ConsoleParts, request: Request) -> Analyst | None:
-    """The analyst whose session a request carries, as the policy has them now."""
+    """Return the analyst whose session a request carries, as the policy has them now."""
     analysts = _analysts(parts)
     session = open_session(parts, request, analysts)
     return None if session is None else analysts[session.name]
 
 
 def holds_session(parts: ConsoleParts, request: Request) -> bool:
-    """Whether the session with which a request came would still let it in: what goes on asks again and again."""
+    """Return True if the session of a request would still let it in: a long request asks again and again."""
     try:
         return find_session(parts, request) is not None
     except KeyholeError:
@@ -84,7 +84,7 @@ def holds_session(parts: ConsoleParts, request: Request) -> bool:
 def open_session(
     parts: ConsoleParts, request: Request, analysts: Mapping[str, Analyst] | None = None
 ) -> ConsoleSession | None:
-    """The analyst's session that a request carries, unless it was ended."""
+    """Return the analyst's session that a request carries, unless it was ended."""
     known = _analysts(parts) if analysts is None else analysts
 
     def credential(name: str) -> str | None:
@@ -94,14 +94,14 @@ def open_session(
 
 
 def open_owner_session(parts: ConsoleParts, request: Request) -> ConsoleSession | None:
-    """The owner's session that a request carries, unless it was ended."""
+    """Return the owner's session that a request carries, unless it was ended."""
     token = parts.section.owner_token_sha256
     session = parts.seal.open(OWNER, sent_cookie(request, OWNER), credential_of=lambda _: token)
     return None if session is None or session.name != OWNER else _unless_ended(parts, session)
 
 
 def has_owner_session(parts: ConsoleParts, request: Request) -> bool:
-    """Whether a request carries the owner's session."""
+    """Return True if a request carries the owner's session."""
     return open_owner_session(parts, request) is not None
 
 
@@ -115,8 +115,10 @@ def _unless_ended(parts: ConsoleParts, session: ConsoleSession | None) -> Consol
 
 
 def insist_on_owners_place(parts: ConsoleParts, request: Request) -> None:
-    """Raise KH408, as for a page that there is not, where the owner's pages are not shown to this address, or not under
-    this name: another than this machine's own is one that somebody's name server leads here, or a proxy's."""
+    """Raise KH408, as for a missing page, if the owner's pages are not shown to this address, or not under this name.
+
+    Another name than this machine's own is one that somebody's name server leads here, or a proxy's.
+    """
     if parts.section.owner_from == "anywhere":
         return
     if not (_is_loopback(address_of(request.scope)) and names_this_machine(request.headers.get("host", ""))):
@@ -124,7 +126,7 @@ def insist_on_owners_place(parts: ConsoleParts, request: Request) -> None:
 
 
 def names_this_machine(host: str) -> bool:
-    """Whether a Host header has a name that leads a browser to its own machine, whatever a name server says.
+    """Return True if a Host header has a name that leads a browser to its own machine, whatever a name server says.
 
     >>> [names_this_machine(host) for host in ("localhost:8432", "[::1]", "127.0.0.1.evil.example", "[")]
     [True, True, False, False]
@@ -159,7 +161,7 @@ def insist_same_origin(request: Request) -> None:
 
 
 def _same_host(origin: str, host: str) -> bool:
-    """Whether an origin is of the host that was asked; a proxy may have taken the encryption off."""
+    """Return True if an origin is of the host that was asked; a proxy may have taken the encryption off."""
     try:
         split = urlsplit(origin)
     except ValueError:
@@ -192,7 +194,7 @@ def _router(
 
 
 def _refuse(request: Request, error: Exception, *, otherwise: str) -> Response:
-    """A refusal as a page, or as the way to the login; scripts get REST's problem documents."""
+    """Return a refusal as a page, or as the way to the login; scripts get REST's problem documents."""
     if _API in request.url.path:
         raise error
     match error:

@@ -42,7 +42,7 @@ _MOST_PASSWORD_CHARACTERS = 1_000  # longer than any that is typed or generated;
 
 
 def add_login_routes(router: APIRouter, parts: ConsoleParts) -> None:
-    """The pages of logging in and out."""
+    """Add the pages of logging in and out."""
     _add_analyst_login(router, parts)
     _add_owner_login(router, parts)
 
@@ -117,7 +117,7 @@ def _add_owner_login(router: APIRouter, parts: ConsoleParts) -> None:
 
 
 async def read_form(request: Request, *, most_bytes: int = _MOST_FORM_BYTES) -> dict[str, str]:
-    """The fields of a short form, each once. Raises KH408."""
+    """Return the fields of a short form, each once. Raise KH408."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         raise no_form()
     body = await request.body()
@@ -130,13 +130,13 @@ async def read_form(request: Request, *, most_bytes: int = _MOST_FORM_BYTES) -> 
 
 
 def _place(wanted: str, otherwise: str) -> str:
-    """Where a login leads to: a page of the console, and nowhere else."""
+    """Return the target of a login: a page of the console, and nowhere else."""
     plain = wanted.isascii() and wanted.isprintable() and "\\" not in wanted and "//" not in wanted
     return wanted if plain and wanted.startswith("/console/") else otherwise
 
 
 async def _prove(parts: ConsoleParts, form: dict[str, str], *, address: str) -> Analyst:
-    """The analyst whose token, or name and password, a form has. Raises KH401, KH430."""
+    """Return the analyst whose token, or name and password, a form has. Raise KH401, KH430."""
     token, user, password = form.get("token", ""), form.get("user", ""), form.get("password", "")
     with parts.serving.using() as service:
         analysts = service.catalog.analysts
@@ -165,7 +165,7 @@ def _prove_token(parts: ConsoleParts, analysts: Sequence[Analyst], token: str, *
 
 
 def find_by_password(analysts: Sequence[Analyst], user: str, password: str, *, strangers: Strangers) -> Analyst | None:
-    """The analyst of that name whose password it is; with as much work where there is none.
+    """Return the analyst of that name whose password it is; with as much work if there is none.
 
     One who must show a certificate has no login here, where nobody is asked for one.
     """
@@ -181,7 +181,7 @@ def _has_token(parts: ConsoleParts) -> bool:
 
 
 def _prove_owner(parts: ConsoleParts, token: str, *, address: str) -> str:
-    """The owner's credential, where the token is the owner's. Raises KH401, KH430."""
+    """Return the owner's credential, if the token is the owner's. Raise KH401, KH430."""
     parts.gate.insist_heard(address)
     known = parts.section.owner_token_sha256
     if not hmac.compare_digest(hashlib.sha256(token.encode()).hexdigest(), known or "") or known is None:

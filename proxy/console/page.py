@@ -78,7 +78,7 @@ _TEMPLATES.filters["visible"] = visible
 
 
 def page(request: Request, template: str, *, section: str = "", status: int = 200, **values: Any) -> HTMLResponse:
-    """A template rendered for whoever has a session; every value is text to it, whatever it looks like."""
+    """Return a template rendered for a session; every value is text to it, whatever it looks like."""
     role = getattr(request.state, "role", None)
     files: StaticFolder = getattr(request.state, FILES)
     tabs = TABS.get(role, ()) if role else ()
@@ -96,7 +96,7 @@ def page(request: Request, template: str, *, section: str = "", status: int = 20
 
 
 def error_page(request: Request, refusal: KeyholeError) -> HTMLResponse:
-    """A refusal, with what it says and what to do."""
+    """Return a refusal as a page, with its text and what to do."""
     document = problem(refusal, status=refusal.status if isinstance(refusal, HttpRefusal) else None)
     setattr(request.state, CODE, refusal.code)
     response = page(

@@ -4,23 +4,23 @@ from proxy.rest.refusals import HttpRefusal
 
 
 def wrong_login() -> HttpRefusal:
-    """A name and password, or a token, of nobody: which of them is wrong is not told."""
+    """Return the refusal of a wrong name, password or token; it does not say which of them is wrong."""
     return HttpRefusal("KH401", "that is no login here", hint="Name and password are those of psql; a token is REST's.")
 
 
 def wrong_owner_token() -> HttpRefusal:
-    """A token that is not the owner's."""
+    """Return the refusal of a token that is not the owner's."""
     hint = "It is the one whose owner_token_sha256 stands in [server.console]."
     return HttpRefusal("KH401", "that is not the owner's token", hint=hint)
 
 
 def no_session() -> HttpRefusal:
-    """A request of a script whose session is over."""
+    """Return the refusal of a script's request whose session is over."""
     return HttpRefusal("KH401", "the session is over", hint="Log in again at /console/login.")
 
 
 def from_another_site() -> HttpRefusal:
-    """A request that another site's page made a browser send, or one that does not say where it comes from."""
+    """Return the refusal of a request that another site's page made a browser send, or one without an origin."""
     return HttpRefusal(
         "KH408",
         "the request does not come from this site's pages",
@@ -30,10 +30,10 @@ def from_another_site() -> HttpRefusal:
 
 
 def no_such_page() -> HttpRefusal:
-    """An address without a page, or one that is not for whoever asks."""
+    """Return the refusal of an address without a page, or one that is not for this person."""
     return HttpRefusal("KH408", "there is no such page", hint="Begin at /console.", status=404)
 
 
 def no_form() -> HttpRefusal:
-    """A form that cannot be read."""
+    """Return the refusal of a form that cannot be read."""
     return HttpRefusal("KH408", "the form cannot be read", hint="Send it from the page that shows it.", status=400)

@@ -46,13 +46,13 @@ class SessionSeal:
         self._clock = clock
 
     def seal(self, role: str, name: str, *, credential: str, minutes: int) -> str:
-        """A cookie's value for somebody who has just proved `credential`."""
+        """Return a cookie's value for somebody who has just proved `credential`."""
         session = ConsoleSession(name, secrets.token_hex(_LOGIN_BYTES), int(self._clock()) + 60 * minutes)
         seal = _encode(self._sign(role, session, credential))
         return f"{_encode(name.encode())}.{session.until}.{session.login}.{seal}"
 
     def open(self, role: str, value: str, *, credential_of: Callable[[str], str | None]) -> ConsoleSession | None:
-        """Whose session it is; None for what is none, is over, or was sealed with another credential."""
+        """Return the session; None for what is none, is over, or was sealed with another credential."""
         parts = value.split(".") if len(value) <= _MOST_CHARACTERS else []
         if len(parts) != 4 or not parts[1].isascii() or not parts[1].isdigit():
             return None
@@ -81,12 +81,12 @@ def _decode(text: str) -> bytes:
 
 
 def credential_of(analyst: Analyst) -> str:
-    """What an analyst's session hangs on: the verifier and the token, as the policy has them."""
+    """Return the credential of an analyst's session: the verifier and the token, as the policy has them."""
     return f"{analyst.verifier} {(analyst.token_hash or '').lower()}"
 
 
 def sent_cookie(request: Request, role: str) -> str:
-    """The value of the role's cookie in a request, or nothing."""
+    """Return the value of the role's cookie in a request, or nothing."""
     return request.cookies.get(_COOKIES[role], "")
 
 

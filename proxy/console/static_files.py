@@ -31,12 +31,12 @@ class StaticFolder:
         self.digest = told.hexdigest()[:16]
 
     def address(self, name: str) -> str:
-        """Where a page finds a file. Raises KeyError for one that is not there."""
+        """Return the address at which a page finds a file. Raise KeyError for one that is not there."""
         self._files[name]
         return f"{PLACE}/{self.digest}/{name}"
 
     def response(self, digest: str, name: str) -> Response | None:
-        """A file as it is sent; None where there is none. Under the digest of another release it is not kept."""
+        """Return a file as it is sent; None if there is none. Under the digest of another release it is not cached."""
         content = self._files.get(name)
         if content is None:
             return None

@@ -43,10 +43,12 @@ _WORD = re.compile(r"[A-Za-z]+")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question as an analyst put it: where it stands, `keyhole.*` settings in force, parameter values and `casts` of
-    them, who asks, the day that current_date means, and whether the session's TimeZone is UTC. With an `attempt` it can
-    spend only while nobody else answers the same request. `withdrawn` is set once nobody waits for the answer. `order`
-    is that of the answer, if no shadow is to sort it.
+    """A question as an analyst put it.
+
+    It has its place, `keyhole.*` settings in force, parameter values and `casts` of them, who asks, the day that
+    current_date means, and whether the session's TimeZone is UTC. With an `attempt` it can spend only while nobody else
+    answers the same request. `withdrawn` is set once nobody waits for the answer. `order` is that of the answer, if no
+    shadow is to sort it.
     """
 
     question: Embedded
@@ -61,11 +63,11 @@ class Asked:
     order: KeyOrder = ()
 
     def accuracy(self, catalog: Catalog) -> Accuracy:
-        """What the settings promise. Raises KH404."""
+        """Return the accuracy that the settings promise. Raise KH404."""
         return settings.accuracy(self.settings, catalog.defaults)
 
     def read_question(self, catalog: Catalog, accuracy: Accuracy) -> Question:
-        """The question as a catalog has it, at an accuracy of the caller's choice. Raises KH1xx to KH4xx."""
+        """Return the question as a catalog has it, at an accuracy of the caller's choice. Raise KH1xx to KH4xx."""
         return ask(
             self.question,
             catalog,
@@ -77,13 +79,13 @@ class Asked:
         )
 
     def check_wanted(self) -> None:
-        """Raises KH409 if the question is withdrawn."""
+        """Raise KH409 if the question is withdrawn."""
         if self.withdrawn is not None and self.withdrawn.is_set():
             raise cancellation_error()
 
 
 def bare_question(sql: str, catalog: Catalog) -> Embedded:
-    """The question that a text is, for callers without a shadow to run anything around it. Raises KH1xx."""
+    """Return the question that a text is, for callers without a shadow to run anything around it. Raise KH1xx."""
     question, order = ordered_question(sql, catalog)
     if order:
         raise not_a_bare_question(sql, catalog)
@@ -93,7 +95,7 @@ def bare_question(sql: str, catalog: Catalog) -> Embedded:
 def ordered_question(
     sql: str, catalog: Catalog, parameters: Mapping[int, ParameterValue | None] | None = None
 ) -> tuple[Embedded, KeyOrder]:
-    """The question that a text is but for an ORDER BY of its keys, and that order. Raises KH1xx and KH2xx.
+    """Return the question that a text is except for an ORDER BY of its keys, and that order. Raise KH1xx and KH2xx.
 
     `parameters` are those by which it may group.
     """
@@ -121,8 +123,9 @@ def ordered_question(
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """The only thing that is ever released: the keys that passed, as PostgreSQL's text, in the key space's order, each
-    with the truths of the question's predicates behind it. A ranking's are in its order, each with its place before
+    """The only thing that is ever released: the keys that passed, as PostgreSQL's text, in the key space's order.
+
+    Each has the truths of the question's predicates behind it. A ranking's are in its order, each with its place before
     these.
     """
 
@@ -133,8 +136,9 @@ class KeySet:
     def of(
         plan: Plan, passed: Booleans, predicates: Sequence[Booleans] = (), ranking: Ranking | None = None
     ) -> "KeySet":
-        """The keys of the plan's key space where `passed` (one per key) holds, or the `ranking` of these, with what
-        `predicates` say of them.
+        """Return the keys of the plan's key space where `passed` (one per key) holds, or the `ranking` of these.
+
+        `predicates` are their truths.
         """
         space = plan.question.keys
         where, places = (np.flatnonzero(passed), ()) if ranking is None else _list_ranked(plan, passed, ranking)
@@ -163,7 +167,7 @@ class KeySet:
 
     @staticmethod
     def constant(plan: Plan) -> "KeySet":
-        """The answer to a formula that is always or never true: all keys or none, without looking at data."""
+        """Return the answer to a formula that is always or never true: all keys or none, without looking at data."""
         size = plan.question.keys.size
         passed, *predicates = (evaluate(one, _no_literal, keys=size) for one in plan.question.formulas)
         return KeySet.of(plan, passed, predicates, rank_in_public(plan, passed))
@@ -176,7 +180,7 @@ class KeySet:
         return tuple(tuple(map(itemgetter(place), self.keys)) for place in range(len(self.columns)))
 
     def to_bytes(self) -> bytes:
-        """The form in which the ledger keeps a released answer."""
+        """Return the form in which the ledger keeps a released answer."""
         document: dict[str, Any] = {"format": KEY_SET_FORMAT, "columns": self.columns, "count": len(self.keys)}
         if isinstance(self.keys, KeyRows):
             document |= {"format": PACKED_FORMAT, **self.keys.pack()}
@@ -186,8 +190,9 @@ class KeySet:
 
 
 def _list_ranked(plan: Plan, passed: Booleans, ranking: Ranking) -> tuple[Integers, list[int]]:
-    """The keys of a ranking in their order and their places; all others that passed, where they are rows, behind them
-    at the place that follows the last.
+    """Return the keys of a ranking in their order and their places.
+
+    All others that passed, if they are rows, follow at the place behind the last.
     """
     ranked = plan.question.ranked
     places = ranking.places.tolist()
@@ -200,7 +205,7 @@ def _list_ranked(plan: Plan, passed: Booleans, ranking: Ranking) -> tuple[Intege
 
 
 def _false_in_public(plan: Plan, number: int, truth: Booleans) -> Booleans:
-    """What a predicate was decided to be, false for the keys for which public values alone say so."""
+    """Return the decided truth of a predicate, false for the keys for which public values alone say so."""
     space, false_at = plan.question.keys, plan.question.false_at
     if not false_at or not false_at[number]:
         return truth
@@ -219,12 +224,12 @@ class Denial:
     """In the place of a key set: the mechanism looked and stopped without an answer."""
 
     def to_bytes(self) -> bytes:
-        """The form in which the ledger keeps it, so that asking again tells the same for nothing."""
+        """Return the form in which the ledger keeps it. Asking again returns the same at no charge."""
         return json.dumps({"format": KEY_SET_FORMAT, "denied": True}, separators=(",", ":")).encode()
 
 
 def from_bytes(stored: bytes) -> KeySet | Denial:
-    """The inverse of `to_bytes` of both."""
+    """Parse the form of both `to_bytes`."""
     document = json.loads(stored)
     if document["format"] not in (1, KEY_SET_FORMAT, PACKED_FORMAT):
         raise ValueError("a stored answer of an unknown format")
@@ -263,12 +268,13 @@ class Answer:
 
     @staticmethod
     def constant(plan: Plan, *, version: str) -> "Answer":
-        """The answer that the question alone decides."""
+        """Return the answer that the question alone decides."""
         return Answer(plan=plan, keys=KeySet.constant(plan), version=version, reused=False)
 
     def head(self) -> dict[str, Any]:
-        """What is told beside the keys: what they promise, what they cost, data version, whether it was a repetition,
-        and who shares its noise.
+        """Return everything beside the keys.
+
+        It is their promise, their cost, data version, whether it was a repetition, and who shares its noise.
         """
         return {
             "guarantee": guarantee_json(self.plan),
@@ -280,12 +286,12 @@ class Answer:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What people call the columns of the key set: truths by the names that were given to the predicates."""
+        """Return the readable names of the key set's columns: truths by the names that were given to the predicates."""
         names = self.plan.asked.predicate_names
         return self.keys.columns[: len(self.keys.columns) - len(names)] + names
 
     def document(self) -> dict[str, Any]:
-        """The answer for a program: columns, keys, and what is told beside them."""
+        """Return the answer for a program: columns, keys, and everything beside them."""
         return {"columns": list(self.columns), "keys": [list(key) for key in self.keys.keys], **self.head()}
 
 

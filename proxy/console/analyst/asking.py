@@ -40,7 +40,7 @@ _LARGER = (2, 4)  # factors that are tried on the least size of the groups whose
 
 
 def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
-    """The pages and what their scripts ask for."""
+    """Add the pages and the answers to their scripts."""
 
     @router.get("/console/tables")
     def show_tables(request: Request) -> Response:
@@ -94,7 +94,7 @@ def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
 
 
 def _picture(plan: Plan) -> str | None:
-    """The formula as it is evaluated, as SVG; None where it has no test, or more than anybody can look at."""
+    """Return the formula as it is evaluated, as SVG; None if it has no test, or more than anybody can look at."""
     heading, tree = trees(plan)[1]
     drawn = sum(node.kind is Kind.LITERAL for node in tree.walk())
     return formula_svg(((heading, tree),), title="the formula") if 0 < drawn <= MOST_DRAWN else None
@@ -105,7 +105,7 @@ def _today() -> date:
 
 
 def _levers(service: Service, body: QuestionIn, who: str) -> list[dict[str, Any]]:
-    """What a question would cost with one setting changed, each really planned; those that help, the cheapest first."""
+    """Return a question's cost with one setting changed, each really planned; those that help, the cheapest first."""
     analyst, usual = find_analyst(service, who), service.catalog.defaults
 
     def cost(changed: QuestionIn) -> float:

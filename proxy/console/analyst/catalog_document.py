@@ -18,7 +18,7 @@ MOST_VALUES = 10_000  # of a key that a picture needs: as many as `keyhole.domai
 
 
 def catalog_document(catalog: Catalog) -> dict[str, Any]:
-    """All that pages show of a catalog, and the accuracy that is asked for where nobody says another."""
+    """Return everything that pages show of a catalog, and the default accuracy."""
     usual = catalog.defaults
     return {
         "tables": [
@@ -40,7 +40,7 @@ def catalog_document(catalog: Catalog) -> dict[str, Any]:
 
 
 def key_values(catalog: Catalog, table: str, column: str) -> list[str] | None:
-    """The public values of a key, in order; None where there is no such key, or one with too many to be drawn."""
+    """Return the public values of a key, in order; None if there is no such key, or one with too many to be drawn."""
     found = catalog.table(table)
     known = None if found is None else next((one for one in found.columns if one.name == column), None)
     if known is None or known.domain is None or len(known.domain) > MOST_VALUES:
@@ -66,7 +66,10 @@ def _describe_table(table: Table) -> dict[str, Any]:
 
 
 def _describe_public(table: PublicTable) -> dict[str, Any]:
-    """`by` are the columns that a row can be looked up by: those whose values all differ, without NULL."""
+    """Return a public table for the page.
+
+    `by` are the columns that a row can be looked up by: those whose values all differ, without NULL.
+    """
     return {
         "name": table.name,
         "sql": readable(table.name),
@@ -78,8 +81,10 @@ def _describe_public(table: PublicTable) -> dict[str, Any]:
 
 
 def _propose_lookups(table: Table, public: Iterable[PublicTable]) -> dict[str, dict[str, str]]:
-    """By public table which column of a private one is most likely what a row of it is looked up by: one of the same
-    type, and if there is one of the same name, or else one whose public values are all found there."""
+    """Return, by public table, the private column by which its rows are most likely looked up.
+
+    It has the same type, and the same name if there is one, or else all of its public values are found there.
+    """
     proposed = {}
     for one in public:
         pairs = [(key, base) for key in _finders(one) for base in _in_order(table) if base.sql_type is key.sql_type]
@@ -90,7 +95,7 @@ def _propose_lookups(table: Table, public: Iterable[PublicTable]) -> dict[str, d
 
 
 def _in_order(table: Table) -> list[Column]:
-    """Its columns, keys before the others."""
+    """Return its columns, keys before the others."""
     return sorted(table.columns, key=lambda column: column.domain is None)
 
 
@@ -99,14 +104,14 @@ def _finders(table: PublicTable) -> list[Column]:
 
 
 def _all_found(public: PublicTable, key: Column, base: Column) -> bool:
-    """Whether each public value of a column is one that a row can be looked up by; of many it is not tried."""
+    """Return True if each public value of a column is one that a row can be looked up by; of many it is not tried."""
     if base.domain is None or max(len(base.domain), len(public.rows)) > MOST_VALUES:
         return False
     return set(base.domain) <= set(unique_values(public, key.name))
 
 
 def _finds_one(table: PublicTable, column: Column) -> bool:
-    """Whether a row can be looked up by a column; of a large table what the source insists on is enough to tell."""
+    """Return True if a row can be looked up by a column; of a large table the source's constraints are enough."""
     if column.sql_type not in _COMPARED:
         return False
     if len(table.rows) > MOST_ROWS_READ:

@@ -29,7 +29,7 @@ _STATES = {
 
 
 def add_history_pages(router: APIRouter, parts: ConsoleParts) -> None:
-    """The page of what was asked."""
+    """Add the page of earlier questions."""
 
     @router.get("/console/history")
     def show_history(request: Request) -> Response:
@@ -46,7 +46,7 @@ def add_history_pages(router: APIRouter, parts: ConsoleParts) -> None:
 
 
 def _stored_texts(catalog: Catalog) -> dict[str, str]:
-    """The name of each stored question by its text as the ledger keeps it without constants."""
+    """Return the name of each stored question by its text as the ledger keeps it without constants."""
     found = {}
     for one in catalog.stored_questions:
         with suppress(KeyholeError):
@@ -55,7 +55,7 @@ def _stored_texts(catalog: Catalog) -> dict[str, str]:
 
 
 def _describe(one: AskedQuestion, stored: dict[str, str], *, repeats: bool) -> dict[str, Any]:
-    """A question for the page. `again` asks it again where its text is whole; else it leads to what is like it."""
+    """Return a question for the page. `again` asks it again if its text is whole; else it leads to a similar one."""
     charge, wording = one.charge, one.wording
     unit = None if charge.family.unit == ROW_UNIT else f"{charge.unit_epsilon_nano / NANO:.4f}"
     state, tone = _STATES.get(one.status, (one.status, ""))

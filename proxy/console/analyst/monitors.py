@@ -14,7 +14,7 @@ from proxy.rest.monitors import MOST_ALERTS, EventPlace, open_stream
 
 
 def add_monitor_pages(router: APIRouter, parts: ConsoleParts) -> None:
-    """The pages and the stream."""
+    """Add the pages and the stream."""
 
     @router.get("/console/monitors")
     def show_monitors(request: Request) -> Response:

@@ -25,15 +25,18 @@ _FUNCTIONS: dict[type[exp.Expr], str] = {
 
 @dataclass(frozen=True, slots=True)
 class TableNames:
-    """Whose a column is: `own` are the columns of the question's table, which is called `alias` there, and `joined`
-    those of each public table that is joined to it, by its alias."""
+    """The owners of columns.
+
+    `own` are the columns of the question's table, which is called `alias` there, and `joined` those of each public
+    table that is joined to it, by its alias.
+    """
 
     alias: str
     own: frozenset[str]
     joined: Mapping[str, frozenset[str]]
 
     def reference(self, column: exp.Column) -> Document:
-        """A column with the alias of the public table that has it; "" for the question's own."""
+        """Return a column with the alias of the public table that has it; "" for the question's own."""
         said, wanted = name(column.args.get("table")), name(column.this)
         if said in self.joined:
             return {"of": said, "name": wanted}
@@ -43,7 +46,7 @@ class TableNames:
 
 
 def formula_node(node: exp.Expr, names: TableNames) -> Document:
-    """A formula as a tree of tests joined by AND, OR and NOT."""
+    """Return a formula as a tree of tests joined by AND, OR and NOT."""
     node = bare(node)
     if not node.args.get("negate"):
         match node:
@@ -58,12 +61,12 @@ def formula_node(node: exp.Expr, names: TableNames) -> Document:
 
 
 def text_node(node: exp.Expr) -> Document:
-    """What has no form of its own, as it is written."""
+    """Return the text of an expression without a form of its own."""
     return {"kind": "text", "text": write_node(node)}
 
 
 def _test(node: exp.Expr, names: TableNames) -> Document | None:
-    """A comparison of an aggregate, or of one divided by another, with a constant, either way round."""
+    """Return a comparison of an aggregate, or of one divided by another, with a constant, either way round."""
     operator = OPERATORS[type(node)]
     left, right = bare(node.this), bare(node.expression)
     if contains_aggregate(right):
@@ -75,7 +78,7 @@ def _test(node: exp.Expr, names: TableNames) -> Document | None:
 
 
 def _ratio(node: exp.Div, names: TableNames) -> Document | None:
-    """One aggregate times a number, divided by another: a share."""
+    """Return one aggregate times a number, divided by another: a share."""
     above, factor = bare(node.this), ""
     if isinstance(above, exp.Mul) and isinstance(bare(above.this), exp.Literal):
         above, factor = bare(above.expression), write_node(bare(above.this))
@@ -84,7 +87,7 @@ def _ratio(node: exp.Div, names: TableNames) -> Document | None:
 
 
 def aggregate_node(node: exp.Expr, names: TableNames) -> Document | None:
-    """A plain aggregate: of all rows, of a column, or of arithmetic over columns, which is a text then."""
+    """Return a plain aggregate: of all rows, of a column, or of arithmetic over columns, which is a text then."""
     condition = ""
     if isinstance(node, exp.Filter):
         condition, node = write_node(node.expression.this), node.this
@@ -106,7 +109,7 @@ def aggregate_node(node: exp.Expr, names: TableNames) -> Document | None:
 
 
 def shown_node(node: exp.Expr, called: str, names: TableNames) -> Document:
-    """A column of a scorecard: the bands of an aggregate, words for formulas, or a formula by itself."""
+    """Return a column of a scorecard: the bands of an aggregate, words for formulas, or a formula by itself."""
     inner = bare(node)
     return (
         _bucket(inner, called, names)
@@ -116,7 +119,7 @@ def shown_node(node: exp.Expr, called: str, names: TableNames) -> Document:
 
 
 def _bucket(node: exp.Expr, called: str, names: TableNames) -> Document | None:
-    """width_bucket of an aggregate and a list of constants."""
+    """Return width_bucket of an aggregate and a list of constants."""
     if not isinstance(node, exp.Anonymous | exp.WidthBucket):
         return None
     if isinstance(node, exp.Anonymous):
@@ -132,7 +135,7 @@ def _bucket(node: exp.Expr, called: str, names: TableNames) -> Document | None:
 
 
 def _words(node: exp.Expr, called: str, names: TableNames) -> Document | None:
-    """CASE that says a word for each formula that holds."""
+    """Return CASE that says a word for each formula that holds."""
     if not isinstance(node, exp.Case) or node.this is not None:
         return None
     last = node.args.get("default")

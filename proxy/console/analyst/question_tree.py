@@ -33,7 +33,7 @@ class _NotDrawn(Exception):
 
 
 def question_tree(sql: str, catalog: Catalog) -> Document:
-    """The tree of a bare question. Raises KH1xx for what is none.
+    """Return the tree of a bare question. Raise KH1xx for any other text.
 
     `builds` says whether the builder can write it: whether writing the tree gives the question again; `why` says in a
     sentence why not.
@@ -47,7 +47,7 @@ def question_tree(sql: str, catalog: Catalog) -> Document:
 
 
 def _draw(tree: exp.Expr, question: Embedded, catalog: Catalog) -> Document:
-    """Raises `_NotDrawn`."""
+    """Raise `_NotDrawn`."""
     select = _plain_select(tree, question, catalog)
     stored = catalog.table(question.table.name)
     names = TableNames(
@@ -87,7 +87,7 @@ def _plain_select(tree: exp.Expr, question: Embedded, catalog: Catalog) -> exp.S
 
 
 def _split_columns(select: exp.Select, question: Embedded, names: TableNames) -> tuple[list[Document], list[Document]]:
-    """The keys, and the columns of a scorecard, of a select list that shows each key once as itself."""
+    """Return the keys, and the columns of a scorecard, of a select list that shows each key once as itself."""
     items = () if question.shown_keys is None else question.shown_keys.items
     computed = {one.text for one in items if one.sql}
     keys, shown = [], []
@@ -108,7 +108,7 @@ def _split_columns(select: exp.Select, question: Embedded, names: TableNames) ->
 
 
 def _computed_key(shown: ShownKey, question: Embedded, names: TableNames) -> Document:
-    """A key of a question that computes some: an expression as its text."""
+    """Return a key of a question that computes some: an expression as its text."""
     if shown.sql:
         return {"of": "", "name": shown.name, "sql": shown.name}
     return _key(question.keys[shown.reads[0]], question, names)

@@ -19,8 +19,10 @@ MOST_COLUMNS = 16  # of the same, as many as a wide window shows
 
 @dataclass(frozen=True, slots=True)
 class MapWish:
-    """What somebody wants to see; what is empty or is not there becomes what has been spent most on. `find` is a text
-    that rows, or columns, must have in their names."""
+    """The wanted view; an empty or missing part becomes the one with the most spent.
+
+    `find` is a text that rows, or columns, must have in their names.
+    """
 
     table: str = ""
     keys: str = ""
@@ -49,7 +51,7 @@ class BudgetMap:
     shown: HeatMap | None = None
 
     def document(self) -> dict[str, Any]:
-        """What the script draws."""
+        """Return the data that the script draws."""
         if self.shown is None:
             return {}
         drawn = self.shown
@@ -68,7 +70,7 @@ class BudgetMap:
 
 
 def choose_map(report: BudgetReport, wish: MapWish) -> BudgetMap:
-    """The map that is wished for, as far as it is there."""
+    """Return the wanted map, as far as it is there."""
     families = report.families
     if not families:
         return BudgetMap(find=wish.find)
@@ -95,7 +97,7 @@ def choose_map(report: BudgetReport, wish: MapWish) -> BudgetMap:
 
 
 def find_in(whole: HeatMap, text: str) -> HeatMap | None:
-    """The rows whose names have a text in them, or else the columns; None where neither has."""
+    """Return the rows whose names have a text in them, or else the columns; None if neither has."""
     wanted = text.strip().casefold()
     if not wanted:
         return whole
@@ -110,7 +112,7 @@ def find_in(whole: HeatMap, text: str) -> HeatMap | None:
 
 
 def show_share(percent: int) -> str:
-    """A cell in words."""
+    """Return a cell in words."""
     return "never asked" if percent == NEVER else f"{percent} %"
 
 
@@ -127,7 +129,7 @@ def _by_worst(families: Sequence[FamilyBalance]) -> list[FamilyBalance]:
 
 
 def _pick(wished: str, worst: dict[str, float]) -> str:
-    """What is wished for if it is there, or else where most is spent; the first of several."""
+    """Return the wanted one if it is there, or else where most is spent; the first of several."""
     return wished if wished in worst else max(worst, key=lambda name: worst[name])
 
 

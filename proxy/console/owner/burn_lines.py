@@ -24,7 +24,7 @@ class BurnRow:
 
 
 def burn_rows(found: BurnDown) -> Iterator[BurnRow]:
-    """What everybody together, and each analyst, may lose and has left now."""
+    """Yield the possible loss and the rest of everybody together, and of each analyst."""
     for line in found.lines:
         most = line.spent[-1].most_nano if line.spent else 0
         unit = line.spent[-1].unit_nano if line.spent else 0
@@ -41,7 +41,7 @@ def burn_rows(found: BurnDown) -> Iterator[BurnRow]:
 
 
 def burn_document(found: BurnDown) -> dict[str, Any]:
-    """What the script draws: of each line the moments, and what was left for a group and for a unit then."""
+    """Return the data that the script draws: of each line the moments, and the rest for a group and for a unit then."""
     begun = [line.spent[0].at for line in found.lines if line.spent][:1]  # everybody's, which is the first
     return {
         "windows": [moment.isoformat() for moment in found.windows],
@@ -61,7 +61,7 @@ def burn_document(found: BurnDown) -> dict[str, Any]:
 
 
 def _left(cap: int, spent: Sequence[int]) -> list[float]:
-    """All of it at first, and then what was left."""
+    """Return the whole budget at first, and then the rest."""
     return [cap / NANO, *(max(0, cap - nano) / NANO for nano in spent)]
 
 

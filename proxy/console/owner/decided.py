@@ -49,7 +49,7 @@ class GrantRow:
 
 
 def decision_rows(decided: Iterable[tuple[int, Decision]]) -> Iterator[DecisionRow]:
-    """The decisions in their order."""
+    """Yield the decisions in their order."""
     for number, event in decided:
         yield DecisionRow(
             number=number,
@@ -61,13 +61,13 @@ def decision_rows(decided: Iterable[tuple[int, Decision]]) -> Iterator[DecisionR
 
 
 def grant_rows(grants: Mapping[str, Grant]) -> Iterator[GrantRow]:
-    """The grants in force, in words."""
+    """Yield the grants in force, in words."""
     for identity, grant in grants.items():
         yield GrantRow(identity, visible(describe_grant(grant)))
 
 
 def describe_grant(grant: Grant) -> str:
-    """`+2 for the cap of a group, on visits`."""
+    """Return `+2 for the cap of a group, on visits`."""
     whose = "" if grant.analyst is None else f", {grant.analyst}'s own"
     table = "" if grant.table is None else f", on {grant.table}"
     return f"+{grant.amount_nano / NANO:g} for the cap {_CAPS[grant.scope.value]}{whose}{table}"

@@ -65,7 +65,7 @@ class DecisionForm:
 
 
 def add_deciding(router: APIRouter, parts: ConsoleParts) -> None:
-    """The forms, on the owner's router; one at a time, since each may read the whole ledger."""
+    """Add the forms to the owner's router; one at a time, since each may read the whole ledger."""
     at_once = asyncio.Lock()
     for form in (
         DecisionForm("approvals", show_approvals, _answer_waiting),
@@ -207,7 +207,10 @@ def _verify(service: Service, fields: Fields) -> str:
 
 
 def _measure(request: Request, parts: ConsoleParts) -> Response:
-    """What bounds leave out of the private data: the one page that reads rows, for the owner's eyes alone."""
+    """Return the page of rows that bounds leave out of the private data.
+
+    It is the one page that reads rows, for the owner's eyes alone.
+    """
     with parts.serving.using() as service, service.turn(analyst="", timeout_ms=_MEASURE_TURN_MS):
         found = left_out.measure_tables(service.catalog, service.source)
     tables = [tuple(map(visible, table.lines())) for table in found]

@@ -25,7 +25,10 @@ class CommandRow:
 
 
 def ledger_commands(service: Service) -> Iterator[CommandRow]:
-    """Copying and exporting the ledger, removing noise paths, closing open reservations. Raises LedgerError."""
+    """Yield the commands that copy and export the ledger, remove noise paths, close open reservations.
+
+    Raise LedgerError.
+    """
     path, ledger = service.policy.path, service.ledger
     yield _row("Copy the ledger while it is in use, and verify the copy", path, "ledger", "backup", "ledger-copy.db")
     yield _row("Write every event to a file", path, "ledger", "export", "events.jsonl")

@@ -13,7 +13,7 @@ _SUMMARIES = 5  # maps whose worst groups are named: the others are on the page 
 
 @dataclass(frozen=True, slots=True)
 class BalanceBar:
-    """What is spent of one cap: of a unit over everything, or of a table's questions together."""
+    """The spent part of one cap: of a unit over everything, or of a table's questions together."""
 
     name: str
     spent: str
@@ -35,7 +35,7 @@ class Overview:
 
 
 def read_overview(report: BudgetReport) -> Overview:
-    """The overview of a report."""
+    """Return the overview of a report."""
     return Overview(
         bars=tuple(_bars(report)),
         worst=tuple(visible(line) for line in summarise(heat_maps(report.families))[:_SUMMARIES]),
@@ -58,7 +58,7 @@ def _bars(report: BudgetReport) -> Iterator[BalanceBar]:
 
 
 def _worst_groups(report: BudgetReport) -> dict[str, tuple[int, int]]:
-    """By table the group that has lost most of its cap, and that cap."""
+    """Return, by table, the group that has lost most of its cap, and that cap."""
     worst: dict[str, tuple[int, int]] = {}
     for balance in report.families:
         lost = max(balance.lost_nano, default=0)
@@ -74,5 +74,5 @@ def _bar(name: str, spent: int, cap: int) -> BalanceBar:
 
 
 def describe_parts(known: Sequence[str], missing: Sequence[str]) -> tuple[tuple[str, bool], ...]:
-    """The parts that answering needs, and whether each is there."""
+    """Return the parts that answering needs, each with True if it is there."""
     return tuple((part, part not in missing) for part in known)

@@ -48,7 +48,7 @@ _Text = Annotated[str, Query(max_length=1000)]  # of a choice: longer than any n
 
 
 def add_owner_pages(router: APIRouter, parts: ConsoleParts) -> None:
-    """The pages, on the owner's router."""
+    """Add the pages to the owner's router."""
     _add_overview(router, parts)
     _add_budget(router, parts)
     _add_questions(router, parts)
@@ -225,7 +225,7 @@ def _add_risk(router: APIRouter, parts: ConsoleParts) -> None:
 
 
 def _warnings(service: Service) -> tuple[str, ...]:
-    """What `keyhole check` warns of, as far as no source is asked for it."""
+    """Return the warnings of `keyhole check` that need no source."""
     policy = service.policy
     try:
         said = [*warnings(policy), *exposure(policy.server.host, Tls.of(policy), now=datetime.now(UTC))]

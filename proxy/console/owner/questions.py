@@ -53,7 +53,7 @@ class QuestionInFull:
 
 
 def waiting_rows(ledger: Ledger) -> Iterator[WaitingRow]:
-    """One row a question, the newest first, whoever asked it."""
+    """Yield one row a question, the newest first, of all analysts."""
     together: dict[str, list[WaitingQuestion]] = {}
     for one in ledger.owner.find_waiting():
         together.setdefault(one.question, []).append(one)
@@ -72,7 +72,7 @@ def waiting_rows(ledger: Ledger) -> Iterator[WaitingRow]:
 
 
 def question_rows(asked: Iterable[AskedQuestion]) -> Iterator[QuestionRow]:
-    """One row a question, in their order."""
+    """Yield one row a question, in their order."""
     for one in asked:
         yield QuestionRow(
             reservation=one.reservation,
@@ -88,7 +88,7 @@ def question_rows(asked: Iterable[AskedQuestion]) -> Iterator[QuestionRow]:
 
 
 def question_in_full(question: AskedQuestion) -> QuestionInFull:
-    """Everything that the ledger says of a question."""
+    """Return everything in the ledger about a question."""
     levels = [] if question.spent is None else loss_levels(question, question.spent)
     rest = levels[SHOWN_LOSSES:]
     return QuestionInFull(

@@ -36,7 +36,7 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True, slots=True)
 class RiskWish:
-    """What was typed: whose epsilon the report is about, and the command's flags as text, each of them may be empty."""
+    """The typed form: whose epsilon the report is about, and the command's flags as text, each may be empty."""
 
     from_ledger: bool = False
     target: str = ""
@@ -49,7 +49,7 @@ class RiskWish:
 
     @staticmethod
     def of(fields: Mapping[str, str]) -> "RiskWish":
-        """The fields of the form."""
+        """Return the fields of the form."""
         known = [
             (fields.get(f"attacker{place}", name), fields.get(f"known{place}", ""))
             for place, name in enumerate(ATTACKERS)
@@ -59,7 +59,7 @@ class RiskWish:
 
     @property
     def says_more(self) -> bool:
-        """Whether anything stands in the part of the form that is folded at first."""
+        """Return True if anything stands in the part of the form that is folded at first."""
         typed = (self.sensitive, self.units, self.rows, self.sql, self.prior, *(text for _, text in self.attackers))
         return any(one.strip() for one in typed)
 
@@ -102,7 +102,7 @@ class RiskReport:
 
 
 def read_risk(service: Service, wish: RiskWish) -> RiskReport:
-    """The report. Raises `Mistyped` for what says nothing, by the field of the form, and KH502."""
+    """Return the report. Raise `Mistyped` for a senseless field of the form, and KH502."""
     target = None if not wish.target.strip() else _parse("target", partial(parse_target, wish.target))
     values = tuple(_read_sensitive(service, wish.sensitive))
     sizes = DeclaredSizes(_read_size("units", wish.units), _read_size("rows", wish.rows))
@@ -166,7 +166,7 @@ def _read_attackers(wish: RiskWish) -> tuple[Prior | None, tuple[OpenKeys, ...]]
 
 
 def _plan_questions(service: Service, text: str) -> tuple[tuple[RiskQuestion, ...], tuple[Unplanned, ...]]:
-    """What was typed, and then the stored questions: those that can be planned, and those that cannot."""
+    """Return the typed questions, and then the stored ones: those that can be planned, and those that cannot."""
     catalog, dialect = service.catalog, service.source.dialect
     found: list[RiskQuestion] = []
     unplanned: list[Unplanned] = []
@@ -186,7 +186,7 @@ def _plan_questions(service: Service, text: str) -> tuple[tuple[RiskQuestion, ..
 
 
 def show_section(section: ReportSection) -> ShownSection:
-    """A section of any report for a template."""
+    """Return a section of any report for a template."""
     return ShownSection(visible(section.title), tuple(_show(part) for part in section.parts))
 
 

@@ -32,7 +32,7 @@ SHOWN_DECISIONS = 50  # of a list: a screen or two; the ledger's export has all
 
 @dataclass(frozen=True, slots=True)
 class DecisionTold:
-    """What came of what was sent: `done` in words, or why it was refused; and what was typed, to be mended."""
+    """The result of a sent form: `done` in words, or why it was refused; and the typed text, to be corrected."""
 
     done: str = ""
     refused: KeyholeError | None = None
@@ -47,7 +47,7 @@ class DecisionTold:
         return 422 if self.mistyped else 200
 
     def values(self) -> dict[str, Any]:
-        """The same for a template."""
+        """Return the same for a template."""
         refused = (
             None if self.refused is None else {"message": None, "detail": None, "hint": None, **problem(self.refused)}
         )
@@ -59,7 +59,7 @@ ShowPage = Callable[[Request, Service, DecisionTold], Response]
 
 
 def show_approvals(request: Request, service: Service, told: DecisionTold) -> Response:
-    """What waits for approval."""
+    """Return the page of waiting questions."""
     waiting = tuple(waiting_rows(service.ledger))
     above = service.catalog.budget.approval_above
     own = [(one.table, one.approval_above) for one in service.catalog.budget.tables if one.approval_above is not None]
@@ -67,7 +67,7 @@ def show_approvals(request: Request, service: Service, told: DecisionTold) -> Re
 
 
 def show_grants(request: Request, service: Service, told: DecisionTold) -> Response:
-    """The grants in force, and what a new one could raise."""
+    """Return the page of the grants in force, and of the caps that a new one could raise."""
     policy = service.policy
     return _show(
         request,
@@ -82,7 +82,7 @@ def show_grants(request: Request, service: Service, told: DecisionTold) -> Respo
 
 
 def show_windows(request: Request, service: Service, told: DecisionTold) -> Response:
-    """How many budget windows there were, and what another one risks."""
+    """Return the page of the budget windows, and of the risk of another one."""
     report = service.ledger.balances(limits(service.catalog, OWNER))
     warned = odometer.risk(windows=report.windows + 1, per_predicate=service.policy.budget.epsilon_per_predicate)
     since = "" if report.window_since is None else report.window_since.isoformat(sep=" ", timespec="seconds")
@@ -93,7 +93,7 @@ def show_windows(request: Request, service: Service, told: DecisionTold) -> Resp
 
 
 def show_monitors(labels: LabelReader | None, request: Request, service: Service, told: DecisionTold) -> Response:
-    """The policy's monitors: how far each is, what it costs, what can be done with it."""
+    """Return the page of the policy's monitors: their progress, cost and possible actions."""
     reading = MonitorReading(service, labels)
     found = [_describe_monitor(reading, monitor) for monitor in service.catalog.monitors]
     return _show(request, "monitors", told, monitors=found)
@@ -133,7 +133,7 @@ def _describe_alert(alert: ToldAlert) -> tuple[str, str, str, str]:
 
 
 def show_ledger(request: Request, service: Service, told: DecisionTold) -> Response:
-    """Where the ledger ends, and what owners decided."""
+    """Return the page of the ledger's end, and of owners' decisions."""
     number, newest = service.ledger.owner.newest()
     rows = tuple(decision_rows(service.ledger.owner.list_decided(limit=SHOWN_DECISIONS)))
     values = {"decided": rows, "most": SHOWN_DECISIONS, "commands": tuple(ledger_commands(service))}

@@ -32,7 +32,7 @@ class AnswerIn(_Asked):
     tick: Whole | None = None
 
     def answer(self) -> TaskAnswer:
-        """The same as a value."""
+        """Return the same as a value."""
         return TaskAnswer(count=self.count, place=self.place, day=self.day, tick=self.tick)
 
 

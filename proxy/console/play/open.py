@@ -10,11 +10,11 @@ from proxy.play.leader_board import LeaderBoard
 
 
 def open_playground(policy: Policy) -> Hall | None:
-    """The playground of a policy, None where it has none. Of the policy nothing but `[server.play]` is read."""
+    """Return the playground of a policy, None if it has none. Of the policy only `[server.play]` is read."""
     play = policy.server.play
     return open_hall(policy.directory / play.scores) if play.enabled else None
 
 
 def open_hall(scores: Path) -> Hall:
-    """A playground whose leader board is in a file, which is made when somebody looks at it."""
+    """Open a playground whose leader board is in a file, which is made when somebody looks at it."""
     return Hall(LeaderBoard(scores), noise=system_noise(), clock=time.monotonic)

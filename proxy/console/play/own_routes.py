@@ -34,13 +34,13 @@ Threshold = Annotated[int, Query(ge=0, le=_MOST_THRESHOLD)]
 
 
 class OwnersKey:
-    """What whoever started the process is told, and nobody else: in the address that is printed, then in a cookie."""
+    """The key of the person who started the process, and of nobody else: in the printed address, then in a cookie."""
 
     def __init__(self) -> None:
         self._key = secrets.token_urlsafe(32)
 
     def address(self, begin: str) -> str:
-        """The address that lets a browser in."""
+        """Return the address that lets a browser in."""
         return f"{begin}{ENTER}?key={self._key}"
 
     def insist(self, request: Request, *, begin: str) -> None:
@@ -53,7 +53,7 @@ class OwnersKey:
             raise _no_key()
 
     def add_entrance(self, router: APIRouter, *, begin: str) -> None:
-        """The route that the printed address leads to."""
+        """Add the route of the printed address."""
 
         @router.get(f"{begin}{ENTER}")
         def enter(key: str = "") -> Response:
@@ -73,7 +73,7 @@ def _no_key() -> KeyholeError:
 
 
 def add_own_routes(router: APIRouter, streams: OwnStreams, *, noise: Noise, begin: str) -> None:
-    """The page, and what its script asks."""
+    """Add the page, and the answers to its script."""
     told = {
         "table": streams.table,
         "counted": streams.counted,

@@ -41,18 +41,20 @@ Epsilon = Annotated[float, Query(ge=float(LEAST_EPSILON), le=float(MOST_EPSILON)
 
 
 def name_player(request: Request) -> str:
-    """Whose login a request of the console has."""
+    """Return the login of a request of the console."""
     return str(request.state.analyst)
 
 
 def name_owner(_: Request) -> str:
-    """The owner among players: no analyst has a name with a space."""
+    """Return the owner among players: no analyst has a name with a space."""
     return "the owner"
 
 
 def add_play_routes(router: APIRouter, hall: Hall, player_of: PlayerOf, *, begin: str, own: bool = False) -> None:
-    """The game, the attackers, the slider, and the pages of all three, at an address; with `own` they lead to the page
-    about a table of the owner's own, which another module adds."""
+    """Add the game, the attackers, the slider, and the pages of all three, at an address.
+
+    With `own` they lead to the page about a table of the owner's own, which another module adds.
+    """
     inner = APIRouter(prefix=begin, route_class=router.route_class, include_in_schema=router.include_in_schema)
     _add_pages(inner, begin, own=own)
     _add_game(inner, hall, player_of)
@@ -92,7 +94,7 @@ def _add_game(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
 
     @contextmanager
     def seated(request: Request, key: str) -> Iterator[Seat]:
-        """A session, for one request at a time."""
+        """Yield a session, for one request at a time."""
         with told_problems():
             seat = hall.find(player_of(request), key)
             with seat.lock:
@@ -255,7 +257,7 @@ def _add_slider(router: APIRouter, hall: Hall) -> None:
 
 @contextmanager
 def told_problems() -> Iterator[None]:
-    """What the game refuses, as REST does."""
+    """Answer the game's refusals as REST does."""
     try:
         yield
     except NotNow as refusal:

@@ -45,7 +45,7 @@ _HOST = "127.0.0.1"
 
 
 def play_app(hall: Hall, *, own: tuple[OwnStreams, OwnersKey] | None = None) -> FastAPI:
-    """The application over some sessions and their leader board, and over a table of the owner's own."""
+    """Return the application over some sessions and their leader board, and over a table of the owner's own."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     key = None if own is None else own[1]
     router = APIRouter(route_class=_route_class(StaticFolder(), key), include_in_schema=False)
@@ -112,7 +112,7 @@ def _route_class(files: StaticFolder, key: OwnersKey | None) -> type[APIRoute]:
 
 @contextmanager
 def _admitted(scope: Scope) -> Iterator[None]:
-    """Requests that name this machine. Raises KH408 for any other name, which another site may have led here."""
+    """Admit requests that name this machine. Raise KH408 for any other name, which another site may have led here."""
     if not names_this_machine(dict(scope["headers"]).get(b"host", b"").decode("latin-1")):
         hint = "Open it as http://127.0.0.1, with the port that keyhole play has printed."
         raise HttpRefusal("KH408", "the playground is not served under this name", hint=hint, status=421)
@@ -124,8 +124,10 @@ async def _respond_to(_: Request, error: Exception) -> Response:
 
 
 def run(*, port: int, scores: Path, told: Callable[[str], None], own: OwnStreams | None = None) -> None:
-    """Serve on loopback until the process is ended; `told` is given the address, with the key where there is a table of
-    the owner's `own`. Raises KH406."""
+    """Serve on loopback until the process is ended.
+
+    `told` is given the address, with the key where there is a table of the owner's `own`. Raise KH406.
+    """
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
