@@ -22,20 +22,20 @@ def describe(rows: Sequence[Row]) -> str:
     ahead = sum(area[(*case, CLOSE)] > others[case] for case in cases)
     best = [case for case in jumps if area[(*case, PEGASUS_LARGE)] > area[(*case, CLOSE)]]
     grouped = sum(area[(*case, PEGASUS)] > area[(*case, LAPLACE)] for case in cases)
-    return f"""The curves show the share of events that is found over the share of other windows that is reported. The
-thesis prints neither windows nor thresholds, so these are ours. A jump is a change of the count within `w` ticks, a low
-signal a sum of the last `w` counts below a threshold. The thesis's monitors read estimates at every tick. An alarm at
-close decides one window once, when it is over, on its exact value. It stands here twice, at the same epsilon for one
-event:
+    return f"""The curves plot the share of found events against the share of other windows that are wrongly reported.
+The thesis prints neither windows nor thresholds, so these are ours. A jump is a change of the count within `w` ticks, a
+low signal a sum of the last `w` counts below a threshold. The thesis's monitors read estimates at every tick. An
+alarm at close decides one window once, when it is over, on its exact value. It stands here twice, at the same epsilon
+for one event:
 
 - `alarm at close`: one decision in `w` ticks, with all of epsilon. All `w` possible beginnings are run and pooled, to
   compare the same windows. A user runs only one of them, and misses jumps inside a window.
 - `alarm at close, every tick`: as many decisions as the others make, each with a part of epsilon.
 
 The table has areas under the curve; .5 is a guess. The alarm at close has the largest in {ahead} of {len(cases)} cases.
-PeGaSus with large groups has a larger one in {len(best)} of the {len(jumps)} cases of jumps, where noise is as large as
-the jumps. The alarm at every tick follows sums worst, so Keyhole draws noise for sliding windows once. PeGaSus as
-published is above plain noise in {grouped} of {len(cases)} cases.
+PeGaSus with large groups has a larger area in {len(best)} of the {len(jumps)} cases of jumps, where noise is
+as large as the jumps. The alarm at every tick follows sums worst, so Keyhole draws noise for sliding windows once.
+PeGaSus as published has a larger area than plain noise in {grouped} of {len(cases)} cases.
 
 The last columns are the alarm at close under a contract, missed with {FNR:g} and wrong with {FPR:g} at most. Epsilon
 decides the least tolerance that it can keep; none is below the jump in some cases."""

@@ -133,19 +133,25 @@ def _windows_text(rows: Sequence[Row]) -> str:
     blocks = " to ".join(dict.fromkeys((*of_blocks[:1], *of_blocks[-1:])))
     longest = max(lengths)
     saved = [own[epsilon, longest, SLIDING] / own[epsilon, longest, LAPLACE] for epsilon in EPSILONS]
-    errors = f"""The mean absolute error of sums over the last ticks of the busy stand-in. MS adds up the estimates as
-they were released; WSS takes the medians of the groups as they are known now. WSS errs less than MS at {better[0]}
-(epsilon .1) and {better[1]} (.01). It errs less than `block_tree`, the thesis's SW_w with a tree for each length, at
-{smoothed[0]} and {smoothed[1]}. Plain noise errs less than those trees at {plain[0]} and {plain[1]}."""
-    sliding = f"""`sliding noise` is Keyhole's own, for monitors of sliding windows: the values that it compares with
-thresholds and never shows. Short windows have noise on each tick. Longer ones have noise on ticks and on blocks: of
-{blocks}. At {longest:,} ticks its error is {saved[0]:.2f} (epsilon .1) and {saved[1]:.2f} (.01) of plain noise's.
-Like the trees, it is drawn for one length."""
+    errors = f"""The figure shows the mean absolute error of sums over the last ticks of the busy stand-in. MS adds up
+the estimates as they were released; WSS recomputes them with the medians of the current groups. `block_tree` is the
+thesis's SW_w, with a tree for each length. Three comparisons, for epsilon .1 and .01: WSS errs less than MS at
+{_both(better)}. WSS errs less than `block_tree` at {_both(smoothed)}. Plain noise errs less than `block_tree` at
+{_both(plain)}."""
+    sliding = f"""`sliding noise` is Keyhole's own noise for monitors of sliding windows. A monitor compares these noisy
+values with thresholds and never shows them. Short windows have noise on each tick. Longer ones have noise on single
+ticks and on blocks of ticks, from {blocks}. At {longest:,} ticks its error is {saved[0]:.2f} (epsilon .1) or
+{saved[1]:.2f} (.01) times that of plain noise. Like the trees, it is drawn for one length."""
     return f"{_wrap(errors)}\n\n{_wrap(sliding)}"
 
 
 def _wrap(text: str) -> str:
     return fill(text, width=120, break_long_words=False, break_on_hyphens=False)
+
+
+def _both(lengths: Sequence[str]) -> str:
+    first, second = lengths
+    return f"{first} for both" if first == second else f"{first} (epsilon .1) and {second} (.01)"
 
 
 def _name_lengths(some: Sequence[int], of: Sequence[int]) -> str:

@@ -98,7 +98,7 @@ def risk(
         ),
     ] = None,
     simulate: Annotated[
-        int, typer.Option("--simulate", min=0, max=1000, help="Try random counts on so many made-up cells.")
+        int, typer.Option("--simulate", min=0, max=1000, help="Try random counts on this number of made-up cells.")
     ] = 0,
     private: Annotated[
         bool,
