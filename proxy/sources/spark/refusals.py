@@ -8,7 +8,7 @@ def missing_client() -> KeyholeError:
     return KeyholeError(
         "KH008",
         "source.url names a Spark server, and the client for Spark Connect is not installed",
-        hint="pip install 'keyhole[spark]'",
+        hint="Run pip install '.[spark]' in Keyhole's folder.",
     )
 
 
