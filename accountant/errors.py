@@ -16,7 +16,7 @@
         |   `-- LedgerMoved its path does not lead to the open file any more
         |-- NoLedger        nothing is there
         `-- LedgerBehind    it lacks an event that its witness has seen
-    WitnessNotKept          is told to whoever watches, and never raised
+    WitnessNotKept          is told to anybody who watches, and never raised
 
 None of them carries text for analysts, but for the reason of an owner who declined: the proxy words its own messages
 from the fields.
@@ -114,7 +114,7 @@ class WindowOver(LedgerMisuse):
 class WindowLost(LedgerMisuse):
     """The ledger's events say that windows have begun, and their states are gone or not what was written.
 
-    They are never begun anew: with another draw that would be a second release. They can be closed.
+    They are never begun again: with another draw that would be a second release. They can be closed.
     """
 
     def __init__(self, windows: tuple[int, ...]) -> None:
@@ -183,7 +183,7 @@ class LedgerBehind(LedgerUnavailable):
 
 
 class WitnessNotKept(LedgerError):
-    """The witness of a ledger cannot be written. Told to whoever watches, and never raised."""
+    """The witness of a ledger cannot be written. Told to anybody who watches, and never raised."""
 
 
 def answer_changed() -> LedgerUnavailable:

@@ -17,7 +17,7 @@ class Limits:
     case per key is above `approval_above_nano` needs the owner's approval.
 
     With a `delta` the balances of a unit, everybody's and an analyst's own, may count Rényi divergences: their caps
-    then hold but for that probability. None: they are sums.
+    then hold except for that probability. None: they are sums.
 
     `apart`: analysts are accounted for one by one, as caps of their own need; then what the shared balances have left
     for one of them counts the others' questions at their worst case, so that it tells nothing of their outcomes.

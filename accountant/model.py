@@ -174,9 +174,9 @@ class Charge:
 
     `question` is the question's fingerprint; `epsilon_nano` the worst-case loss of any single cell, the same for all;
     `unit_epsilon_nano` the worst-case loss of one whole privacy unit: the sum of its top-G keys' losses (0 for unit
-    "row", else at least half of `epsilon_nano`). Both are what the question tells its analyst, whoever paid for parts
-    of it before. `shared` is false only for what was released before (a stored answer, values of noise paths), read
-    now: it counts for that analyst's own balances alone. `continuing` is there for questions that continue noise
+    "row", else at least half of `epsilon_nano`). Both are what the question tells its analyst, no matter who paid for
+    parts of it before. `shared` is false only for what was released before (a stored answer, values of noise paths),
+    read now: it counts for that analyst's own balances alone. `continuing` is there for questions that continue noise
     paths: what these cost everybody is less. `renyi` is the curve of Rényi divergences of one whole unit, for a
     question whose noise may be drawn at its finest rates at once; in a reservation it says that this is what is done:
     the unit's balance counts the curve, nothing is refunded, and the paths are never continued.

@@ -1,4 +1,4 @@
-"""What one circle of readers may have learned: per cell of each table, per unit, and per table."""
+"""The losses that one circle of readers may have learned: per cell of each table, per unit, and per table."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace

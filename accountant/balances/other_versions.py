@@ -1,4 +1,4 @@
-"""What records may have lost in data versions other than the one asked about.
+"""The losses of records in data versions other than the one asked about.
 
 Guarantee: what `Elsewhere` gives in the place of other versions' sums is, for every record, at least the largest sum
 over all that it may have been there, and exactly that for labels that never move.
@@ -44,7 +44,7 @@ class Elsewhere:
 
     A label that moves is of one version alone, so versions can be maximised over theirs one by one. What is left of
     each is a sum over labels that never move, whatever the question: these are added up once, and a version is taken
-    out again, or worked out anew, when it is asked about or charged.
+    out again, or worked out again, when it is asked about or charged.
     """
 
     __slots__ = (
@@ -146,7 +146,7 @@ class Elsewhere:
         return True
 
     def _take_out(self, version: str, sums: Mapping[Partition, Sums], *, changed: int) -> None:
-        """Subtract a version from the tables; where its part of them is not known any more, begin them anew."""
+        """Subtract a version from the tables; where its part of them is not known any more, begin them again."""
         if version not in self._summed:
             return
         known = self._summed.pop(version)

@@ -1,4 +1,4 @@
-"""What a key has already lost, families that overlap it included.
+"""The loss of a key so far, families that overlap it included.
 
 Guarantee: for every key k of a question, the returned bound is at least the summed loss of every cell inside k, where
 a cell is any combination of key values that one record can have. It is exact while no step of the elimination needs a

@@ -1,4 +1,4 @@
-"""What happens to a monitor, as events. Of its secret state only digests are here.
+"""The events of a monitor. Of its secret state only digests are here.
 
 They are of the state and a salt of 128 bits that stands beside it, so that nobody can try what the state may be: some
 states are an exact count and no more, or a little noise.

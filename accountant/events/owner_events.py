@@ -1,4 +1,4 @@
-"""What an owner decides, as events: grants, settlements, windows, approvals, pruning, publications.
+"""The decisions of an owner as events: grants, settlements, windows, approvals, pruning, publications.
 
 Each says who and why.
 """
@@ -86,7 +86,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class WindowOpened:
-    """The balances start anew. What was spent before stays in the log, and in what is promised over all windows."""
+    """The balances start again. What was spent before stays in the log, and in what is promised over all windows."""
 
     window: str
     at: datetime
@@ -108,8 +108,8 @@ class Approved:
 class Declined:
     """A question that waited for approval waits no longer.
 
-    Whoever asks it again waits again: nothing is forbidden by it, so a question may be declined often, and approved
-    later. Until then whoever asks it is told when and `why`.
+    Anybody who asks it again waits again: nothing is forbidden by it, so a question may be declined often, and approved
+    later. Until then anybody who asks it is told when and `why`.
     """
 
     declining: str

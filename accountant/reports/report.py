@@ -1,4 +1,4 @@
-"""What an owner reads: spent and left by family and key, by analyst and by unit."""
+"""The report for an owner: spent and left by family and key, by analyst and by unit."""
 
 import threading
 from collections import Counter

@@ -36,7 +36,7 @@ class DomainCache:
         return self._values.get(domain)
 
     def remember(self, domain: str, values: Domain) -> None:
-        """Keep a pair, and forget those not written or read anew for longest beyond the cache's size."""
+        """Keep a pair, and forget those not written or read again for longest beyond the cache's size."""
         with self._lock:
             if domain in self._values:
                 self._values.move_to_end(domain)

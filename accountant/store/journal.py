@@ -19,7 +19,7 @@ FaultHandler = Callable[[LedgerError], None]
 
 
 def ignore_fault(fault: LedgerError) -> None:
-    """Tell nobody: whoever asked is told."""
+    """Tell nobody: anybody who asked is told."""
 
 
 class Journal:
@@ -164,7 +164,7 @@ class Journal:
     def _check_mark(self, transaction: Transaction, mark: Mark | None) -> None:
         """Raise `LedgerBehind` unless the transaction, which has seen the whole log, has the marked event.
 
-        Whoever writes has the queue's head: every event that can be marked by then is in the log.
+        Anybody who writes has the queue's head: every event that can be marked by then is in the log.
         """
         if mark is None or mark in (self._held, NOTHING):
             return

@@ -51,8 +51,8 @@ _SQLITE_NOW = "SELECT strftime('%Y-%m-%dT%H:%M:%f', 'now')"
 class StateRow:
     """The state of one window, after its look `look`.
 
-    Events know it by `digest`, which tells nothing of it: nobody who does not have the row knows its `salt`, drawn anew
-    whenever a state is written.
+    Events know it by `digest`, which tells nothing of it: nobody who does not have the row knows its `salt`, drawn
+    again whenever a state is written.
     """
 
     run: str

@@ -1,4 +1,4 @@
-"""What is read and written inside one transaction of the ledger's storage."""
+"""The reads and writes inside one transaction of the ledger's storage."""
 
 import json
 import zlib

@@ -1,4 +1,4 @@
-"""What became of a reservation, as the log tells, and the answer that it paid for."""
+"""The end of a reservation, as the log tells, and the answer that it paid for."""
 
 from accountant.balances.fold import Balances
 from accountant.errors import LedgerMisuse, answer_changed

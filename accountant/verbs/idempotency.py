@@ -72,9 +72,9 @@ class Idempotency:
 
         `request` is the SHA-256 of the request. The attempt is written to the ledger's database.
 
-        Whoever has reserved nothing for `lease` is taken for dead, and can reserve nothing any more; so is who began
-        later than that from now, under a clock that was wrong. Keys older than `keep` are forgotten.
-        Raises `OtherRequest`, `TooManyKeys`, `LedgerUnavailable`.
+        Anybody who has reserved nothing for `lease` is taken for dead, and can reserve nothing any more; so is who
+        began later than that from now, under a clock that was wrong. Keys older than `keep` are forgotten. Raises
+        `OtherRequest`, `TooManyKeys`, `LedgerUnavailable`.
         """
         now = self._clock()
         with self._journal.writing() as (transaction, _):

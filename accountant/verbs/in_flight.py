@@ -1,4 +1,4 @@
-"""One question asked several times at once: whoever comes second does not reserve, but looks at what the first left.
+"""One question asked several times at once: the second asker does not reserve, but looks at what the first left.
 
 Guarantee: what is under way is told to the analyst who asks it alone; who else asks the same has no part in it.
 

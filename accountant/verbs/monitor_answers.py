@@ -1,4 +1,4 @@
-"""What a monitor's looks told, read back page by page.
+"""The alerts and clearings of a monitor's looks, read back page by page.
 
 Guarantee: a page holds whole looks, none after the one that it says it ends with. Who asks for what came after that
 one is told of everything once, whatever is recorded meanwhile. Proof: docs/proofs/accounting.md, theorem 10.

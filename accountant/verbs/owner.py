@@ -33,7 +33,7 @@ from accountant.store.waiting import WaitingQuestion
 from accountant.verbs.endings import charge_of_open
 
 Decision = OwnerEvent | MonitorStarted | MonitorPaused | MonitorResumed | MonitorEnded
-"""What an owner decides, with who and why."""
+"""The decisions of an owner, with who and why."""
 
 _DRAWN = re.compile(r"[0-9a-f]{32}")
 
@@ -58,8 +58,8 @@ class Owner:
     def grant(self, grant: Grant, *, by: str, why: str, once: str | None = None) -> str:
         """Raise a cap from now on; the grant's id, for its revocation. A cap that the policy does not set stays unset.
 
-        `once` is the id to give it, 32 random hexadecimal digits of whoever may send the same wish twice: where a grant
-        has it already, nothing is written.
+        `once` is the id to give it, 32 random hexadecimal digits of anybody who may send the same wish twice: where a
+        grant has it already, nothing is written.
 
         Guarantee: everything a balance covers is protected with the policy's cap and all that was ever granted on it.
         """
@@ -99,7 +99,7 @@ class Owner:
             self._journal.append(transaction, Settled(reservation_id, self._clock(), by, why, untouched=untouched))
 
     def open_window(self, *, by: str, why: str, once: str | None = None) -> str:
-        """Let all balances start anew, but for what is open; the window's id. `once` is as in `grant`.
+        """Let all balances start again, but for what is open; the window's id. `once` is as in `grant`.
 
         Guarantee: the caps hold for each window by itself. Over all windows together they add up: after n windows the
         bound is n times the cap. Noise paths are continued no longer; stored answers stay. Raises `MonitorStands` where
@@ -124,7 +124,7 @@ class Owner:
     def decline(self, question: str, *, by: str, why: str) -> bool:
         """Let a question wait for approval no longer; whether it had waited.
 
-        Nothing is forbidden by that: whoever asks it again waits again.
+        Nothing is forbidden by that: anybody who asks it again waits again.
         """
         with self._journal.writing() as (transaction, _):
             if not transaction.waiting.find(question):

@@ -1,4 +1,4 @@
-"""What monitors keep: the secret states of their open windows, the alerts they gave, and who is looking.
+"""The storage of monitors: the secret states of their open windows, the alerts they gave, and who is looking.
 
 Revision ID: 0007
 """
