@@ -1,4 +1,4 @@
-"""What each way of watching a window costs: `epsilon * (tolerance + 1) / sensitivity`, free of scale.
+"""The price of each way of watching a window: `epsilon * (tolerance + 1) / sensitivity`, free of scale.
 
 Every price is of the same contract as far as a way can keep it: a value above the cut is in the answer at each look but
 with probability `fnr`; one below by more than the tolerance is in it with probability at most `fpr`. Alarms promise the

@@ -1,4 +1,4 @@
-"""What an answer's error rates really were, and a bound on them that needs no truth.
+"""The true error rates of an answer, and a bound on them that needs no truth.
 
 `realised_rates` compares a key set with the truth: for data owners and benchmarks, never for an analyst.
 `realised_fpr_bound` is computed from the noisy values alone, so it costs nothing and may be shown to anyone. ProBE's

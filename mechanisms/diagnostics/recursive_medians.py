@@ -1,4 +1,4 @@
-"""Medians of medians by smooth sensitivity, as published but for its constants, which lose a little too much.
+"""Medians of medians by smooth sensitivity, as published except for its constants, which lose a little too much.
 
 With noise from Cauchy's law, `6 S / epsilon` wide, the sensitivity `S` has to be smooth to `epsilon / 6`: the print has
 `8 S / epsilon` and `epsilon`. The noise is drawn in floating point, so that this is here to be compared with

@@ -441,7 +441,7 @@ def _reads_one_sum_often(formula: Formula, common: CommonSums) -> bool:
 def _alternatives(common: CommonSums) -> tuple[Exposure, ...]:
     """Return the sums' exposures with the loss of each sum laid onto one functional that is read off it, each in turn.
 
-    Shares are apportioned by them, since a sum costs what the dearest of its functionals needs.
+    Shares are apportioned by them, since a sum costs what the most expensive of its functionals needs.
     """
     on: dict[int, list[int]] = {}
     for functional, reading in enumerate(common.readings):

@@ -1,7 +1,7 @@
 """Continuing noise paths: a later question about values that earlier ones have left noisy pays for the difference.
 
 `continue_on` lays a calibrated question's tests on the paths' rates, from public inputs alone; `settle` decides it
-where what is known suffices, `carry_on` reveals what is missing. A functional without a path is drawn anew in the same
+where what is known suffices, `carry_on` reveals what is missing. A functional without a path is drawn again in the same
 run.
 
 | here | meaning |
@@ -56,7 +56,7 @@ class Continuation:
 
     `calibration` is what it does: its contract holds for a question and paths' rates fixed before the noise was seen,
     its worst case is the whole of what it reads, known or not, which is the analyst's own loss. `paths` has by
-    functional the path that is continued, None where noise is drawn anew. `fresh_by_key` is the most that is revealed
+    functional the path that is continued, None where noise is drawn again. `fresh_by_key` is the most that is revealed
     first, per key, given what was revealed before, and `fresh_worst` the largest of these; `public_fresh_worst` is the
     joint loss of what lies above the paths' finest rates: it depends on public rates alone, and a key that stopped
     early before may exceed it, though never what was reserved for all questions together.

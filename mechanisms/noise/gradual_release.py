@@ -2,7 +2,7 @@
 
 `release_chain` draws all levels at once, fine to coarse; `refine` draws a finer value given a stored coarse one. Both
 have the same joint law, Koufogiannis, Han and Pappas' (2015): every coarser noise is the next finer one plus an
-independent increment, so whoever has seen the finest value learns nothing from the coarser ones.
+independent increment, so anybody who has seen the finest value learns nothing from the coarser ones.
 
 | here | the proof | MIDE |
 |---|---|---|

@@ -35,7 +35,7 @@ class Inversion:
     """The law of a variable on 0, 1, .., with the digits that decide most draws worked out once.
 
     `first` has the first digits of `P(N >= k)` for `k = n, .., 1`, rising, each once; `further` their next ones. Of a
-    law that is `endless`, whoever reaches `n` goes on by what `tail` draws, where None stands for the law itself.
+    law that is `endless`, anybody who reaches `n` goes on by what `tail` draws, where None stands for the law itself.
     """
 
     survivals: Survivals

@@ -1,9 +1,9 @@
 """Random bytes, as many as noise takes: the operating system's, or a cipher's under a key of the operating system's.
 
 Linux gives some 400 MB a second, which is half of the time that exact noise takes; a cipher that processors know gives
-ten times as much. So whoever wants many bytes gets the key stream of AES-256 in counter mode, under a key and a counter
-that are the operating system's and serve this one call: nothing is kept, so nothing repeats in a process that forks or
-is restored from a snapshot. Why so: docs/decisions/0032-random-bytes.md.
+ten times as much. So anybody who wants many bytes gets the key stream of AES-256 in counter mode, under a key and a
+counter that are the operating system's and serve this one call: nothing is kept, so nothing repeats in a process that
+forks or is restored from a snapshot. Why so: docs/decisions/0032-random-bytes.md.
 """
 
 import os

@@ -22,7 +22,7 @@ _LARGEST = 700.0  # a loss beyond has an exponential that is no float, and prote
 
 
 def largest_posterior(epsilon: float, *, prior: float) -> float:
-    """Return the most that a belief of `prior` can become, whoever holds it and however the questions were chosen.
+    """Return the most that a belief of `prior` can become, for any holder, however the questions were chosen.
 
     Guarantee: odds of presence move by at most `exp(epsilon)`, for adaptive analysts as well. Proof:
     docs/proofs/advantage.md.

@@ -1,4 +1,4 @@
-"""What one observation says of a true count: its likelihood for every count from 0 to the most, up to a factor.
+"""The evidence of one observation about a true count: its likelihood for every count from 0 on, up to a factor.
 
 Every technique has one in closed form: the visible key set, a noisy value, the exact count, or nothing at all.
 

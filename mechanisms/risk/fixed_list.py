@@ -1,4 +1,4 @@
-"""What a list of questions that was fixed beforehand tells of one unit's presence, exactly: less than its sum.
+"""The exact loss of one unit's presence by a list of questions that was fixed beforehand: less than its sum.
 
 Each question is at worst a randomised response: its loss is `+e` with probability `e^e / (1 + e^e)` where the unit is
 there, else `-e`, and the other way round where it is not. Their sum is one of independent numbers; its law is worked

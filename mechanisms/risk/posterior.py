@@ -1,4 +1,4 @@
-"""What an attacker who sees every place's count, through some technique, can conclude about where one person is.
+"""The conclusions about one person's place by an attacker who sees every place's count, through some technique.
 
 People are alike to him: each is at place `l` with the public probability `p_l`, independently, and `people` of them are
 at one of the places. Given what he saw of every place's count, the probability that a given person is at a place is the

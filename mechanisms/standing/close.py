@@ -1,4 +1,4 @@
-"""What no alarm watches is decided once, when its window closes, by a mechanism for ordinary questions.
+"""The decision at the close of a window that no alarm watches, by a mechanism for ordinary questions.
 
 Proof: docs/proofs/standing.md.
 """

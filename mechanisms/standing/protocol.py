@@ -1,4 +1,4 @@
-"""What decides a standing question: calibrated without data, drawn before data are read, then looked at."""
+"""The interface that decides a standing question: calibrated without data, drawn before data are read, then used."""
 
 from dataclasses import dataclass, field
 from typing import Protocol

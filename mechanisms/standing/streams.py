@@ -35,7 +35,7 @@ from mechanisms.threshold.joint_loss import all_at_once, joint_loss
 from mechanisms.threshold.one_shot import at_least
 
 NO_BOUND = "No bound on missed or wrong: the estimates that are compared with the thresholds promise no accuracy."
-"""What has to be said wherever one of these is named."""
+"""The remark that is needed wherever one of these is named."""
 
 _LONG = np.dtype("<i8")
 _SHORT = np.dtype("<u4")

@@ -1,4 +1,4 @@
-"""What alarms on many keys keep between the looks of one window, as bytes: canonical, and checked as they are read.
+"""The state of alarms on many keys between the looks of one window, as bytes: canonical, and checked when read.
 
 Keys that are in the answer, and alarms that have rung, keep no secret. First come the number of keys and of the last
 look, and when each key alerted; then for each rung of each alarm when it rang, by key, and for the keys that it still

@@ -22,14 +22,14 @@ COUNTS: Mapping[str, str] = {
     "backward_smoothing": "the mean of the last noisy counts",
     "zeros": "zeros, for nothing",
 }
-"""What estimates each tick's count."""
+"""Mechanisms that estimate each tick's count."""
 
 SUMS: Mapping[str, str] = {
     "block_tree": "sums of sliding windows of one length, by binary trees over blocks",
     "binary_tree": "running sums, by a binary tree",
     "signed_tree": "running sums, by a tree whose nodes are added and taken away",
 }
-"""What estimates sums, of windows or from the beginning."""
+"""Mechanisms that estimate sums, of windows or from the beginning."""
 
 HIERARCHIES: Mapping[str, str] = {
     "hs_laplace": "every aggregation of a hierarchy with fresh noise",
@@ -37,7 +37,7 @@ HIERARCHIES: Mapping[str, str] = {
     "phs_pegasus": "PeGaSus on those that noisy comparisons leave, corrected",
     "phs_pegasus_free": "PeGaSus on those that the last estimates leave",
 }
-"""What estimates all counts of a hierarchy."""
+"""Mechanisms that estimate all counts of a hierarchy."""
 
 SUMMING = ("pegasus_window_sum", "block_tree", "binary_tree", "signed_tree")
 """Those that watch a standing question by the sum since its window's beginning, not by each look's own part of it."""

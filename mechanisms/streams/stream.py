@@ -1,4 +1,4 @@
-"""What a mechanism for a stream is: one state per stream, which takes one tick's true count and releases an estimate.
+"""The interface of a mechanism for streams: one state per stream takes one tick's true count and releases an estimate.
 
 Time comes in ticks, logical and public. At each tick every stream has one count, a whole number, and its estimate is
 released before the next tick's count is known: nothing looks ahead. States are frozen values of whole numbers, which
