@@ -1,4 +1,4 @@
-"""What HAVING may not say, and what to ask instead: the refusals of aggregates and of what they are compared with."""
+"""Refusals of aggregates in HAVING and of what they are compared with, and what to ask instead."""
 
 from fractions import Fraction
 

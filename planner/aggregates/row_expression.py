@@ -1,4 +1,4 @@
-"""What an aggregate adds up: an expression of a row as a sum of columns and constants, each under its condition.
+"""The summand of an aggregate: an expression of a row as a sum of columns and constants, each under its condition.
 
 `CASE WHEN c THEN x ELSE 2 END` is x where c is true and 2 where it is not; `COALESCE(x, 0)` is x where it has a value,
 0 elsewhere. So every row expression on the allow-list is a sum of parts, and any sum over rows stays linear.

@@ -1,4 +1,4 @@
-"""What one unit may contribute to the groups of a question, from what the owner declares for sets of keys.
+"""Contribution bounds of one unit in the groups of a question, from the owner's declarations for sets of keys.
 
     max_groups_per_unit = 4                       # the default
     groupings = { week = { max_groups = 53 }, "store, week" = { max_groups = 60 } }

@@ -1,4 +1,4 @@
-"""What a question's tables, joins and subqueries may not be, and what to ask instead."""
+"""Refusals of a question's tables, joins and subqueries, and what to ask instead."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""What a question may show and sort by: its keys, constants, and harmless expressions of these."""
+"""The expressions that a question may show and sort by: its keys, constants, and harmless expressions of these."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What a question, or each side of a set operation between questions, says: its groups, its rows, and its formula.
+"""The content of a question, or of each side of a set operation between questions: groups, rows, and formula.
 
 Sides with different WHEREs become one question by moving what they do not share into the FILTER of their aggregates:
 `count(*)` over the rows that satisfy w is `count(*) FILTER (WHERE w)`, in every group of the public key domain, with
@@ -70,7 +70,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """One SELECT ... HAVING, read but for its aggregates. `rows` are the conjuncts on rows, by their meaning."""
+    """One SELECT ... HAVING, read except for its aggregates. `rows` are the conjuncts on rows, by their meaning."""
 
     scope: Scope
     having: tuple[exp.Expr, ...]

@@ -1,4 +1,4 @@
-"""What a subquery adds up per privacy unit and key: its totals as columns, and which rows they are of.
+"""Totals that a subquery adds up per privacy unit and key: its totals as columns, and which rows they are of.
 
 A question over such a subquery is a question over a table in which one privacy unit has at most one row in each group.
 The totals are what a question about whole units would clip: counts, of different values as well, to `rows_per_unit`,

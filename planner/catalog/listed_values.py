@@ -1,4 +1,4 @@
-"""What follows from a long list of public values alone, computed once for the list and not for every question.
+"""Results of a long list of public values alone, computed once for the list and not for every question.
 
 A compiled key column has one tuple of values as long as its catalog is open, and every question by that column has the
 very same tuple. So what was computed is found by the tuple itself: looking for an equal one would cost as much as some

@@ -1,4 +1,4 @@
-"""What the policy exposes, compiled and frozen: tables, columns, key domains, defaults, budgets.
+"""The policy's exposed objects, compiled and frozen: tables, columns, key domains, defaults, budgets.
 
 `planner.policy` makes a `Catalog` from `keyhole.toml`, the source's schema and the pinned public data.
 Everything here is public.
@@ -366,7 +366,7 @@ class Table:
 
     @property
     def alone(self) -> "Table":
-        """The table as it is stored, whoever its rows belong to, and whatever is asked of them."""
+        """The table as it is stored, no matter who its rows belong to, and whatever is asked of them."""
         if self.path is None and not self.lists and not self.own:
             return self
         return replace(self, path=None, lists=(), own=())
@@ -461,7 +461,7 @@ class StoredQuestion:
 
 
 NUMBERS = ("null", "threshold", "bands", "refuse")
-"""What stands in a column that says how large a group is: nothing, a bound, its band's lower edge; or a refusal."""
+"""The content of a column that says how large a group is: nothing, a bound, its band's lower edge; or a refusal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -500,7 +500,7 @@ class Budget:
     """Caps over all analysts, in epsilon. `per_unit` is None only when every table's unit is the row.
 
     A question whose worst case per group is above `approval_above` needs the owner's approval. `tables` have caps of
-    their own. With a `delta` caps on a unit hold but for that probability, and more questions fit into them.
+    their own. With a `delta` caps on a unit hold except for that probability, and more questions fit into them.
     """
 
     per_predicate: float

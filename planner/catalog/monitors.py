@@ -11,7 +11,7 @@ STREAMS = WATCHING
 FREE = "zeros"
 """The stream that loses nothing, and says nothing."""
 MECHANISMS = ("alarm", *STREAMS)
-"""What may watch a standing question, the default first."""
+"""The mechanisms that may watch a standing question, the default first."""
 
 
 class Alert(StrEnum):

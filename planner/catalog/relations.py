@@ -1,4 +1,4 @@
-"""What a table of the policy is in the source, however the owner has spelled it."""
+"""The identity of a policy's table in the source, however the owner has spelled it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

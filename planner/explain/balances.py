@@ -1,4 +1,4 @@
-"""What the ledger says about a question before it is asked: balances, earlier noise, whether its owner comes first."""
+"""The ledger's view of a question before it is asked: balances, earlier noise, whether its owner comes first."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -67,7 +67,7 @@ def share_of_worst_case(plan: Plan, functional: int) -> float:
     """Return the part of one functional's loss in the worst case: 0 if the most expensive unit does not change it.
 
     The shares of all functionals sum to one, up to the rounding of the worst case. Where functionals are read off
-    common sums it is the part of the first sum, whoever else reads that, and the parts do not sum to one.
+    common sums it is the part of the first sum, no matter who else reads that, and the parts do not sum to one.
     """
     common = plan.calibration.task.common
     if common is not None:

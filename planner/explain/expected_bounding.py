@@ -1,4 +1,4 @@
-"""What bounding is likely to cut, where rows per privacy unit are geometric: a model for owners, not a measurement."""
+"""The likely cut of bounding, if rows per privacy unit are geometric: a model for owners, not a measurement."""
 
 from dataclasses import dataclass
 from math import floor

@@ -1,4 +1,4 @@
-"""What an answer promises, in a sentence and for a program; rates and loss are upper bounds."""
+"""The promise of an answer, in a sentence and for a program; rates and loss are upper bounds."""
 
 from dataclasses import dataclass
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""What a person pays for a question: per group and per privacy unit, what is left of both, and how often that fits."""
+"""The cost of a question: per group and per privacy unit, what is left of both, and how often that fits."""
 
 from dataclasses import dataclass
 from decimal import Decimal

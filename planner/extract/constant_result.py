@@ -1,4 +1,4 @@
-"""Whether a query's result is empty, or the same, whatever its tables and questions hold: the probes of BI tools."""
+"""A test of whether a query's result is the same whatever its tables and questions hold: the probes of BI tools."""
 
 from collections.abc import Iterable, Iterator
 from datetime import date

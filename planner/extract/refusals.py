@@ -1,4 +1,4 @@
-"""What a statement around questions, and the form of a question, may not be, and what to ask instead."""
+"""Refusals of a statement around questions, and of the form of a question, and what to ask instead."""
 
 from sqlglot import exp
 

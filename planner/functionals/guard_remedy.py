@@ -33,7 +33,7 @@ WORTH = 5
 
 MOST_TIMES = 20
 """How many times the number that the policy and the count ask for a mean may ask for. Less leaves means of a wide range
-dear, more hides all groups: at 100 a cost up to 5,000 against 20 would be one of groups of 20,000 rows."""
+expensive, more hides all groups: at 100 a cost up to 5,000 against 20 would be one of groups of 20,000 rows."""
 
 _SLACK = Fraction(1, 10)
 """Of its number, the tolerance of an added count or sum that `keyhole.tolerance` gives no percentage for."""

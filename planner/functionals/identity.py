@@ -1,4 +1,4 @@
-"""What a functional is, whatever it is called: equal identities may share noise."""
+"""The identity of a functional, whatever it is called: equal identities may share noise."""
 
 from collections.abc import Mapping
 from hashlib import sha256

@@ -1,4 +1,4 @@
-"""What one row can add to several functionals at once, at the corners of all that its values can be.
+"""The amounts that one row can add to several functionals at once, at the corners of its possible values.
 
 Which of the conditions a row meets and which columns it has values of leaves finitely many cases. In each case a
 functional is an affine function of the columns' values, each within its range, or one that has squares besides: of

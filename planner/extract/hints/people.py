@@ -1,4 +1,4 @@
-"""What can be asked in the place of a list of people: in which groups many of them qualify.
+"""Questions in the place of a list of people: in which groups many of them qualify.
 
     SELECT customer_id FROM sales GROUP BY customer_id HAVING count(*) > 5
     SELECT country FROM (SELECT country, customer_id, month, count(*) AS total FROM sales

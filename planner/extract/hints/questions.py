@@ -1,4 +1,4 @@
-"""What Keyhole answers in the place of a refused statement: for hints."""
+"""Questions in the place of a refused statement: for hints."""
 
 from collections.abc import Container, Set
 from decimal import Decimal
@@ -20,7 +20,7 @@ from planner.scope.group_by import grouped_expressions, read_group_by, resolve_i
 from planner.scope.names import Scope, find_column
 
 INSTEAD = "Instead you can ask: "
-"""What a hint begins with that answers another question than the refused one."""
+"""The first words of a hint that answers another question than the refused one."""
 _UNITS_IN_THRESHOLD = 50  # what is cheap at any scale: at 10 % tolerance some 0.8 epsilon
 _COMPARISONS = (exp.Is, exp.Between, exp.In, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ)
 _CONDITIONS = (exp.And, exp.Or, exp.Not, exp.Between, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ)

@@ -1,4 +1,4 @@
-"""What expressions say of a row that an outer join makes up, in which all columns of some tables are NULL."""
+"""Expressions on a row that an outer join makes up, in which all columns of some tables are NULL."""
 
 from collections.abc import Callable, Iterator
 

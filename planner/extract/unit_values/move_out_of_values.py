@@ -32,7 +32,7 @@ _NULL_OF_NULLS = (
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.And, exp.Or, exp.Not),
     *(exp.Cast, exp.DataType, exp.Extract, exp.TimestampTrunc, exp.DateTrunc, exp.Interval, exp.Var, exp.Literal),
 )
-"""What is NULL if all values in it are."""
+"""Expressions that are NULL if all values in them are."""
 
 
 @dataclass(frozen=True, slots=True)
