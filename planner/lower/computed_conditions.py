@@ -1,4 +1,4 @@
-"""Dear conditions, computed for every row before anything else is asked of it.
+"""Expensive conditions, computed for every row before anything else is asked of it.
 
 Guarantee: where a test of a question could cost more on one row than on another, every row of the table costs what all
 tests of the question cost on it: neither WHERE nor keys, joins, AND, OR or CASE spare a row anything. So who asks

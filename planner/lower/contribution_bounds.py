@@ -1,4 +1,4 @@
-"""What bounding asks of rows, units and keys, the same for a question's scan and for a rollup of many questions.
+"""The tests of bounding on rows, units and keys, the same for a question's scan and for a rollup of many questions.
 
 Guarantee: nothing here depends on a question's WHERE, FILTER or own restriction of keys, but on table, grouping
 columns and their public domains alone.

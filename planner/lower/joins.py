@@ -120,8 +120,8 @@ def _member(
 ) -> tuple[str, tuple[NamedStep, ...]]:
     """Return the SQL of a table's joined rows, with the unit's columns beside them; and the steps that they read.
 
-    Units with more rows than are joined are found first, as a hash of every row of a large table would be dear. One
-    unit more is among them, whose rows are drawn as well: all of them, unless there are too many. Long values are
+    Units with more rows than are joined are found first, as a hash of every row of a large table would be expensive.
+    One unit more is among them, whose rows are drawn as well: all of them, unless there are too many. Long values are
     shortened here, once for each row: behind the join they are read once for each joined row.
 
     Parameters:

@@ -1,4 +1,4 @@
-"""What a table's bounds leave out, as statements over private data: for the owner's eyes, never for an answer.
+"""The rows that a table's bounds leave out, as statements over private data: for the owner's eyes, never for an answer.
 
 Which keys of a unit count is drawn by md5; here each counts as far as it does in the mean over such draws.
 """

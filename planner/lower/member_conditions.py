@@ -1,4 +1,4 @@
-"""Dear conditions of a join, computed once for each row of one of its tables and not once for each joined row.
+"""Expensive conditions of a join, computed once for each row of one of its tables and not once for each joined row.
 
     SELECT v.ward FROM visits v JOIN labs l USING (patient_id)
     GROUP BY v.ward HAVING count(*) FILTER (WHERE v.note LIKE '%flu%' AND l.value > 3) > 100

@@ -1,4 +1,4 @@
-"""What one row of a private table says, as SQL that no row can make fail.
+"""One row of a private table, as SQL that no row can make fail.
 
 Guarantee: every expression made here is total. There is no arithmetic and no narrowing cast on a value that was not
 clipped before, and derived columns are computed only between the years 1 and 9999 (NULL outside, infinities too).

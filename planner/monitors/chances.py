@@ -1,4 +1,4 @@
-"""What a group's window comes to with an alarm: when it is likely to alert, how late, and what it then has lost.
+"""The course of a group's window under an alarm: when it is likely to alert, how late, and what it then has lost.
 
 For owners who choose a tolerance, or whether rough alarms before sharp ones pay. Values are imagined, none is read.
 """

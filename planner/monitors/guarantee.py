@@ -1,4 +1,4 @@
-"""What a monitor promises, in a sentence and for a program; rates and losses are upper bounds."""
+"""The promise of a monitor, in a sentence and for a program; rates and losses are upper bounds."""
 
 from decimal import Decimal
 from typing import Any

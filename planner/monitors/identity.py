@@ -1,4 +1,4 @@
-"""What makes two monitors the same: everything that their alerts and what they cost depend on, and its digest."""
+"""The identity of a monitor: everything that its alerts and its cost depend on, and the digest."""
 
 from collections.abc import Iterator
 from hashlib import sha256

@@ -1,4 +1,4 @@
-"""What one look of a monitor reads: the rows of one window that had come by then.
+"""The rows that one look of a monitor reads: those of one window that had come by then.
 
 Guarantee: of one unit the same groups and rows count at every look and in every window, those that came first
 (docs/proofs/units_over_a_horizon.md); where each row is a unit by itself nothing is chosen.

@@ -1,4 +1,4 @@
-"""What monitors are refused for: each refusal follows from the policy and the monitor's own text alone."""
+"""Refusals of monitors: each follows from the policy and the monitor's own text alone."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What watches a standing question and what it costs: alarms, a decision at the close, a stream, or noise on ticks."""
+"""The watching of a standing question and its cost: alarms, a decision at the close, a stream, or noise on ticks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""What PostgreSQL's grammar does not have and the parser reads all the same: refused as PostgreSQL refuses it.
+"""Texts that PostgreSQL's grammar does not have and the parser reads: refused as PostgreSQL refuses them.
 
 Clauses in another order than PostgreSQL's, commas with no member of a list before or behind them, a word that the
 parser can do without, a text or a reserved word where a name belongs. No client of PostgreSQL sends what it does not

@@ -54,7 +54,7 @@ class Target:
 
     @property
     def ratio(self) -> float:
-        """By how much it is too dear."""
+        """By how much it is too expensive."""
         return self.cost / self.epsilon if self.epsilon > 0 else float("inf")
 
 

@@ -1,4 +1,4 @@
-"""What makes two questions the same: canonical text of everything that their answer depends on, and its digest."""
+"""The identity of a question: canonical text of everything that its answer depends on, and the digest."""
 
 from collections.abc import Iterator, Mapping
 from hashlib import sha256

@@ -1,4 +1,4 @@
-"""What is refused for its accuracy, and a setting with which it could be met, found by trying."""
+"""Refusals for accuracy, and a setting with which it could be met, found by trying."""
 
 from dataclasses import replace
 from decimal import Decimal

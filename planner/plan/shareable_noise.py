@@ -2,8 +2,9 @@
 
 Noise on block indices serves one threshold alone. A price must not rise when a tolerance widens, so the choice between
 blocks and sums may not weigh their prices: blocks get cheaper in steps, and a weighed choice would jump from cheap
-blocks back to a dearer sum. Instead tests on blocks use `SHORT_BLOCKS` blocks of their tolerance at most. The cheaper
-of such a test and of noise on the sum falls with the tolerance, and is the sum from about that many sensitivities on.
+blocks back to a more expensive sum. Instead tests on blocks use `SHORT_BLOCKS` blocks of their tolerance at most. The
+cheaper of such a test and of noise on the sum falls with the tolerance, and is the sum from about that many
+sensitivities on.
 
 References: docs/decisions/0010-reuse.md; docs/proofs/apportionment.md, "Prices are monotone".
 """
@@ -51,7 +52,7 @@ def narrow_to_blocks(task: DecisionTask) -> DecisionTask:
 
 
 def least_in_blocks(narrow: DecisionTask) -> float:
-    """Return a lower bound on what the narrowed task costs: that of its dearest test, with the whole of both rates."""
+    """Return a lower bound on the narrowed task's cost: that of its most expensive test, with both whole rates."""
     loss = optimal_loss(narrow)
     used = {cut.functional for cut in narrow.literals()}
     return max(

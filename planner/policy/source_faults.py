@@ -1,4 +1,4 @@
-"""What is refused where policy, source and pins differ: a column that is not as it has to be, a table not pinned."""
+"""Refusals if policy, source and pins differ: a column that is not as it has to be, a table not pinned."""
 
 from planner.catalog.fault import Fault, nearest
 from planner.catalog.sql_types import SourceColumn

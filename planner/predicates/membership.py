@@ -1,4 +1,4 @@
-"""Whether a column is one of a list or array of constants: IN, ANY, SOME and ALL."""
+"""Tests of a column against a list or array of constants: IN, ANY, SOME and ALL."""
 
 from datetime import date, datetime
 from typing import cast as typed

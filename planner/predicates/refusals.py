@@ -1,4 +1,4 @@
-"""What a condition on rows may not say, and what to write instead."""
+"""Refusals of conditions on rows, and what to write instead."""
 
 import re
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""What a row condition may refer to, and the constants in it."""
+"""The names that a row condition may refer to, and the constants in it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Whether two conditions can hold on one row: a search through the terms of their disjunctive form."""
+"""A test of whether two conditions can hold on one row: a search through the terms of their disjunctive form."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -130,7 +130,7 @@ class Rewritten:
     public rows that it reads, and that the source does not have. `blocks`, where there are any, give together what
     `sql` gives, read in their order and in one state of the data. `steps` are what `sql` defines in front of its
     `body`, each behind those that it reads; none where nothing may be kept. `apart` gives the same integers where all
-    steps that its `body` names are kept, and is dear where they are not.
+    steps that its `body` names are kept, and is expensive where they are not.
     """
 
     dialect: str

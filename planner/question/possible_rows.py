@@ -1,4 +1,4 @@
-"""Whether a condition can hold on a row whose values are as the policy declares them: within bounds, among key values.
+"""A test of whether a condition can hold on a row with the policy's values: within bounds, among key values.
 
 A row in the data may have other values, and a question about such rows is answered. A charged release is not worth its
 price where its condition is a slip of the pen: `y = 2` of a column that is declared from 0 to 1.

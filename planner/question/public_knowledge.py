@@ -1,4 +1,4 @@
-"""What an analyst knows of the groups that fail anyway: the text that says it, and what it means for a functional.
+"""An analyst's knowledge of the groups that fail anyway: its text, and its meaning for a functional.
 
     count: 240 far by 90, 28 near by 75; avg(age): 10 far by 5, 2 near by 1.5
 

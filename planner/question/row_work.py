@@ -1,9 +1,9 @@
-"""What the conditions of a question may cost on a single row, whatever stands in it: counted before data is touched.
+"""The cost of a question's conditions on a single row, whatever it contains: counted before data is touched.
 
 Most tests cost the same on every row. A LIKE pattern with text behind a `%` does not: it is looked for at every place
-of a text, so that what it costs depends on the text, and who asks could choose a pattern that is dear on one person's
-row alone. So the work of all patterns on a row has a public limit. It is small enough that nobody can tell from the
-time of an answer how much of it one row took.
+of a text, so that what it costs depends on the text, and who asks could choose a pattern that is expensive on one
+person's row alone. So the work of all patterns on a row has a public limit. It is small enough that nobody can tell
+from the time of an answer how much of it one row took.
 
 | symbol | name | meaning |
 |---|---|---|

@@ -1,4 +1,4 @@
-"""What a dialect is: every difference between engines as one field, read where the SQL is made."""
+"""The dialect: every difference between engines as one field, read where the SQL is made."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class Dialect:
     """Follows a text in ORDER BY so that its bytes decide; empty where they do anyway."""
 
     text_groups_are_bytes: bool
-    """Whether GROUP BY of a stored text column, under the collation it has, tells apart what differs in a byte."""
+    """True if GROUP BY of a stored text column, under the collation it has, tells apart what differs in a byte."""
 
     numeric_nan: str | None
     """NaN as a numeric constant; None where a numeric is always a number."""
@@ -76,7 +76,7 @@ class Dialect:
     """The function that gives the bytes of a text without reading it."""
 
     enforces_lengths: bool
-    """Whether a column of type `varchar(n)` holds no longer text."""
+    """True if a column of type `varchar(n)` holds no longer text."""
 
     stored_column: Callable[[str, Column], str]
     """The quoted name of a stored column as a value of its declared type; text compares byte by byte."""
@@ -147,7 +147,7 @@ class Dialect:
     text, and `$`, which stands at the end of the expression alone, its end."""
 
     like: Callable[[str, str], str]
-    """Whether a text matches a collapsed pattern, whose escape is the backslash."""
+    """SQL for the test that a text matches a collapsed pattern, whose escape is the backslash."""
 
     total: Callable[[str, int], str]
     """The exact sum of up to 2^32 whole numbers, none larger than that, or of any number whose sum fits 38 digits."""

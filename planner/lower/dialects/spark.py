@@ -53,7 +53,7 @@ REQUIRED_SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.sql.files.ignoreMissingFiles": "false",
     }
 )
-"""What a session must have been set to, and read back, before it is asked anything."""
+"""Settings that a session must have, and that are read back, before it is asked anything."""
 
 _LONGEST_DECIMAL = 10**38  # Spark's decimals have at most 38 digits
 _MICROSECOND = timedelta(microseconds=1)

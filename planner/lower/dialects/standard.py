@@ -1,4 +1,4 @@
-"""What DuckDB and PostgreSQL say alike, and Spark for the most part in words of its own."""
+"""The SQL that DuckDB and PostgreSQL share, and Spark for the most part in words of its own."""
 
 from string import ascii_lowercase, ascii_uppercase
 

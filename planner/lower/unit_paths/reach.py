@@ -209,9 +209,9 @@ def _has_least_unit(table: Table) -> bool:
 def _list_repeated(table: Table, through: Sequence[str], dialect: Dialect) -> NamedStep:
     """Return the step of the keys that several rows of a table have.
 
-    The order of all columns is dear, and only their rows need it. One key more is among them, so that these rows are
-    looked for whether or not a key repeats: engines skip a join with nothing. It is the first in order, as engines may
-    compute a step again wherever it is read.
+    The order of all columns is expensive, and only their rows need it. One key more is among them, so that these rows
+    are looked for whether or not a key repeats: engines skip a join with nothing. It is the first in order, as engines
+    may compute a step again wherever it is read.
     """
     row = RowSql(table=table.alone, dialect=dialect)
     keys = [row.column(name) for name in through]

@@ -1,4 +1,4 @@
-"""What is allowed, and weakens what a policy promises: one sentence each, for whoever runs `keyhole check`."""
+"""Settings that weaken what a policy promises: one sentence each, for the owner who runs `keyhole check`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal

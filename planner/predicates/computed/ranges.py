@@ -18,7 +18,7 @@ from planner.catalog.row_terms import ROUNDED_DOUBLES, Ends, RowTerm
 from planner.predicates.computed.numbers import EXACT, NUMBERS
 
 Known: TypeAlias = Callable[[RowTerm], Ends]
-"""What is known of a term beside the bounds of the columns that it reads."""
+"""The knowledge of a term beside the bounds of the columns that it reads."""
 MOST_PARTS = 366  # values of a part of a time, but for its year
 
 
