@@ -1,4 +1,4 @@
-"""What stands inside a statement for Keyhole to answer: questions, monitors, and the relations under `keyhole.`."""
+"""The parts of a statement that Keyhole answers: questions, monitors, and the relations under `keyhole.`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""What an expression of public key values is, value by value, as PostgreSQL would compute it; only what is exact.
+"""Expressions of public key values, value by value, as PostgreSQL would compute them; only exact ones.
 
 Guarantee: two key values have the same result here if and only if PostgreSQL groups their rows together. PostgreSQL
 itself computes what is shown, from one value of each group. Whatever could depend on a collation, on a session's

@@ -67,7 +67,7 @@ class InCycle(exp.Expression, exp.Func):
 
 
 OF_TIMES = (exp.TimestampTrunc, exp.Extract, exp.TimeToStr, exp.Cast, exp.Date, exp.DateBin, InCycle)
-"""What `compute_time` computes."""
+"""The functions that `compute_time` computes."""
 
 
 def find_cycle(node: exp.TimeToStr) -> str:

@@ -1,4 +1,4 @@
-"""What a name or expression of a question refers to: an exposed column, by name or by a derived column's expression."""
+"""The columns that names and expressions of a question refer to: exposed ones, by name or by a derivation."""
 
 from dataclasses import dataclass
 from itertools import product

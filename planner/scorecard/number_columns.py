@@ -1,4 +1,4 @@
-"""What stands in the columns of numbers, as SQL: NULL, a bound that the answer proves, or the lower edge of a band.
+"""The columns of numbers, as SQL: NULL, a bound that the answer proves, or the lower edge of a band.
 
 PostgreSQL itself gives each its type: the number is computed over the question's tables without their rows.
 

@@ -1,4 +1,4 @@
-"""What an answer proves of a number: the strictest public bound that follows from the formula its groups satisfy.
+"""The bounds that an answer proves: the strictest public one that follows from the formula its groups satisfy.
 
 HAVING count(*) > 500                          proves of count(*) at least 501
 HAVING count(*) > 500 OR sum(amount) > 20000   proves nothing of either

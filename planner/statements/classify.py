@@ -1,4 +1,4 @@
-"""What a statement is, by an allow-list: passed to the shadow, a setting, one with questions inside, or refused.
+"""The kinds of statements, by an allow-list: passed to the shadow, a setting, one with questions inside, or refused.
 
 Whatever is let through by mistake still fails: the shadow holds no private data and its role may not read the tables.
 """

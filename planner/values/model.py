@@ -1,4 +1,4 @@
-"""What a constant expression may be worth, and what it may depend on."""
+"""The values of constant expressions, and what they may depend on."""
 
 import re
 import struct

@@ -128,4 +128,4 @@ STANDARD = Spelling(
     double_type="double precision",
     timestamp_type="timestamp",
 )
-"""What PostgreSQL and DuckDB read alike."""
+"""The SQL that PostgreSQL and DuckDB read alike."""
