@@ -1,4 +1,4 @@
-"""What an analyst asks from the command line, or would: `keyhole query`, `explain`, `plan`, `simulate`."""
+"""Questions of an analyst at the command line: `keyhole query`, `explain`, `plan`, `simulate`."""
 
 from datetime import UTC, datetime
 from functools import partial

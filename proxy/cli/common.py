@@ -1,4 +1,4 @@
-"""What all of `keyhole`'s commands share: options, refusals as psql prints them, output, the owner's open ledger.
+"""The parts that all commands share: options, refusals as psql prints them, output, the owner's open ledger.
 
 Every command imports this file before it knows what it is asked for, so the ledger and rich are imported where they
 are needed.

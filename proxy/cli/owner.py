@@ -1,4 +1,4 @@
-"""What the owner decides and reports: `keyhole grant`, `revoke`, `approve`, `window open`, `odometer`, `passwd`, ..."""
+"""Decisions and reports of the owner: `keyhole grant`, `revoke`, `approve`, `window open`, `odometer`, `passwd`, ..."""
 
 import getpass
 import secrets

@@ -1,4 +1,4 @@
-"""What the client of a question that was withdrawn is told, for whoever answers and logs nothing, too."""
+"""The error for the client of a question that was withdrawn, also for callers that answer and log nothing."""
 
 from planner.errors import KeyholeError
 

@@ -124,7 +124,7 @@ def alone(text: str | bytes, *, analyst: str) -> Iterator[None]:
 
     Block until then.
 
-    Whoever waits is passed by at most one text of each other analyst. Never within itself.
+    Anybody who waits is passed by at most one text of each other analyst. Never within itself.
     """
     if not _is_very_long(text):
         yield

@@ -1,4 +1,4 @@
-"""What Python does for a process when it begins and when it ends, and nobody here needs.
+"""Python's work for a process when it begins and when it ends, which nobody here needs.
 
 Looking through all modules for garbage, while they are imported and again at the end, was a third of what a short
 command cost.

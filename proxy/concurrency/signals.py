@@ -1,4 +1,4 @@
-"""What the operator tells Keyhole by signals, before an event loop hears them and where a terminal tells everybody."""
+"""The operator's signals, before an event loop hears them and where a terminal sends them to every process."""
 
 import asyncio
 import signal

@@ -1,7 +1,7 @@
 """Logins that were ended before their time: a file for each beside the login secret, so that all processes know.
 
-Whoever shares the secret opens the same cookies; so what was ended lies where the secret lies, one empty file a login,
-named by its end and a hash. Nothing is rewritten, so that nothing can be lost between processes.
+Anybody who shares the secret opens the same cookies; so what was ended lies where the secret lies, one empty file a
+login, named by its end and a hash. Nothing is rewritten, so that nothing can be lost between processes.
 
 Guarantee: once `end` returns, no process over the same folder takes the login, also after a restart. Where no folder
 can be written this process alone remembers it, and says so in the log.

@@ -59,7 +59,7 @@ TABS: dict[str, tuple[Tab, ...]] = {
         Tab("Risk", "/console/owner/risk", "risk"),
     ),
 }
-"""What the navigation offers to whom, in order."""
+"""The navigation for each role, in order."""
 
 PLAY_TABS = {
     "analyst": Tab("Playground", "/console/play", "play"),

@@ -1,4 +1,4 @@
-"""What all pages of the console share."""
+"""The parts that all pages of the console share."""
 
 import asyncio
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What the console alone refuses. All texts are here."""
+"""Refusals of the console alone. All texts are here."""
 
 from proxy.rest.refusals import HttpRefusal
 

@@ -6,7 +6,7 @@ Each is found by rehearsing the list: what is told was tried. A rehearsal with w
 | candidate | questions are widened |
 |---|---|
 | one factor | all alike |
-| one price | the dear ones alone, each to about one loss: the least product of factors, if loss is 1 / tolerance |
+| one price | the expensive ones alone, each to about one loss: the least product of factors, if loss is 1 / tolerance |
 
 Of the candidate that changes less, each question is then brought as near to its wish as the others let it, the widest
 first.

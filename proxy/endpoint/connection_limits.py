@@ -143,8 +143,8 @@ class Connections:
 def pressed_out(used: Mapping[int, int], owners: Mapping[int, str], *, most: int) -> Sequence[int]:
     """Return the sessions that have to end so that all others together use no more than `most` of `used`.
 
-    The largest of the analyst who takes most, one after the other: whoever takes little loses nothing by what others
-    do, in however many sessions they do it.
+    The largest of the analyst who takes most, one after the other: anybody who takes little loses nothing by what
+    others do, in however many sessions they do it.
     """
     left, gone = dict(used), []
     while sum(left.values()) > most:

@@ -1,4 +1,4 @@
-"""Whether clients have gone from whom nobody reads at the moment, because a statement of theirs is being worked on.
+"""A watch on clients from whom nobody reads at the moment, because a statement of theirs is being worked on.
 
 A client that has said all it wanted to say and waits for answers, and one that has gone, look alike: no more comes from
 either. Only what is sent tells them apart, since the system of one that has gone answers it with a reset. So a client

@@ -1,4 +1,4 @@
-"""Whether a login can begin: what a client would meet who came now, up to the question for its proof."""
+"""A probe of whether a login can begin: as a client would meet it, up to the question for its proof."""
 
 import ssl
 from socket import AF_INET6, create_connection, socket
@@ -24,7 +24,7 @@ def address_from_here(accepting: socket) -> tuple[str, int]:
 def insist_on_a_login(host: str, port: int, *, over_tls: bool) -> None:
     """Begin a login at the endpoint there, and leave. Raise OSError where none can begin.
 
-    Nothing is proved, so nothing is opened. The certificate is not verified: whoever asks is at home.
+    Nothing is proved, so nothing is opened. The certificate is not verified: anybody who asks is at home.
     """
     with create_connection((host, port), timeout=PROBE_TIMEOUT_S) as connected:
         if not over_tls:

@@ -146,7 +146,7 @@ class Endpoint:
         return len(still_there)
 
     async def stop(self, *, grace_s: float = STOP_GRACE_S) -> None:
-        """Accept nothing more, let running statements end for `grace_s`, then hang up; whoever is idle goes at once.
+        """Accept nothing more, let running statements end for `grace_s`, then hang up; idle sessions end at once.
 
         Questions that have reserved are committed first, however long they take.
         """
@@ -316,7 +316,7 @@ def _make_greeting(parameters: Mapping[bytes, bytes], process: int, secret: byte
 async def accept_no_more(listening: Iterable[socket.socket]) -> None:
     """Take no more connections from sockets that this event loop listens on; those taken already get their protocol.
 
-    Whoever is not taken stays in the system's queue, for another process or for the close of the socket to refuse.
+    Anybody who is not taken stays in the system's queue, for another process or for the close of the socket to refuse.
     To be awaited before `Server.close`: a connection taken just before that fails in asyncio (Python 3.11 and 3.12)
     without being closed, and its client waits until the process ends.
     """

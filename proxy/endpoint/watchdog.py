@@ -1,4 +1,4 @@
-"""What goes on beside the sessions of an endpoint: it ends those that take too long, too much, or do nothing."""
+"""The watchdog beside the sessions of an endpoint: it ends those that take too long, too much, or do nothing."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -95,7 +95,7 @@ class Watch:
         """Keep the place of a session that is over until the shadow has ended its statement.
 
         Some of PostgreSQL's functions hear of nothing while they work, which may be for days. They get what processor
-        time nobody else wants, and whoever calls them runs out of places, not everybody.
+        time nobody else wants, and anybody who calls them runs out of places, not everybody.
         """
         if not self._stopped:
             self._begin(self._outlive(visitor))

@@ -165,7 +165,7 @@ class AlertHub:
         return len(self._waiting)
 
     def wait_for(self, wanted: Wanted, told: Told) -> Callable[[], None]:
-        """Be told from now on; whoever calls what is returned is told no more."""
+        """Be told from now on; anybody who calls what is returned is told no more."""
         if self.closing.is_set():
             return lambda: None
         self._loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""What readers of monitors are refused, in words: the same for one that is not there and one that is not theirs."""
+"""Refusals of reading monitors, in words: the same for one that is not there and one that is not the reader's."""
 
 from accountant.errors import OverBudget
 from accountant.model import NANO

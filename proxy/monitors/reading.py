@@ -1,4 +1,4 @@
-"""What analysts are told of monitors: which they may read, how far these are, and what they have alerted.
+"""The analysts' view of monitors: which they may read, their progress, and their alerts.
 
 Guarantee: all of it is public (policy and clock) or was released by a look that the ledger has. Nothing is told of a
 monitor to whom its policy does not name, and nothing before they have paid for reading it.

@@ -1,4 +1,4 @@
-"""What monitors refuse, in words. They follow from the policy, the ledger and the clock alone."""
+"""Refusals of monitors, in words. They follow from the policy, the ledger and the clock alone."""
 
 from collections.abc import Sequence
 from datetime import datetime

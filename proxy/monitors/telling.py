@@ -1,4 +1,4 @@
-"""What clients are told of an alert, in the forms in which they are told of it.
+"""The forms in which clients are sent an alert.
 
 Guarantee: nothing but what the ledger has of a look that was recorded, by the public names and values of the policy.
 """

@@ -1,4 +1,4 @@
-"""What the operator sees of a running Keyhole: counters, gauges, durations by stage, and a log line for each event.
+"""The operator's view of a running Keyhole: counters, gauges, durations by stage, and a log line for each event.
 
 Guarantee: every label and every logged field comes from the policy, the ledger, the catalogue of errors or the
 connection; there is no SQL, key, parameter, password or number of keys among them. Two things do depend on data, and

@@ -1,4 +1,4 @@
-"""What a released histogram of scores says of one group: an ROC curve or a calibration, with what noise does to it."""
+"""The curves of one group's released histogram of scores: an ROC curve or a calibration, with the effect of noise."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -47,7 +47,7 @@ TITLES: Mapping[Plot, str] = {
     Plot.CALIBRATION: "Calibration",
     Plot.RESIDUALS: "Residuals",
 }
-"""What each plot is called in headings and sentences."""
+"""The name of each plot in headings and sentences."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a released grid of predictions and residuals says of one group: how far predictions are off, and where."""
+"""The residuals of one group's released grid: how far predictions are off, and where."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What `keyhole publish` says: before anything is paid, and after a file was written."""
+"""The reports of `keyhole publish`: before anything is charged, and after a file was written."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

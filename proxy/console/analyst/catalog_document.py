@@ -1,4 +1,4 @@
-"""What may be asked about, for pages: tables, keys, measures and proposed thresholds. Of the catalog alone."""
+"""The objects that may be asked about, from the catalog alone: tables, keys, measures and proposed thresholds."""
 
 from collections.abc import Iterable
 from decimal import Decimal

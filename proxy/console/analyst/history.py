@@ -1,4 +1,4 @@
-"""What an analyst has asked, its cost at most and what is left: as `keyhole.queries` and `GET /v1/budget` tell it."""
+"""The questions of an analyst, their cost and what is left: as `keyhole.queries` and `GET /v1/budget` show it."""
 
 from contextlib import suppress
 from typing import Any

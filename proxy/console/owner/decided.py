@@ -1,4 +1,4 @@
-"""What owners decided, event by event, in words."""
+"""The decisions of owners, event by event, in words."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What an owner decides on a page: each decision is an event of the ledger, with a reason, by "console".
+"""The decisions of an owner on a page: each is an event of the ledger, with a reason, by "console".
 
 Guarantee: a form that is sent twice decides once. Approvals and what is done with monitors are so by themselves; a
 grant and a window carry the id of their page, and the ledger has one event for each.

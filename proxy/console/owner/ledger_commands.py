@@ -1,4 +1,4 @@
-"""What an owner does with a ledger at the command line alone, as commands that can be copied: each in full.
+"""The owner's ledger commands that exist at the command line alone, as commands that can be copied: each in full.
 
 They write files, or close what a dead process left: a page would do either in another place than the owner means.
 """

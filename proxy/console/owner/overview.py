@@ -1,4 +1,4 @@
-"""What an owner sees first: what is there, what waits, what is left, and where it is least."""
+"""The owner's first page: what is there, what waits, what is left, and where it is least."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

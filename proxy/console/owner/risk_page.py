@@ -26,7 +26,7 @@ from proxy.report.terminal import visible
 from proxy.service.service import Service
 
 ATTACKERS = ("colleague", "porter")
-"""What the two attackers of the form are called at first; the outsider, who knows no count, is always there."""
+"""The first names of the form's two attackers; the outsider, who knows no count, is always there."""
 
 _NO_RUNS = 0  # of attacks on made-up cells: they take minutes, and the command has them
 _MOST_WORK = 400_000  # of attackers: eight seconds, beside the questions of analysts; set by trying

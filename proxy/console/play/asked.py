@@ -1,4 +1,4 @@
-"""What scripts of the playground send."""
+"""The requests of the playground's scripts."""
 
 from typing import Annotated
 
