@@ -1,4 +1,4 @@
-"""What the data owner decides, read from what was typed and held against the policy: grants, ids, monitors."""
+"""Decisions of the data owner, read from what was typed and checked against the policy: grants, ids, monitors."""
 
 import re
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What is wrong with what the owner typed. A command reads this file before any other of the owner's."""
+"""Errors in the owner's typed text. A command reads this file before any other of the owner's."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
 """`keyhole play --policy`: the counts of one private table by two of its keys, for the eyes of its owner alone.
 
 Counts are as Keyhole would count them, with its bounds and over its public key domains, and have no noise. Nothing is
-charged, since nothing is released: whoever calls this shows them to nobody else.
+charged, since nothing is released: anybody who calls this shows them to nobody else.
 """
 
 from datetime import UTC, datetime

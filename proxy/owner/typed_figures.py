@@ -1,6 +1,6 @@
 """Numbers and shares as people type them behind a flag.
 
-Whoever types one in another form is told the form that is read, with their own number in it.
+Anybody who types one in another form is told the form that is read, with their own number in it.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Whether the ledger is whole: its own chain, answers and balances, and the event that its owner kept elsewhere."""
+"""The verification of the ledger: its own chain, answers and balances, and the event that its owner kept elsewhere."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Whether a question waits for the owner's approval, found out without asking it."""
+"""A test of whether a question waits for the owner's approval, without asking it."""
 
 from accountant.errors import LedgerError, NotApproved
 from accountant.model import Charge

@@ -72,8 +72,8 @@ def _await_approval(service: Service, claim: Claim, waiting: NotApproved) -> Key
 def stored_answer(service: Service, claim: Claim) -> Answer | None:
     """Return the released answer to the same question on the same data version, if there is one.
 
-    Whoever paid for it reads it again for nothing. Another analyst is charged on the own balances alone, at the loss
-    it was released with; without that a cap per analyst would be no privacy bound. Raises KH306, KH502, and KH307
+    Anybody who paid for it reads it again for nothing. Another analyst is charged on the own balances alone, at the
+    loss it was released with; without that a cap per analyst would be no privacy bound. Raises KH306, KH502, and KH307
     where the mechanism had stopped without an answer; `Repeated` where the analyst's own question is under way.
     """
     name, longest = claim.asked.analyst.name, _longest(service)
@@ -216,8 +216,8 @@ def reserve(service: Service, claim: Claim, on_paths: OnPaths | None) -> Paid:
     Raise KH301, KH302, KH305, KH306, KH308, KH309, KH318 and KH502; and `Repeated`, so that a question that is asked
     twice at once is paid once.
 
-    A question that continues noise paths is refused where the balances do not cover that, rather than asked anew: what
-    it costs there follows from what was revealed. It is asked anew where another question took a path first, and where
+    A question that continues noise paths is refused where the balances do not cover that, rather than asked again: what
+    it costs there follows from what was revealed. It is asked again where another question took a path first, and where
     analysts have caps, so that only public amounts count.
     """
     paid = _reserve(service, claim, on_paths)

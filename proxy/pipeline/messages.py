@@ -1,4 +1,4 @@
-"""What goes into the pipeline and what comes out."""
+"""The inputs and outputs of the pipeline."""
 
 import json
 import re

@@ -1,8 +1,8 @@
 """Questions on noise that earlier ones have left: looking it up, laying a plan on it, keeping what a run adds.
 
 A question about functionals whose noisy values are in the store costs everybody the difference, and nothing where they
-settle it; its analyst's own balances are charged in full, whoever paid. Whether that is done depends on the ledger and
-the public data version alone, never on the values: the data are read unless everybody knows that all values are there.
+settle it; its analyst's own balances are charged in full, no matter who paid. The ledger and the public data version
+alone decide if that is done, never the values: the data are read unless everybody knows that all values are there.
 Where analysts have caps, levels that some keys may not have reached count as if they had.
 References: docs/proofs/reuse.md, docs/decisions/0010-reuse.md.
 """
@@ -40,7 +40,7 @@ from proxy.service.refusals import ledger_unavailable
 from proxy.service.service import Service
 
 _MOST_IN_FULL = 2
-"""How much more of its own cap an analyst may lose to spare everybody's: no more than asking twice anew."""
+"""How much more of its own cap an analyst may lose to spare everybody's: no more than asking twice again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,8 +64,8 @@ class OnPaths:
 
     `paths` has what is continued, by functional; `here` says, for each of them, where the question's keys are on it.
     `earlier` is how many questions drew or read that noise; `free` is false while another question continues some of
-    it, or died doing so. `told`: all that the question could read is known to be revealed, whatever the data. `anew` is
-    what noise of its own would cost.
+    it, or died doing so. `told`: all that the question could read is known to be revealed, whatever the data. `anew`
+    is what noise of its own would cost.
     """
 
     claim: Claim
@@ -87,9 +87,9 @@ class OnPaths:
     def continues(self) -> bool:
         """Return True to refine that noise instead of drawing it again.
 
-        It follows from what was asked and reserved, never from what was revealed: were noise drawn anew just where the
+        It follows from what was asked and reserved, never from what was revealed: were noise drawn again just where the
         values known so far leave a question open, the answers of both kinds together would be wrong too often. What
-        everybody may know that it costs has to be less than asking anew, and what its analyst is charged in full must
+        everybody may know that it costs has to be less than asking again, and what its analyst is charged in full must
         not be far more (`_MOST_IN_FULL` times, where that counts), nor more than one question may cost.
         """
         charge, limits = self.claim.charge, self.claim.limits
@@ -251,7 +251,7 @@ def left_paths(
 ) -> Mapping[str, bytes]:
     """Return the noise paths of a run of `plan`, to be kept with its answer, by identity.
 
-    A path that was continued is kept whole, with the keys that were not asked about. One that was drawn anew is kept
+    A path that was continued is kept whole, with the keys that were not asked about. One that was drawn again is kept
     where there is none, or where it goes as far and has all keys of the one there and more. One that was drawn
     `in_full` is also kept in the place of one that is not continued any more and goes less far.
     """

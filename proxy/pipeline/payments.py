@@ -1,4 +1,4 @@
-"""What an analyst is told to have paid, or to pay: the charge beside what the balances have left for the analyst."""
+"""The charge of a question, for the analyst: beside what the balances have left."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

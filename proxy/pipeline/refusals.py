@@ -1,4 +1,4 @@
-"""What the pipeline refuses, in words.
+"""Refusals of the pipeline, in words.
 
 They follow from the question, the policy, the ledger and the clock; `mechanism_stopped` alone from noisy values, once
 these were paid for.

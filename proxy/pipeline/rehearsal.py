@@ -1,4 +1,4 @@
-"""What the ledger would charge if the questions of a list were asked one after the other: nothing is asked or charged.
+"""The charges of a list's questions if they were asked one after the other: nothing is asked or charged.
 
 The way of each question is that of `proxy/pipeline/stages.py` up to its reservation, over a copy of the balances: a
 stored answer, noise that everybody knows, noise that is continued, noise of its own. What it would leave for later ones

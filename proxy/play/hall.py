@@ -129,7 +129,7 @@ class Hall:
         return seat
 
     def find(self, player: str, key: str) -> Seat:
-        """Return a session by its key, whoever began it. Raise NotNow if there is none."""
+        """Return a session by its key, no matter who began it. Raise NotNow if there is none."""
         with self._lock:
             seat = self._seats.get(key)
         if seat is None or seat.player != player:

@@ -12,7 +12,7 @@ The tolerance is what that epsilon affords at rates of 5 % missed and 10 % wrong
 the known past and the fire code, never from the days that are asked about; slots are as long as the tolerance wants.
 
 T1's question is also a monitor's: whether the room had more people than allowed at any time of the day. The alarm costs
-its epsilon once for whoever comes and goes that day, however many ticks they stay.
+its epsilon once for anybody who comes and goes that day, however many ticks they stay.
 
 References: docs/proofs/optimal_test.md, docs/proofs/ranking.md, docs/proofs/alarm.md.
 """
@@ -92,7 +92,8 @@ def answer_by_keys(task: GameTask, world: World, *, epsilon: Fraction, noise: No
 def watch_day(task: GameTask, world: World, *, epsilon: Fraction, noise: Noise) -> AlarmAnswer:
     """Run the alarm of a monitor on T1's room and day for the same loss, with a look at every tick.
 
-    Whoever comes and goes raises any of the day's counts by one at most, and loses `epsilon` for all of them together.
+    Anybody who comes and goes raises any of the day's counts by one at most, and loses `epsilon` for all of them
+    together.
     """
     counts = world.counts(task.where)[task.on_day]
     alarm = afford_alarm(epsilon, looks=counts.size, cut=task.above, regime=Regime.COMING_AND_GOING)

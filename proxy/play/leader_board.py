@@ -34,7 +34,7 @@ class Score:
 
 
 class LeaderBoard:
-    """A file that is made when it is not there; every call opens it anew, so that several processes may share it."""
+    """A file that is made when it is not there; every call opens it again, so that several processes may share it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

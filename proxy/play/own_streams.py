@@ -1,7 +1,7 @@
 """A table of one's own in the playground: its counts by place and time, and what each way of publishing leaves of them.
 
-The counts are exact and private: whoever is shown anything of this must be their owner. Noise is drawn anew whenever it
-is asked for and charged to nobody, which is right only as long as nothing of it goes any further.
+The counts are exact and private: anybody who is shown anything of this must be their owner. Noise is drawn again
+whenever it is asked for and charged to nobody, which is right only as long as nothing of it goes any further.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""What a player sees of a place: its counts, as a mechanism for streams publishes them.
+"""The player's view of a place: its counts, as a mechanism for streams publishes them.
 
 All protect one presence at one tick. Counts of rooms are published, and whatever contains rooms is the sum of what is
 published of them; `HS_PEGASUS` publishes each place by itself, at a quarter of the loss, as a presence is in four of
-them. Each begins anew at midnight, so that a day can be published by itself. What was published stays: a place's noise
+them. Each begins again at midnight, so that a day can be published by itself. What was published stays: a place's noise
 is drawn once in a round.
 """
 
@@ -55,7 +55,7 @@ SENTENCES = {
     Publishing.TTL: "Devices by a hash with a salt that lives two minutes: no noise, and no promise at all.",
     Publishing.KEYHOLE: "Keyhole's answer: the keys of one threshold question, and no count.",
 }
-"""What each is, in a sentence."""
+"""The meaning of each, in a sentence."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,4 +1,4 @@
-"""What players are told, as JSON: of a round before it is answered only what was published, all of it after.
+"""The JSON for players: of a round before it is answered only what was published, all of it after.
 
 Guarantee, kept by tests/proxy/play/test_telling.py: nothing that `tell_round`, `tell_series` and `tell_heat` return
 depends on true counts otherwise than through what was published, nor names the seed.

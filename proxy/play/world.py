@@ -1,4 +1,4 @@
-"""What is planted in a building for one round: a sensor that breaks, a meeting that comes weekly, a crowd.
+"""The plants in a building for one round: a sensor that breaks, a meeting that comes weekly, a crowd.
 
 A round's world is the building with its own plants. True counts come from here alone.
 """

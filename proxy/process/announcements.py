@@ -1,4 +1,4 @@
-"""What operator, log and service manager are told of the whole Keyhole: that it serves, still does, and ends."""
+"""The announcements of the whole Keyhole to operator, log and service manager: that it serves, still does, and ends."""
 
 import asyncio
 import os

@@ -65,7 +65,7 @@ class Generation:
 class Generations:
     """Those of one process: the newest, and older ones until nobody uses them. For one event loop.
 
-    Leaving the block closes all, whoever uses them.
+    Leaving the block closes all, no matter who uses them.
     """
 
     def __init__(self, first: Generation) -> None:

@@ -1,4 +1,4 @@
-"""uvicorn run by Keyhole: on sockets that are bound already, and ended by whoever began it instead of by signals."""
+"""uvicorn run by Keyhole: on sockets that are bound already, and ended by its starter instead of by signals."""
 
 import asyncio
 import socket
@@ -32,7 +32,7 @@ class HttpServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to whoever runs the server."""
+        """Leave signals to anybody who runs the server."""
         yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

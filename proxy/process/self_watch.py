@@ -1,4 +1,4 @@
-"""A process that can do nothing any more ends itself, so that whoever started it starts another.
+"""A process that can do nothing any more ends itself, so that anybody who started it starts another.
 
 Guarantee: a process whose event loop has not turned for `HUNG_S` is ended by the kernel with SIGALRM, even where a
 thread holds the interpreter's lock in a call that does not return; one whose ledger's file system has not answered for

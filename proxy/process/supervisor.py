@@ -1,8 +1,8 @@
 """Several processes that serve on the same ports, over one shadow and one ledger, and the one that keeps them running.
 
 The parent binds the ports, keeps the shadows, and serves nobody. Workers (`proxy/process/worker.py`) accept from the
-same sockets, so whoever is free takes the next connection, and what waits while a worker is started anew is taken by
-the others. A pipe tells a worker what to do; its end tells it that the parent is gone.
+same sockets, so anybody who is free takes the next connection, and what waits while a worker is started again is taken
+by the others. A pipe tells a worker what to do; its end tells it that the parent is gone.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What the parent of several processes and its workers tell each other over a pipe: orders down, words up."""
+"""The messages between the parent of several processes and its workers over a pipe: orders down, words up."""
 
 from dataclasses import dataclass
 from pathlib import Path

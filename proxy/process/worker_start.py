@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class NothingCollected:
-    """The first of the arguments: whoever reads it collects no garbage while it imports what the others are made of."""
+    """The first of the arguments: its reader collects no garbage while it imports what the others are made of."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return gc.disable, ()

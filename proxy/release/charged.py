@@ -156,7 +156,7 @@ def make_release(
 
 @contextmanager
 def _saying_what_is_spent(service: Service, release: Release[CountingStatement], version: str) -> Iterator[None]:
-    """Tell whoever presses Ctrl-C what the ledger has of the release. Raise StoppedRelease then."""
+    """Tell anybody who presses Ctrl-C what the ledger has of the release. Raise StoppedRelease then."""
     try:
         yield
     except KeyboardInterrupt:

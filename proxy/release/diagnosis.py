@@ -1,4 +1,4 @@
-"""`keyhole diagnose`: how well scores foretell outcomes, as counts with noise that are charged and then public.
+"""`keyhole diagnose`: how well scores predict outcomes, as counts with noise that are charged and then public.
 
 Rows are counted by cells of public width, in each group; a mechanism of `mechanisms/diagnostics/` makes noisy counts of
 these. Curves, areas and their errors are computed from what was released, and cost nothing. So the ROC curve and the
@@ -110,7 +110,7 @@ SENTENCES: Mapping[Method, str] = {
     Method.PRIRP: "PriRP as published: symmetric bounds by doubling, then a grid of noisy counts. It needs about "
     "twice the rows of the plain method.",
 }
-"""What each method does, and how it does beside the others: docs/results/diagnostics.md has the numbers."""
+"""The use of each method, and its quality beside the others: docs/results/diagnostics.md has the numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class DiagnosisAsked:
 
 
 Released = ScoreHistogram | tuple[ResidualBin, ...] | ResidualGrid
-"""What one group's release is: a histogram, the bins of PriBRP, or a grid of residuals."""
+"""The release of one group: a histogram, the bins of PriBRP, or a grid of residuals."""
 
 
 @dataclass(frozen=True, slots=True)

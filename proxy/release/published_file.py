@@ -99,7 +99,7 @@ class PublishedRows:
 
 
 PublishedData: TypeAlias = PublishedTable | PublishedRows
-"""What a file can say."""
+"""The possible contents of a file."""
 
 
 def list_columns(keys: KeySpace) -> tuple[PublishedColumn, ...]:

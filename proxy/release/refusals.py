@@ -1,4 +1,4 @@
-"""What a release is refused with, in words. All of them follow from what was asked, the policy and the ledger."""
+"""Refusals of a release, in words. All of them follow from what was asked, the policy and the ledger."""
 
 import shlex
 from decimal import ROUND_CEILING, ROUND_DOWN, Decimal

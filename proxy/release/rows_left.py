@@ -1,4 +1,4 @@
-"""Whether a condition of a release can be met by rows with the values that the policy declares."""
+"""A test of whether a condition of a release can be met by rows with the values that the policy declares."""
 
 from planner.question.condition import Condition
 from planner.question.model import Question

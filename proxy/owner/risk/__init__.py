@@ -1,1 +1,1 @@
-"""What the promises mean for people, in sections that a terminal, a page and a program read: `keyhole risk`."""
+"""The meaning of the promises for people, in sections for a terminal, a page and a program: `keyhole risk`."""

@@ -1,4 +1,4 @@
-"""What `--private` adds, for the owner's eyes alone: true group sizes, true shares, and what bounding really cuts.
+"""The sections of `--private`, for the owner's eyes alone: true group sizes, true shares, and real cuts of bounding.
 
 Sources are read and nothing else: neither ledger nor pins are touched, and no section without private data uses any
 of it.

@@ -1,4 +1,4 @@
-"""What would still fit where a question does not: other settings, groups and aggregates, each really planned.
+"""Alternatives that still fit where a question does not: other settings, groups and aggregates, each really planned.
 
 May refuse: KH301, KH302, KH305, KH306, KH309, KH502, as asking would.
 May import: `proxy.pipeline` beside it, but not `answering` or `stages`.

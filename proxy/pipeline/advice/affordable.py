@@ -1,4 +1,4 @@
-"""What would still fit: the hint of every refusal for budget, found by really planning the cheaper question.
+"""Questions that still fit: the hint of every refusal for budget, found by really planning the cheaper question.
 
 Where no setting is enough and no other groups are left, only the data owner can help, and the hint says how.
 """
@@ -34,7 +34,7 @@ _CAPS = {
     BalanceScope.ANALYST_PER_PREDICATE: "predicate",
     BalanceScope.ANALYST_PER_UNIT: "unit",
 }
-"""What `keyhole grant --cap` calls the balance that is short."""
+"""The names of `keyhole grant --cap` for the balance that is short."""
 _OF_ANALYSTS = (BalanceScope.ANALYST_PER_PREDICATE, BalanceScope.ANALYST_PER_UNIT)
 
 
