@@ -1,4 +1,4 @@
-"""What analysts have left where one of them comes to have a cap of their own, or the last such cap goes.
+"""The rest of analysts' budgets, if one of them comes to have a cap of their own, or the last such cap goes.
 
 All share a balance. While any has a cap of their own, what is left of it for each counts the others' questions at their
 worst case (`Limits.apart`), so declaring one analyst changes what others have left.

@@ -1,4 +1,4 @@
-"""What is spent and left, for people and programs: `keyhole budget`, `GET /v1/budget`, `keyhole.budget`.
+"""The spent and remaining budget, for people and programs: `keyhole budget`, `GET /v1/budget`, `keyhole.budget`.
 
 Owners read exact losses, of everybody together. Analysts read "at most" and "at least", a function of the ledger alone:
 what is spent is their own, and what is left is less by what others spent, as far as that is no secret.

@@ -1,4 +1,4 @@
-"""What the caps of a policy come to: how much one question by some keys can cost a group, and the odds in words."""
+"""The sums of a policy's caps: how much one question by some keys can cost a group, and the odds in words."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

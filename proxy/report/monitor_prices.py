@@ -1,4 +1,4 @@
-"""The policy's monitors, each with what it costs; those that are refused, or dear, or have a catch."""
+"""The policy's monitors, each with what it costs; those that are refused, or expensive, or have a catch."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What has been promised so far, over all windows, in words that an owner can put into a report.
+"""The promises so far, over all windows, in words that an owner can put into a report.
 
 The numbers are exact and for the owner. They bound every answer ever released, and follow from the ledger alone.
 Reference: docs/proofs/accounting.md, theorems 1 to 3; docs/decisions/0005-cells.md.

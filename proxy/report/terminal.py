@@ -1,4 +1,4 @@
-"""What a terminal is shown: rows as psql prints them, formulas as trees. It obeys none of the texts in them."""
+"""The output for a terminal: rows as psql prints them, formulas as trees. It obeys none of the texts in them."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING

@@ -79,7 +79,7 @@ class KeyRange:
 class PageCursor:
     """Where a page starts: in the answer that a reservation stored, sorted as its question said, from a key on.
 
-    It is no secret: whoever sends it must have paid for that answer, or have read it.
+    It is no secret: anybody who sends it must have paid for that answer, or have read it.
     """
 
     reservation: str

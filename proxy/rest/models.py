@@ -1,4 +1,4 @@
-"""What REST takes and gives, as types: requests are strict, answers say what they promise."""
+"""The types of REST's requests and answers: requests are strict, answers say what they promise."""
 
 from collections.abc import Callable
 from datetime import date

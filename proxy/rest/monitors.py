@@ -42,7 +42,7 @@ _STREAMED: dict[int | str, dict[str, Any]] = {
 
 LetIn: TypeAlias = Callable[..., Awaitable[str]]
 Admission: TypeAlias = Callable[[], bool]
-"""Whether whoever was let in would still be. Asked on the loop; raises nothing."""
+"""A test of whether an analyst who was let in would still be. It is made on the loop, and raises nothing."""
 After = Annotated[int, Query(ge=0, le=2**31, description="the number of a look: only what came after it")]
 Most = Annotated[
     int,

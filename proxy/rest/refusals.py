@@ -1,4 +1,4 @@
-"""What REST alone refuses: requests that cannot be read, come too often, or repeat another one. All texts are here."""
+"""Refusals of REST alone: requests that cannot be read, come too often, or repeat another one. All texts are here."""
 
 from fastapi.exceptions import RequestValidationError
 

@@ -1,4 +1,4 @@
-"""What REST answers a refusal with, and the refusals that its OpenAPI document announces."""
+"""REST's responses to a refusal, and the refusals that its OpenAPI document announces."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -116,7 +116,7 @@ class Door(asyncio.Protocol):
 
 
 class _Encrypted(asyncio.Transport):
-    """asyncio's TLS but for its end: it says good-bye and goes, where asyncio would wait for the client's good-bye.
+    """asyncio's TLS except for its end: it says good-bye and goes, where asyncio would wait for the client's good-bye.
 
     Clients that keep connections for later requests do not send one before they look at the connection again.
     """

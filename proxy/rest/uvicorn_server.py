@@ -53,8 +53,8 @@ def _protocol(limits: RestSection) -> type["HttpConnection"]:
 class HttpConnection(H11Protocol):
     """A connection that is closed when a request's head takes too long, or when its client does not read its answer.
 
-    Where it is one too many, the one that has been sending a head for longest makes place for it, so that whoever opens
-    connections and says nothing keeps nobody out; where all have sent one, it is closed itself.
+    Where it is one too many, the one that has been sending a head for longest makes place for it, so that anybody who
+    opens connections and says nothing keeps nobody out; where all have sent one, it is closed itself.
     """
 
     own_limits: RestSection

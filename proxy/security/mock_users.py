@@ -1,4 +1,4 @@
-"""Users whom the policy does not know, as they look to whoever tries to log in: like those whom it knows.
+"""Users whom the policy does not know, as they look to anybody who tries to log in: like those whom it knows.
 
 Guarantee: the salt and the count of iterations that an unknown name is told stay, whoever is added to the policy,
 removed or changed, as those of a known one do; only where counts differ may a name be told another count, and then

@@ -1,4 +1,4 @@
-"""What counts as one neighbour where something is counted by address."""
+"""Neighbouring addresses that count as one where something is counted by address."""
 
 from ipaddress import IPv6Address, ip_address
 

@@ -2,7 +2,7 @@
 
 Those that were never pinned are left out.
 
-Nothing is answered on it: whoever serves opens the source itself.
+Nothing is answered on it: anybody who serves opens the source itself.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What is publicly known of the ledger's columns: which follow from others through pinned tables or the calendar.
+"""Public knowledge of the ledger's columns: which follow from others through pinned tables or the calendar.
 
 Guarantee: a dependency holds for every row of every data version, for as long as the ledger has the columns' labels:
 these name the pinned data by its digest, or the derivation and what it is derived from. Labels that the catalog in

@@ -25,7 +25,7 @@ _GUESSED = {
     "DATE": "date",
     "TIMESTAMP": "timestamp without time zone",
 }
-"""What DuckDB may find in a file's rows; every other type is read as text."""
+"""The types that DuckDB may find in a file's rows; every other type is read as text."""
 _ISO = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M:%S.%f")
 
 

@@ -1,4 +1,4 @@
-"""What is known of a policy's ledger from before, beside the ledger itself: its witness, and the pins.
+"""Earlier knowledge of a policy's ledger, beside the ledger itself: its witness, and the pins.
 
 Guarantee: an empty ledger takes the place of one that the policy was charged to only if its owner confirms that.
 """

@@ -1,4 +1,4 @@
-"""Whether data have moved within a data version, for whoever vouches that they have not.
+"""A test of whether data have moved within a data version, for the owner who vouches that they have not.
 
 What is found follows from private data. It is told to the owner alone, by `keyhole check`, the log and a metric; no
 question, no refusal and no time that an analyst can measure depends on it.

@@ -1,4 +1,4 @@
-"""Whether Keyhole can answer now: logins, the shadow, the ledger and the source, asked at most every few seconds.
+"""The readiness of Keyhole: logins, the shadow, the ledger and the source, asked at most every few seconds.
 
 Guarantee: no row of the data is read and nothing is written. However often and by whomever it is asked, at most one
 look is under way, so that nobody can occupy the source by asking whether it is free.

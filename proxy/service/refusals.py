@@ -1,4 +1,4 @@
-"""What an open policy refuses: a ledger that is gone, tables that changed, pins that are not those of the source."""
+"""Refusals of an open policy: a ledger that is gone, tables that changed, pins that are not those of the source."""
 
 from collections.abc import Sequence
 

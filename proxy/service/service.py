@@ -163,7 +163,7 @@ class Service:
     def retire(self, then: Callable[[], None]) -> None:
         """Let nobody begin anything here, as another service answers from now on.
 
-        Call `then` when nobody uses this one, in the thread of whoever is last.
+        Call `then` when nobody uses this one, in the thread of anybody who is last.
 
         A question that has its turn at the source goes on and is committed; one that waits for it is refused unspent.
         """

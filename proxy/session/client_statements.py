@@ -1,4 +1,4 @@
-"""What a session holds that Keyhole must answer: prepared statements, portals, and names that PREPARE gave."""
+"""The statements of a session that Keyhole must answer: prepared statements, portals, and names that PREPARE gave."""
 
 from dataclasses import dataclass
 from sys import getsizeof
@@ -18,7 +18,7 @@ _SAVEPOINT_WORDS = frozenset({"savepoint", "release", "rollback"})
 _FETCHING = frozenset({"fetch", "move"})
 _NAME_BYTES = 60  # of the 63 that PostgreSQL keeps of a name: whoever asks by fewer finds too much, never too little
 _MOST_NAMES = 1000
-"""What a session may hold by default; beyond it every name is looked up in the shadow: slower, never wrong."""
+"""The default capacity of a session; beyond it every name is looked up in the shadow: slower, never wrong."""
 _MOST_SAVEPOINTS = 10_000  # ten times what a session may hold by default; beyond it every EXECUTE of a name is refused
 
 
@@ -98,8 +98,8 @@ class PossibleNames:
 class ClientStatements:
     """The client's statements and portals for Keyhole, by their names as PostgreSQL keeps them.
 
-    An entry may outlive what it stands for: SQL forgets statements too, and transactions end. So whoever uses one makes
-    sure that the shadow still has it; the shadow itself denies running what has been forgotten here.
+    An entry may outlive what it stands for: SQL forgets statements too, and transactions end. So anybody who uses one
+    makes sure that the shadow still has it; the shadow itself denies running what has been forgotten here.
     """
 
     def __init__(self, relay: Relay, exchange: Exchange, text: ClientText) -> None:

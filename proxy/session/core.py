@@ -1,4 +1,4 @@
-"""What both protocols of a session need beside its parts: reading, refusing, questions, quotas, passing on."""
+"""The needs of both protocols of a session beside its parts: reading, refusing, questions, quotas, passing on."""
 
 from dataclasses import dataclass, replace
 

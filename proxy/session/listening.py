@@ -1,4 +1,4 @@
-"""What a session hears of monitors: LISTEN is the shadow's, and the notifications on monitors' channels are Keyhole's.
+"""The notifications of monitors in a session: LISTEN is the shadow's, monitors' channels are Keyhole's.
 
 To which channels a session listens the shadow alone knows, after commits, rollbacks and DISCARD ALL; it is asked
 whenever that may have changed and the session is idle. As in PostgreSQL a notification comes when the client is idle

@@ -1,4 +1,4 @@
-"""What every file of one session works on: its client, its connection to the shadow, and what lies between them."""
+"""The shared parts of one session: its client, its connection to the shadow, and what lies between them."""
 
 import asyncio
 from concurrent.futures import Executor

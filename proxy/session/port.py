@@ -1,4 +1,4 @@
-"""What a session of the PostgreSQL endpoint stands on: who answers its questions, and the shadow for all the rest.
+"""The base of a session of the PostgreSQL endpoint: who answers its questions, and the shadow for all the rest.
 
 Whatever is no question never comes to an `Asker`.
 """

@@ -1,4 +1,4 @@
-"""What a session refuses, in words. Each depends on what the client sent and on its own settings alone."""
+"""Refusals of a session, in words. Each depends on what the client sent and on its own settings alone."""
 
 from planner.errors import KeyholeError, not_allowed
 

@@ -1,4 +1,4 @@
-"""What a client makes of `statement_timeout`: how long, at the longest, it lets PostgreSQL work on its statements.
+"""The client's `statement_timeout`: how long, at the longest, it lets PostgreSQL work on its statements.
 
 PostgreSQL alone knows where one statement of a text or a pipeline ends and the next begins, so its own limit is the
 one that counts, as long as the client has not set it higher than the owner's.

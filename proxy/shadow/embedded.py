@@ -21,7 +21,7 @@ _OF_THE_MACHINE = re.compile(
     r"^(?:dynamic_shared_memory_type|(?:log_)?timezone|datestyle|lc_\w+|default_text_search_config)\s*=.*$",
     re.IGNORECASE | re.MULTILINE,
 )
-"""What initdb finds out. All else in the file that it writes is that PostgreSQL's maker's: libraries to load, say."""
+"""The findings of initdb. All else in the file that it writes is that PostgreSQL's maker's: libraries to load, say."""
 
 CONFIGURATION = {
     "port": "5432",  # whatever the environment says

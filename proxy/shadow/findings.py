@@ -1,4 +1,4 @@
-"""What the shadow answers to Keyhole's own questions, as values."""
+"""The shadow's answers to Keyhole's own questions, as values."""
 
 from dataclasses import dataclass
 

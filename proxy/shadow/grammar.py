@@ -1,4 +1,4 @@
-"""What PostgreSQL's grammar has against a text that is refused, for who has no session to hear it in.
+"""The objections of PostgreSQL's grammar to a refused text, for callers without a session.
 
 Guarantee: the shadow parses the text, in the role of who sent it, and runs nothing of it. It has no private row, so an
 error says nothing but what the text does. One text is looked at a time, for a second at most: whoever sends many takes

@@ -33,7 +33,7 @@ class Relay:
 
     Back-pressure runs through: nothing more is read from the shadow while the client is behind with reading.
 
-    Whoever has more to send at once sets `gathers`; it then goes out together, in the same turn of the loop.
+    Anybody who has more to send at once sets `gathers`; it then goes out together, in the same turn of the loop.
     `before_ready` gives what the client is told just before it hears that it is idle outside a transaction, and
     `on_settled` is called when everything is answered.
     """

@@ -1,4 +1,4 @@
-"""Whether a server is one whose functions were reviewed: what analysts may call there is known one by one."""
+"""The review of a server's functions: what analysts may call there is known one by one."""
 
 from typing import LiteralString
 

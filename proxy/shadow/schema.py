@@ -83,7 +83,7 @@ def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:
     Raise KH002 for an analyst's name and for a stored question that PostgreSQL does not take, and KH013 for a server
     whose functions were not reviewed.
 
-    Objects are dropped and made anew, in one transaction, when the catalog's digest, bands or questions have changed.
+    Objects are dropped and made again, in one transaction, when the catalog's digest, bands or questions have changed.
     """
     insist_showable(catalog)
     _create_database(address, catalog.database)
@@ -242,7 +242,8 @@ def _second_name(public: PublicTable, name: tuple[str, str]) -> Iterator[sql.Com
 def _zero_counters(connection: psycopg.Connection) -> Iterator[sql.Composed]:
     """Yield views of PostgreSQL's own that show zeros where they would count everybody's work: dashboards read them.
 
-    Whoever calls a function in a view needs the right to call it, so the views are made anew without those functions.
+    Anybody who calls a function in a view needs the right to call it, so the views are made again without those
+    functions.
     """
     yield sql.SQL("SET LOCAL allow_system_table_mods = on").format()
     for view in COUNTERS:

@@ -1,4 +1,4 @@
-"""What sessions take of the machine in the shadow: their processes' own memory, temporary files, processor time."""
+"""The sessions' use of the machine in the shadow: their processes' own memory, temporary files, processor time."""
 
 import os
 import sys
