@@ -1,4 +1,4 @@
-"""Connecting to a PostgreSQL source: whoever owns it learns why that fails, in the log or as KH008.
+"""Connecting to a PostgreSQL source: anybody who owns it learns why that fails, in the log or as KH008.
 
 An analyst reads the same KH501 whatever the cause.
 """

@@ -28,7 +28,7 @@ Looks: TypeAlias = Mapping[Path, tuple[int, int, int, int]]
 _STAND_IN_NS = 978_307_200 * 10**9  # 2001: archives and image builds give files an earlier time, one to all
 
 EXPLAIN_ALL = "SET GLOBAL explain_output = 'all'"
-"""What an instance needs for `identify_relation`: EXPLAIN without it shows the optimised plan, where views are gone."""
+"""The settings of an instance for `identify_relation`: EXPLAIN without it shows the optimised plan, without views."""
 _CSV = re.compile(r"^read_csv\('((?:[^']|'')*)'\)$")
 _NAME = r'"((?:[^"]|"")+)"'
 _NAMES = re.compile(rf"{_NAME}(?:\.{_NAME})*")

@@ -1,4 +1,4 @@
-"""What an engine may take of the machine, and what of the data may decide how much it reads.
+"""The limits of an engine on the machine, and what of the data may decide how much it reads.
 
 What the policy says, or a fair share for each process that serves. Unless the policy lets it skip blocks, an engine
 reads a table whole, whatever it knows of the values in it: else one row with a value that nobody else has would make it

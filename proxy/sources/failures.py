@@ -1,8 +1,9 @@
 """Failures of the source while data is touched: not for ever.
 
 Rewritten SQL cannot fail on data by itself. Should an engine fail all the same (memory, a time limit, a lost
-connection), then the analyst learns of it at a moment that no row decides (`public_moments.py`); and whoever has met
-too many failures is refused before anything is reserved. So what failures could tell is at most so many bits an hour.
+connection), then the analyst learns of it at a moment that no row decides (`public_moments.py`); and anybody who has
+met too many failures is refused before anything is reserved. So what failures could tell is at most so many bits an
+hour.
 """
 
 import threading

@@ -1,4 +1,4 @@
-"""What a source is: schema, public rows, and the true aggregates of a rewritten question."""
+"""The interface of a source: schema, public rows, and the true aggregates of a rewritten question."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager

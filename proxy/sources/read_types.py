@@ -1,4 +1,4 @@
-"""Whether what is read still has the columns that a statement was written for.
+"""A test of whether relations still have the columns that a statement was written for.
 
 Types are schema: no row is read for this. But how a file's types are found may depend on its rows, so that a difference
 is told like any other failure of the source, and stays paid. A column that is gone keeps every row from being read.

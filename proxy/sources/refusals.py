@@ -1,4 +1,4 @@
-"""What sources refuse. An analyst learns that one failed and never why; the owner, who opens it, learns why."""
+"""Refusals of sources. An analyst learns that one failed and never why; the owner, who opens it, learns why."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a server sends: frozen values, their bytes, and the way back for those that a relay has to read."""
+"""The messages of a server: frozen values, their bytes, and the way back for those that a relay has to read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a client sends: frozen values, their bytes, and the way back. Text stays bytes in the client's encoding."""
+"""The messages of a client: frozen values, their bytes, and the way back. Text stays bytes in the client's encoding."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

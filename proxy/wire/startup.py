@@ -1,4 +1,4 @@
-"""What a client may ask for when it connects: an allow-list of settings, from parameters and from `options`."""
+"""The requests of a connecting client: an allow-list of settings, from parameters and from `options`."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
 """Sessions at a Spark server: the only module that imports its client.
 
-The client waits for ever and tries again for minutes unless told otherwise. Here whoever waits has a limit: behind it
-the channel is closed, which ends whatever waits on it.
+The client waits for ever and tries again for minutes unless told otherwise. Here anybody who waits has a limit: behind
+it the channel is closed, which ends whatever waits on it.
 """
 
 import threading
@@ -188,12 +188,12 @@ class SparkSession:
             timer.cancel()
 
     def abandon(self) -> None:
-        """Close the channel, whoever waits on it."""
+        """Close the channel, anybody who waits on it."""
         self._closed.set()
         self._channel.close()
 
     def close(self) -> None:
-        """End the session and what runs in it; whoever calls does not wait."""
+        """End the session and what runs in it; anybody who calls does not wait."""
         threading.Thread(target=self._release, name="keyhole-spark-release", daemon=True).start()
 
     def _release(self) -> None:

@@ -1,4 +1,4 @@
-"""What a Spark source refuses; the owner, who opens it, learns why."""
+"""Refusals of a Spark source; the owner, who opens it, learns why."""
 
 from planner.errors import KeyholeError
 
