@@ -56,9 +56,11 @@ class Owner:
         self._clock = clock
 
     def grant(self, grant: Grant, *, by: str, why: str, once: str | None = None) -> str:
-        """Raise a cap from now on; the grant's id, for its revocation. A cap that the policy does not set stays unset.
+        """Write a grant that raises a cap from now on, and return its id, for its revocation.
 
-        `once` is the id to give it, 32 random hexadecimal digits of anybody who may send the same wish twice: where a
+        A cap that the policy does not set stays unset.
+
+        `once` is the id to give it, 32 random hexadecimal digits of a sender who may send the same wish twice: where a
         grant has it already, nothing is written.
 
         Guarantee: everything a balance covers is protected with the policy's cap and all that was ever granted on it.

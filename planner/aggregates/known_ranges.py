@@ -104,7 +104,7 @@ def _years_of(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> Ends:
 
 
 def _list_compared(term: RowTerm, said: tuple[Condition, ...]) -> Iterator[tuple[str, Fraction]]:
-    """Return the range that the conditions give this term, in its steps."""
+    """Yield the operators and numbers that the conditions compare this term with, in its steps."""
     for one in said:
         if isinstance(one, Compare) and _term_of(one.column) == term:
             value = _number(one.value)

@@ -276,7 +276,7 @@ class MonitorReading:
     def alerts(self, monitor: Monitor, *, analyst: str, after: int = 0, most: int | None = None) -> AlertsRead:
         """Return the alerts and clearings of a monitor after a look, of whole looks, as few as make `most` of both.
 
-        Raise KH306.
+        The reader is charged. Raise KH306 if the reader's own cap does not cover it.
         """
         run = self._run(monitor)
         if run is None:
@@ -336,7 +336,7 @@ class MonitorReading:
         return MonitorNews(monitor.name, state, run.reason, page.last_look, origin, page.alerts, page.cleared, closed)
 
     def admit(self, channel: str, *, analyst: str) -> Admitted | None:
-        """Return the monitor with a channel, if the analyst may read it, which counts as reading it. Raise KH306."""
+        """Return the monitor with a channel, if the analyst may read it, and charge the reading. Raise KH306."""
         for monitor in self.readable(analyst):
             if channel_of(monitor.name) == channel:
                 return Admitted(monitor.name, self.begin(monitor, analyst=analyst))

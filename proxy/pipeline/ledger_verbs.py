@@ -70,11 +70,12 @@ def _await_approval(service: Service, claim: Claim, waiting: NotApproved) -> Key
 
 
 def stored_answer(service: Service, claim: Claim) -> Answer | None:
-    """Return the released answer to the same question on the same data version, if there is one.
+    """Return the released answer to the same question on the same data version, and charge its reading.
 
-    Anybody who paid for it reads it again for nothing. Another analyst is charged on the own balances alone, at the
-    loss it was released with; without that a cap per analyst would be no privacy bound. Raises KH306, KH502, and KH307
-    where the mechanism had stopped without an answer; `Repeated` where the analyst's own question is under way.
+    Return None if there is none. Anybody who paid for it reads it again for nothing. Another analyst is charged on the
+    own balances alone, at the loss it was released with; without that a cap per analyst would be no privacy bound.
+    Raise KH306, KH502, and KH307 if the mechanism had stopped without an answer; `Repeated` if the analyst's own
+    question is under way.
     """
     name, longest = claim.asked.analyst.name, _longest(service)
     with _ledger(service, claim):

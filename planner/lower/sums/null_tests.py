@@ -27,7 +27,7 @@ def list_factors(table: Table, name: str | None) -> tuple[str, ...]:
 
 
 def list_conjuncts(condition: Condition) -> Iterator[Condition]:
-    """Return the parts of a conjunction; `NOT (a IS NULL OR b IS NULL)` has two, for neither is ever unknown."""
+    """Yield the parts of a conjunction; `NOT (a IS NULL OR b IS NULL)` has two, for neither is ever unknown."""
     for part in condition.conjuncts():
         match part:
             case Not(Or(parts)) if all(isinstance(one, IsNull) for one in parts):

@@ -47,7 +47,7 @@ def question_tree(sql: str, catalog: Catalog) -> Document:
 
 
 def _draw(tree: exp.Expr, question: Embedded, catalog: Catalog) -> Document:
-    """Raise `_NotDrawn`."""
+    """Return the tree of a question's SELECT. Raise `_NotDrawn` for a form that no tree has."""
     select = _plain_select(tree, question, catalog)
     stored = catalog.table(question.table.name)
     names = TableNames(
