@@ -82,7 +82,7 @@ class BoundScan:
 
     @property
     def target(self) -> int:
-        """The number of units that may lie beyond, less what noise may add: rounded down, the safe side."""
+        """The units that may lie beyond the bound, less the most that noise may add; rounded down to be safe."""
         return math.floor(self.cut * self.units - _overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta))
 
     @property

@@ -112,7 +112,7 @@ def find_confidences(
 
 
 def add_up(parts: Iterable[Confidences], *, over: int = 1) -> Confidences:
-    """Return all of them together, divided by so many days; `highest` is the highest of all.
+    """Return the sum of all parts, divided by `over`; `highest` is the highest of all.
 
     >>> add_up([NOBODY, NOBODY]) == NOBODY
     True
@@ -154,6 +154,6 @@ def _observe(count: int, people: int, view: View, question: KeyTest, noise: Nois
 def _acceptances(question: KeyTest, people: int) -> Floats:
     """Return the probability that a place is returned at each count.
 
-    It is the same for each place with so many people hidden.
+    It is the same for each place with that number of hidden people.
     """
     return likelihood_of_key(question.test, cut=question.cut, most=people, returned=True)

@@ -1,6 +1,6 @@
-"""States of windows as bytes that say whose they are: a version, the digest of a calibration, a body and a checksum.
+"""States of windows as bytes: a version, the digest of the calibration that they belong to, a body and a checksum.
 
-The checksum is against accidents, not against those who can write states. Whole numbers are little-endian.
+The checksum detects accidents, not deliberate changes by somebody who can write states. Integers are little-endian.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ def digest_of(calibration: object) -> bytes:
 
 
 def seal(body: bytes, *, digest: bytes) -> bytes:
-    """Return the state of a calibration with this digest.
+    """Wrap a state in bytes: version, digest of its calibration, body and checksum. `unseal` checks them.
 
     >>> bytes(unseal(seal(b"state", digest=b"whose"), digest=b"whose").take(5))
     b'state'

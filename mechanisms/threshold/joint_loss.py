@@ -69,7 +69,7 @@ def joint_loss(epsilons: Sequence[Fraction], exposures: Iterable[Exposure]) -> F
 
 
 def joint_losses(epsilons: Mapping[int, Epsilons], exposures: Iterable[Exposure], *, keys: int) -> Epsilons:
-    """Return the joint loss of what functionals have lost, per key; rounded up. A functional left out has lost nothing.
+    """Return the joint loss of functionals per key, rounded up. A functional missing in `epsilons` has lost nothing.
 
     Parameters:
         epsilons: by functional, shape (keys,), each already rounded up.

@@ -104,7 +104,10 @@ def find_stored_key(table: Table, column: Column) -> Column:
 
 
 def carry_column(column: Column, named: Names, *, repeated: int | None) -> Column:
-    """Return a column under its name in a joined table, which repeats its rows so many times; None: nobody knows."""
+    """Return a column under its name in a joined table.
+
+    The join repeats each row `repeated` times; None: the number is unknown.
+    """
     derivation = column.derivation
     if isinstance(derivation, Derivation):
         derivation = replace(derivation, column=named[derivation.column])
@@ -123,7 +126,7 @@ def _bring_column(column: Column, named: Names, *, rows: int | None) -> Column:
 
 
 def _bound_total(column: Column, rows: int | None) -> tuple[Decimal, Decimal] | None:
-    """Return the range of a unit's total over so many rows, each with a value within the measure's bounds."""
+    """Return the range of a unit's total over a number of rows, each with a value within the measure's bounds."""
     if column.bounds is None or rows is None:
         return None
     low, high = column.bounds

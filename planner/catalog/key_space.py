@@ -55,7 +55,7 @@ class KeySpace:
 
     @property
     def identities(self) -> Mapping[str, str]:
-        """Each grouping column's identity, by its name."""
+        """The identity of each grouping column, by the column's name in the question."""
         return {column.name: column.identity for column in self.columns}
 
     @property

@@ -63,7 +63,7 @@ class Steps(Sequence[int | Decimal]):
         return f"steps {runs} of 10^-{self.scale or 0}"
 
     def value(self, units: int) -> int | Decimal:
-        """Return the number of so many units."""
+        """Return the number that consists of `units` units of the last decimal."""
         return units if self.scale is None else Decimal(units).scaleb(-self.scale)
 
 

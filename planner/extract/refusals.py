@@ -78,7 +78,7 @@ def refused_stored(error: KeyholeError, question: StoredQuestion) -> KeyholeErro
 
 
 def stored_asks_nothing(question: StoredQuestion) -> KeyholeError:
-    """Return KH106 for a stored question in which there is none."""
+    """Return KH106 for a stored question whose SQL is not a question."""
     return KeyholeError("KH106", f'"{question.name}" is not a question', hint="Its owner must correct the policy.")
 
 

@@ -238,7 +238,7 @@ class _SettledSpread:
         return reach + (reach**2 < room or (operator == "<" and reach**2 == room))
 
     def _space_centres(self, number: int, reach: int, slack: Fraction) -> _Centres | None:
-        """Return so many centres at equal distances; None if they are too far apart for the tolerance."""
+        """Return the given number of centres at equal distances; None if they are too far apart for the tolerance."""
         middle = self.low + self.high
         # in whole numbers, which fractions are twenty times slower than; halves are rounded away from the middle
         farther = [(2 * reach * place + number) // (2 * number) for place in range((number + 1) % 2, number, 2)]

@@ -374,7 +374,7 @@ def _without_keys(item: exp.Expr, scope: Scope) -> exp.Expr:
 
 @lru_cache(maxsize=4)
 def _count_groups(count: int) -> tuple[int, ...]:
-    """Return the numbers of so many groups, the same tuple again: long ones are a key of caches."""
+    """Return the numbers of all groups. The tuple is cached, because long ones are keys of other caches."""
     return tuple(range(count))
 
 

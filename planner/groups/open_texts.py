@@ -149,7 +149,7 @@ def _write_pattern(end: str, *, from_end: bool) -> str:
 
 
 def _reads_at_most(item: exp.Expr, column: Column, scope: Scope, count: int, *, from_end: bool) -> bool:
-    """Return True if an item reads so many first characters of a text, or last ones, and nothing else of it."""
+    """Return True if an item reads only a number of first, or of last, characters of a text."""
     for node in item.find_all(exp.Column):
         if find_column(node, scope) != column:
             continue

@@ -281,7 +281,7 @@ def _count_rows(rows: str, units: Sequence[str]) -> NamedStep:
 
 
 def _list_heavy(counted: NamedStep, units: Sequence[str], most: int) -> NamedStep:
-    """Return the step of the units with more than so many rows, and one unit more.
+    """Return the step of the units with more rows than the limit, and one unit more.
 
     So their rows are looked for whether or not a unit has too many: engines skip a join with nothing. It is the first
     in order, as engines may compute a step again wherever it is read.

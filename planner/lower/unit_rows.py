@@ -114,9 +114,9 @@ class StoredTotals:
         return StoredTotals(rows, names, steps)
 
     def row(self, shown: Table, relation: str, dialect: Dialect) -> RowSql:
-        """Return the relation as a table of which each row is a unit.
+        """Return the relation as a table with one row per privacy unit and key.
 
-        Derived columns are stored, totals are integers.
+        Its derived columns are stored columns, its totals are integers.
         """
         ranges = {total.name: (total.low, total.high) for total in self.rows.totals}
         columns = (_stored_column(one, self.names, ranges) for one in shown.columns if one.name in self.names)

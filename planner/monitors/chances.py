@@ -26,7 +26,7 @@ _DISTANCES = (-8, -4, -2, -1, 0, 1, 4)  # in tolerances beyond the threshold, at
 class Course:
     """A group whose value grows evenly through its window, up to `value` in the analyst's unit.
 
-    It is `beyond` the threshold by so many tolerances.
+    `beyond` is its distance from the threshold in tolerances.
 
     `crosses` is the first look at which it is above the threshold, None if at none. `at_crossing` and `by_close` are
     the chances to have alerted by then, `late` how many looks later than it crosses it alerts on average (at the close

@@ -76,7 +76,7 @@ def describe_monitor(plan: MonitorPlan) -> str:
 
 
 def monitor_json(plan: MonitorPlan) -> dict[str, Any]:
-    """Return a monitor's plan for a program: everything that its text says, and all of a look's SQL."""
+    """Return a monitor's plan as a JSON document: all that its text says, and the full SQL of a look."""
     windows, question = plan.windows, plan.question
     first = look_of(plan, window=0, look=1)
     return {

@@ -86,7 +86,7 @@ def count_of(number: int, what: str) -> str:
 
 
 def promise_json(plan: MonitorPlan) -> dict[str, Any]:
-    """Return the promise for a program: sentence, rates (None: no bound), and the most loss of a window and a unit."""
+    """Return the guarantee as JSON: sentence, rates (None: no bound), the most loss of a window and a unit."""
     standing, accuracy = plan.standing, plan.question.accuracy
     fpr = None if standing.fpr is None else accuracy.fpr
     return {

@@ -66,7 +66,7 @@ def smallest_tolerance(
     form: str = "%",
     most: Decimal = MOST_TOLERANCE,
 ) -> Fit | None:
-    """Return the smallest percentage tolerance with which a question costs so much, as `keyhole.tolerance` text.
+    """Return the smallest percentage tolerance that a given cost affords, as `keyhole.tolerance` text.
 
     Guarantee: planned with the returned tolerance, the worst case is at most `target.epsilon`, or there is the other
     way; None when `most` is not enough. At most 23 calibrations are made, and usually six.
@@ -91,7 +91,7 @@ def smallest_tolerance(
 
 
 def smallest_fnr(asked: Callable[[float], Question], target: Target, *, now: float = 0.05) -> Fit | None:
-    """Return the smallest false-negative rate (0.001 to 0.2) with which a question costs so much, as text.
+    """Return the smallest false-negative rate (0.001 to 0.2) that a given cost affords, as text.
 
     Guarantee and parameters as for `smallest_tolerance`, with at most fourteen calibrations.
     """
@@ -105,7 +105,7 @@ def smallest_fnr(asked: Callable[[float], Question], target: Target, *, now: flo
 def smallest_number(
     asked: Callable[[int], Question], target: Target, *, now: int, most: int = _LARGEST_NUMBER
 ) -> Fit | None:
-    """Return the smallest round number above `now`, of rows of a group, with which a question costs so much.
+    """Return the smallest round number of rows of a group, above `now`, that a given cost affords.
 
     Guarantee and parameters as for `smallest_tolerance`, with at most twelve calibrations.
 

@@ -78,7 +78,7 @@ def find_size(table: Table, sizes: Mapping[str, TableSize]) -> tuple[float, floa
 def _count_pairs(question: Question, table: Table, *, rows: float, units: float, chooses: bool) -> float:
     """Return the number of groups of all units together.
 
-    Each has so many rows, drawn from the groups within its reach.
+    Each unit has the same number of rows, drawn from the groups within its reach.
     """
     keys = question.keys
     whole = prod(len(keys.whole_domain(place)) for place in range(len(keys.columns)))

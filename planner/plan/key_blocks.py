@@ -42,7 +42,7 @@ def rewrite_blocks(question: Question, *, dialect: Dialect) -> tuple[KeyBlock, .
 
 
 def cut_keys(keys: KeySpace, *, most_keys: int) -> Iterator[tuple[int, KeySpace]]:
-    """Yield blocks of at most so many keys, each with the place of its first.
+    """Yield blocks of at most the given number of keys, each with the place of its first.
 
     They are whole stretches of the first key column, and of the next one if a single value of it has too many keys.
     """

@@ -46,8 +46,8 @@ class NotExact(Exception):
 class Typed:
     """A value with its PostgreSQL type; `unknown` is a quoted literal.
 
-    `opaque` is text that is only told apart, and `quotient` a numeric that PostgreSQL rounds: what it divides, and a
-    whole number that is added to it.
+    `opaque` is text that can be compared for equality only, because its characters are unknown. `quotient` is a numeric
+    that PostgreSQL rounds: what it divides, and a whole number that is added to it.
     """
 
     kind: str
@@ -194,7 +194,7 @@ def to_text(found: Typed, node: exp.Expr) -> Typed:
 
 
 def cut_text(found: Typed, width: int, node: exp.Expr) -> Typed:
-    """Return the first characters of a text. Raise `NotExact` for one that is only told apart."""
+    """Return the first characters of a text. Raise `NotExact` for an `opaque` text, whose characters are unknown."""
     if found.kind != "text" or not isinstance(found.raw, str | None):
         raise NotExact(write_short(node))
     return Typed("text", None if found.raw is None else found.raw[:width])

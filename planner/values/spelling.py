@@ -55,7 +55,7 @@ class Spelling:
         return self.cast(expression, self.timestamp_type)
 
     def interval(self, length: timedelta) -> str:
-        """Return a length of time as a constant: so many microseconds, and no days or months."""
+        """Return a length of time as a constant: a number of microseconds, and no days or months."""
         return f"INTERVAL '{length // _MICROSECOND} microseconds'"
 
     def years(self, kind: SqlType) -> str:

@@ -170,7 +170,7 @@ def line_of(column: Column) -> RootLine | None:
 
 @dataclass(frozen=True, slots=True)
 class Rising:
-    """A column that never falls where its root rises."""
+    """A column whose value never decreases as the value of its root column increases."""
 
     line: RootLine
     derived: Derivation | None

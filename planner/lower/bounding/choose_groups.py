@@ -37,7 +37,7 @@ def can_list(bounding: Bounding) -> bool:
 
 
 def counts_rows(groups: int) -> bool:
-    """Return True if few units have more rows than so many groups, so that only theirs have to be grouped."""
+    """Return True if few units have more rows than `groups`, so that only theirs have to be grouped."""
     return groups >= _COUNT_ROWS_FROM
 
 

@@ -124,7 +124,7 @@ class Dialect:
     """A timestamp of the years 1 to 9999 as microseconds since 1970."""
 
     moment_at: Callable[[str], str]
-    """The timestamp so many microseconds since 1970, a bigint of the years 1 to 9999 or NULL."""
+    """The timestamp for a number of microseconds since 1970, a bigint of the years 1 to 9999 or NULL."""
 
     days: Callable[[str], str]
     """A date of the years 1 to 9999 as days since 1970."""

@@ -113,8 +113,8 @@ def behind_definitions(sql: str) -> str:
 def list_read(steps: Sequence[NamedStep], sql: str) -> list[NamedStep]:
     """Return the steps that a statement reads, and those that these read, in their order. Raise KH900 for others.
 
-    A text that holds a step's name passes for it, and defines what is not read: engines spell texts too differently to
-    tell.
+    A text constant that contains a step's name counts as a read of that step, so it may be defined needlessly: engines
+    write text constants too differently to recognise them.
     """
     named = set(_NAMED.findall(sql))
     found: list[NamedStep] = []

@@ -72,7 +72,7 @@ def _find_measure_faults(place: tuple[str, ...], column: ColumnSection, table: T
 
 
 def find_range_faults(place: tuple[str, ...], ends: tuple[Decimal, Decimal], grid: Decimal, rows: int) -> Faults:
-    """Yield the faults of a range of values, so many of which are added up to a unit's total."""
+    """Yield the faults of a range of values. A unit's total is the sum of at most `rows` values."""
     low, high = ends
     if low >= high:
         yield place, Fault("KH004", "the lower end is not below the upper end", hint=f"Write [{high}, {low}]?")

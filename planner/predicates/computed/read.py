@@ -79,7 +79,7 @@ def _keep_remainder(node: exp.Expr, term: RowTerm) -> RowTerm:
 
 
 def _round_to(places: int, term: RowTerm) -> RowTerm:
-    """Return a number cast to a numeric of so many decimals, where PostgreSQL fails if it is too long."""
+    """Return a number cast to a numeric with the given decimals, where PostgreSQL fails if it is too long."""
     if term.kind is TermKind.FLOATING:
         return numbers.round_double("round", term, places)
     rounded = ratios.round_steps("round", term, places)

@@ -75,7 +75,7 @@ def length_of(text: RowTerm) -> RowTerm:
 
 
 def number_of(text: RowTerm, kind: TermKind, *, digits: tuple[int, int] = (MOST_DIGITS, 0)) -> RowTerm:
-    """Return the number that a text says, which has so many digits before and behind the point, or is a double.
+    """Return the number that a text spells: with the given digits before and behind the point, or a double.
 
     It is NULL where the text is no number, and where it has more digits than that. Read are decimal digits with a sign,
     blanks around and, of what is no integer, a point; of a double also an exponent. PostgreSQL reads more: NaN,

@@ -80,7 +80,7 @@ def shift(time: RowTerm, by: RowTerm, sign: int) -> RowTerm:
 
 
 def move_months(time: RowTerm, months: int) -> RowTerm:
-    """Return a date or timestamp so many months later, a moment as in PostgreSQL."""
+    """Return a date or timestamp shifted by a number of months, as in PostgreSQL."""
     if abs(months) > _MOST_MONTHS:
         raise NoTermError
     by = RowTerm("constant", TermKind.WHOLE, value=months, limit=abs(months))
@@ -221,7 +221,7 @@ def _whole_steps(term: RowTerm, step: int) -> RowTerm:
 
 
 def _months_and_time(term: RowTerm) -> RowTerm:
-    """Return a time's months since the year 0 as so many times `_MONTH`, and its time since the month began."""
+    """Return a time's months since the year 0, multiplied by `_MONTH`, and its time since the month began."""
     if term.function == "constant":
         return _constant_age(term)
     years, months = (
@@ -242,7 +242,7 @@ def _constant_age(term: RowTerm) -> RowTerm:
 
 
 def as_length(value: Fraction) -> RowTerm:
-    """Return so many microseconds."""
+    """Return a number of microseconds."""
     if value.denominator != 1:
         raise NoTermError
     return length(int(value))
