@@ -252,7 +252,7 @@ def record(
         values=() if exists else (values,),
         slack=Slack.RECORD,
         position=position,
-        warnings=(f"{text} hinges on one record, which is dear to hide. Instead you can ask: {advice}",),
+        warnings=(f"{text} hinges on one record, which is expensive to hide. Instead you can ask: {advice}",),
     )
 
 

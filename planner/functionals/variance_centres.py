@@ -179,7 +179,7 @@ class _SettledSpread:
             slack=Slack.THRESHOLD,
             position=spread.position,
             allowed=Fraction(0),
-            warnings=(f"{spread.text} hinges on one record, which is dear to hide; cheaper: {counted} >= 10",),
+            warnings=(f"{spread.text} hinges on one record, which is expensive to hide; cheaper: {counted} >= 10",),
         )
 
     def _amount(self) -> Amount:

@@ -215,7 +215,7 @@ def _seen_by(question: Question, window_column: Column, monitor: Monitor) -> str
             detail=f"Over the horizon a unit could count in more than the {table.groups_per_unit:,} groups and windows "
             "that it pays for.",
             hint=f"Write append_only = true under [tables.{table.name}] if rows are never changed or taken away; or "
-            f"max_groups_per_unit = {question.keys.groups_within_reach(table)}, if that is not too dear.",
+            f"max_groups_per_unit = {question.keys.groups_within_reach(table)}, if that is not too expensive.",
         )
     if table.arrived is None and chooses(question):
         chosen = "rows" if table.row_cap is not None else "groups"

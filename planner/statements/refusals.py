@@ -187,7 +187,7 @@ def without_limit(mechanism: str) -> KeyholeError:
     return KeyholeError(
         "KH402",
         f"mechanism {mechanism} needs a limit on the groups it returns",
-        detail="A sparse vector stops when it has returned so many; the more it may return, the dearer it is.",
+        detail="A sparse vector stops when it has returned so many; the more it may return, the more expensive it is.",
         hint="SET keyhole.most_positives = 3;",
     )
 

@@ -83,4 +83,4 @@ def warn_of_comparison(comparison: Comparison, formula: Formula, collected: Coll
         collected.warnings[f"{text} holds for every group once its tolerance is allowed: it promises nothing"] = None
     for cut in cuts(formula):
         if cut.tolerance == 0 and not comparison.warnings:
-            collected.warnings[f"{text} has no tolerance, which is dear"] = None
+            collected.warnings[f"{text} has no tolerance, which is expensive"] = None
