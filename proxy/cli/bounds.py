@@ -113,7 +113,7 @@ class BoundsReport:
         return (ReportSection("bounds", head, (*sentences, drawing)), *policy)
 
     def document(self) -> dict[str, Any]:
-        """Return the report for a program."""
+        """Return the report as a JSON document."""
         return {
             "table": self.table.name,
             "epsilon": float(self.planned.asked.epsilon),
@@ -431,7 +431,7 @@ def _offer(planned: BoundsRelease) -> Iterator[str]:
 
 
 def _offer_document(planned: BoundsRelease) -> dict[str, Any]:
-    """Return the cost, for a program: `offered` says that nothing was read or spent."""
+    """Return the cost, as a JSON document: `offered` says that nothing was read or spent."""
     asked = planned.asked
     return {
         "offered": True,

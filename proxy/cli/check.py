@@ -58,7 +58,7 @@ class Findings:
     broken: tuple[BrokenTable, ...] = ()
 
     def document(self) -> dict[str, Any]:
-        """Return the findings for a program."""
+        """Return the findings as a JSON document."""
         catalog = self.pinning.catalog
         return {
             "policy": self.policy.name,

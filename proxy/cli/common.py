@@ -221,7 +221,7 @@ def print_left_out(service: "Service") -> None:
 
 
 def print_json(document: Any) -> None:
-    """Print a document for a program."""
+    """Print a JSON document."""
     print(json.dumps(document, indent=2, ensure_ascii=False))
 
 

@@ -112,7 +112,7 @@ class Simulation:
         return tuple(_lines(self))
 
     def document(self) -> dict[str, Any]:
-        """Return the simulation for a program; `plan` is the document of EXPLAIN."""
+        """Return the simulation as a JSON document; `plan` is the document of EXPLAIN."""
         sizes = self.sizes
         return {
             "units": sizes.units,

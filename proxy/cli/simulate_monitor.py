@@ -37,7 +37,7 @@ class MonitorSimulation:
         return tuple(_lines(self))
 
     def document(self) -> dict[str, Any]:
-        """Return the simulation for a program; `plan` is the document of EXPLAIN."""
+        """Return the simulation as a JSON document; `plan` is the document of EXPLAIN."""
         return {
             "units": self.sizes.units,
             "groups": self.plan.keys.size,

@@ -24,7 +24,7 @@ _UNTIL_IT_COMES_MS = int(TIMEOUT_MAX) * 1000  # the longest that a lock can be w
 
 
 class Line(Generic[T]):
-    """Those who wait for one of so many places, and how many places each analyst has. Not for several threads."""
+    """A queue for a fixed number of places, fair between analysts. It is not thread-safe."""
 
     def __init__(self, places: int) -> None:
         self._free = places
@@ -84,7 +84,7 @@ class Line(Generic[T]):
 
 
 class Turns:
-    """At most so many at a time, for threads that wait."""
+    """A fair queue for threads that wait: at most the given number run at a time."""
 
     def __init__(self, places: int) -> None:
         self._line: Line[threading.Event] = Line(places)

@@ -96,7 +96,7 @@ class PlanReport:
         return "" if one.asked is None else one.asked.accuracy(self.service.catalog).tolerance
 
     def document(self) -> dict[str, Any]:
-        """Return the report for a program."""
+        """Return the report as a JSON document."""
         planned = self.planned
         return {
             "questions": _questions(planned, planned.wished, {}, self._tolerance),

@@ -47,7 +47,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class GroupLeftOut:
-    """One group, and what is left out of its units and rows."""
+    """A group with the units and rows that bounding leaves out of it."""
 
     key: tuple[str, ...]
     units: Share
@@ -415,5 +415,5 @@ def _percent(share: float) -> str:
 
 
 def document(found: Sequence[TableLeftOut]) -> dict[str, Any]:
-    """Return the report for a program."""
+    """Return the report as a JSON document."""
     return {"owner_only": WARNING, "tables": [asdict(one) for one in found]}

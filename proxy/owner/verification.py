@@ -45,7 +45,7 @@ class Verified:
         yield f"Keep this elsewhere: {self.keep}"
 
     def document(self) -> dict[str, Any]:
-        """Return the verdict for a program."""
+        """Return the verdict as a JSON document."""
         return {
             "events": self.number,
             "hash": self.hash,

@@ -135,7 +135,7 @@ def identity(plan: Plan, catalog: Catalog) -> str:
 
 
 def groups_that_add_up(plan: Plan) -> int:
-    """Return the most keys whose losses one privacy unit bears together.
+    """Return the largest number of keys whose losses are charged to one privacy unit together.
 
     They are those it can be in, or 1 if the loss of a key is that of the whole question already. A ranking without
     early looks has no more than it returns, or twice as many if a unit may raise some values and lower others.

@@ -43,7 +43,7 @@ class CostTogether:
         return f"{cost} without those that do not fit; question {self.short} does not, so that none would be asked."
 
     def document(self, number: int) -> dict[str, Any]:
-        """Return the same for a program, beside the question of this number."""
+        """Return the same as a JSON document, beside the question of this number."""
         return {
             "question": number,
             "of": self.count,

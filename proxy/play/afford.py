@@ -42,7 +42,7 @@ def afford_test(epsilon: Fraction) -> FunctionalTest:
 
 @lru_cache(maxsize=256)
 def afford_ranking(epsilon: Fraction, *, keys: int) -> RankingCalibration:
-    """Return the ranking that returns the first of so many keys.
+    """Return the ranking that returns the first of `keys` keys.
 
     Raises:
         ValueError: an epsilon that is too small for any.
@@ -59,7 +59,7 @@ def afford_ranking(epsilon: Fraction, *, keys: int) -> RankingCalibration:
 
 @lru_cache(maxsize=256)
 def afford_alarm(epsilon: Fraction, *, looks: int, cut: int, regime: Regime) -> AlarmCalibration:
-    """Return the alarm over so many looks.
+    """Return the alarm over `looks` looks.
 
     Raises:
         ValueError: an epsilon that is too small for any.

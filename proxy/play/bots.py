@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class BotError:
-    """The distance from the truth in one task, over so many rounds.
+    """The distance from the truth in one task, over a number of rounds.
 
     It has its mean, and its `middle`, which few bad rounds do not move; in T5 the part on a wrong weekday.
     """
@@ -48,7 +48,7 @@ def play_rounds(
     generator: np.random.Generator,
     draws: int = 1,
 ) -> BotError:
-    """Play one task with a bot in so many worlds of a building.
+    """Play one task with a bot in `rounds` worlds of a building.
 
     Parameters as for `Publisher`; with `KEYHOLE` the bot reads the key set. `draws`: of the noise, in each world; each
     is a round.

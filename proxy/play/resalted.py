@@ -40,7 +40,7 @@ def times_seen(stays: Floats, period: float) -> Integers:
 
 @lru_cache(maxsize=32)
 def tabulate_resalted(period: float, most: int) -> Floats:
-    """Return how likely so many people (rows) are counted as so many (columns), both up to `most`.
+    """Return the probability that a number of people (row) is counted as another number (column), both up to `most`.
 
     Everybody is counted at least once.
     """

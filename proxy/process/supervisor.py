@@ -58,7 +58,7 @@ def supervise(
     signals: Signals,
     early: EarlyData | None = None,
 ) -> None:
-    """Serve with so many processes until SIGINT or SIGTERM.
+    """Serve with `workers` processes until SIGINT or SIGTERM.
 
     The metrics of worker i are on the i-th port from `metrics` on. Raise KeyholeError for what is wrong with the
     policy, and where a worker cannot start at first.

@@ -64,7 +64,7 @@ class DryRun:
         yield from (f"    {visible(line)}" for line in self.sql.split("\n"))
 
     def document(self) -> Mapping[str, Any]:
-        """Return the same for a program."""
+        """Return the same as a JSON document."""
         return {"dry_run": True, "paid_before": self.known, "sql": self.sql}
 
 

@@ -175,7 +175,7 @@ def maps(service: Service, analyst: str | None, *, table: str | None) -> tuple[H
 
 
 def document(service: Service, analyst: str | None) -> dict[str, Any]:
-    """Return the budget for a program.
+    """Return the budget as a JSON document.
 
     It has the policy's caps; then, with the caps that hold, the unit's balance, the tables' and a summary per family of
     groups.
@@ -223,7 +223,7 @@ def document(service: Service, analyst: str | None) -> dict[str, Any]:
 
 
 def _published_document(service: Service, analyst: str | None) -> dict[str, Any]:
-    """Return the published files for a program: the owner's view has those that no budget covers, too."""
+    """Return the published files as a JSON document: the owner's view has those that no budget covers, too."""
     if analyst is not None:
         return {}
     return {

@@ -13,9 +13,10 @@ from proxy.report.odometer import belief
 
 @dataclass(frozen=True, slots=True)
 class DearestQuestion:
-    """A question by certain keys of a table whose groups one unit bears together, and what stops it from costing more.
+    """The most expensive question by some keys of a table, and the cap that limits its cost.
 
-    `epsilon` is the most that it can cost a group: the cap `cap` of `cap_epsilon`, by the groups that one unit is in.
+    `epsilon` is the most that it can cost a group: `cap_epsilon`, the value of the cap `cap`, divided by the `groups`
+    that one unit may be in and is charged for together.
     """
 
     table: str
@@ -36,7 +37,7 @@ class DearestQuestion:
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the same for a program."""
+        """Return the same as a JSON document."""
         return {
             "table": self.table,
             "keys": list(self.keys),

@@ -185,7 +185,7 @@ def _published_line(one: Published) -> tuple[str, ...]:
 
 
 def published_document(one: Published) -> dict[str, Any]:
-    """Return a file of a table that no budget covers, for a program."""
+    """Return a file of a table that no budget covers, as a JSON document."""
     return {
         "published_at": one.at.isoformat(),
         "by": one.by,
@@ -201,7 +201,7 @@ def published_document(one: Published) -> dict[str, Any]:
 
 
 def document(question: AskedQuestion) -> dict[str, Any]:
-    """Return one question for a program, amounts in epsilon."""
+    """Return one question as a JSON document, amounts in epsilon."""
     charge, family, spent = question.charge, question.charge.family, question.spent
     most = question.most if spent is None else spent.most
     found: dict[str, Any] = {
@@ -234,7 +234,7 @@ def document(question: AskedQuestion) -> dict[str, Any]:
 
 
 def losses_document(question: AskedQuestion) -> list[dict[str, Any]] | None:
-    """Return the distinct losses of a question's keys for a program."""
+    """Return the distinct losses of a question's keys as a JSON document."""
     if question.spent is None:
         return None
     return [

@@ -29,7 +29,7 @@ class PricedMonitor:
         return f"monitor {self.name}: {describe_monitor(self.plan)}"
 
     def document(self) -> dict[str, Any]:
-        """Return the monitor for a program."""
+        """Return the monitor as a JSON document."""
         if isinstance(self.plan, KeyholeError):
             return {"name": self.name, "refused": self.plan.code}
         return {

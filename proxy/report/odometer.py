@@ -89,7 +89,7 @@ class OdometerReading:
     published: tuple[PublishedReading, ...]
 
     def document(self) -> dict[str, Any]:
-        """Return the reading for a program, each epsilon with its factor."""
+        """Return the reading as a JSON document, each epsilon with its factor."""
         found = asdict(self)
         for item in (*found["tables"], *found["analysts"]):
             item["factor"] = math.exp(item["epsilon"])

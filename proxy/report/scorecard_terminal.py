@@ -16,7 +16,7 @@ _HEADING_LINES = 4  # of a column's name; what does not fit is cut
 
 
 def columns_that_fit(width: int) -> int:
-    """Return how many columns a grid may have in a terminal of so many characters."""
+    """Return how many columns a grid may have in a terminal of a given width in characters."""
     return max(1, (width - _LABEL_WIDTH - 1) // (_LEAST + 1))
 
 

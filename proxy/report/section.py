@@ -1,4 +1,4 @@
-"""A section of a report: written once, shown in a terminal, on a page, and as a document for a program."""
+"""A section of a report: written once, shown in a terminal, on a page, and as a JSON document."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ class ReportSection:
                     continue
 
     def document(self) -> dict[str, Any]:
-        """Return the section for a program: its figures, and everything that a person reads."""
+        """Return the section as a JSON document: its figures, and everything that a person reads."""
         tables = [part for part in self.parts if isinstance(part, PageTable)]
         return {
             "section": self.name,
@@ -68,7 +68,7 @@ def show_lines(sections: Sequence[ReportSection], *, private: bool) -> Iterator[
 
 
 def show_document(sections: Sequence[ReportSection], *, private: bool) -> dict[str, Any]:
-    """Return all sections for a program."""
+    """Return all sections as a JSON document."""
     head = {"owner_only": OWNER_ONLY} if private else {}
     return {**head, "sections": [section.document() for section in sections]}
 

@@ -91,7 +91,7 @@ class Service:
 
     @classmethod
     def over(cls, policy: Policy, *, telemetry: Telemetry | None = None, workers: int = 1) -> "Service":
-        """Open the same over a policy that was read already, in one of so many `workers`. Raise KH003 to KH010."""
+        """Open the same over a policy that was read already, in one of `workers` processes. Raise KH003 to KH010."""
         source = SharedSource(policy, workers=workers)
         try:
             return cls._on(source, policy, telemetry=telemetry or Telemetry(), failures=SourceFailures(workers=workers))

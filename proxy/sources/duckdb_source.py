@@ -187,7 +187,7 @@ class DuckDBSource:
 
     @contextmanager
     def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
-        """Take one of so many turns: an engine that has not stopped yet keeps its own.
+        """Take one of a fixed number of turns: an engine that has not stopped yet keeps its own.
 
         A file that is not held is opened for it, once nobody writes to it any more. Raise KH501, nothing reserved.
         """

@@ -36,7 +36,7 @@ _READ_WHOLE = {
 
 
 def engine_settings(section: SourceSection, *, directory: Path, workers: int) -> dict[str, str]:
-    """Return the engine's settings for one of so many `workers`; relative folders are in `directory`. Raise OSError.
+    """Return the engine's settings for one of `workers` processes; relative folders are in `directory`. Raise OSError.
 
     DuckDB runs in each of them, and what it spills is encrypted with a key that only its memory holds. A PostgreSQL
     has its own defaults, and so has Spark.

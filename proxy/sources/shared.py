@@ -13,7 +13,7 @@ from proxy.sources.open import Source, SparkLogin, database_file, open_source, s
 
 
 def open_policy_source(policy: Policy, *, workers: int = 1) -> Source:
-    """Open the source that a policy names, in one of so many processes. Raise KH008."""
+    """Open the source that a policy names, in one of `workers` processes. Raise KH008."""
     source = policy.source
     try:
         settings = engine_settings(source, directory=policy.directory, workers=workers)

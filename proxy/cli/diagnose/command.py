@@ -219,7 +219,7 @@ def _offer(planned: DiagnosisRelease, place: FilePlace | None) -> Iterator[str]:
 
 
 def _offer_document(planned: DiagnosisRelease, place: FilePlace | None) -> dict[str, Any]:
-    """Return the cost, for a program: `offered` says that nothing was read or spent."""
+    """Return the cost, as a JSON document: `offered` says that nothing was read or spent."""
     each = float(planned.asked.epsilon)
     return {
         "offered": True,

@@ -62,7 +62,7 @@ class GroupRoc:
             yield f"{self.axis.edge(edge):.4g}", f"{false:.3f}", f"{true:.3f}", f"{precision:.3f}"
 
     def document(self) -> dict[str, Any]:
-        """Return the same for a program."""
+        """Return the same as a JSON document."""
         if self.curve is None:
             return {"area": None, "warnings": list(self.warnings)}
         one = self.curve
@@ -136,7 +136,7 @@ class GroupCalibration:
             yield (*told, f"{one.outcome:.3f}", f"{one.residual:+.3f}", band, "off" if one.off else "")
 
     def document(self) -> dict[str, Any]:
-        """Return the same for a program."""
+        """Return the same as a JSON document."""
         bins = [
             {
                 "low": one.low,

@@ -81,7 +81,7 @@ class DiagnosisReport:
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the report for a program."""
+        """Return the report as a JSON document."""
         asked = self.planned.asked
         groups = [
             {"keys": dict(zip(asked.by, map(as_text, keys), strict=True)), **one.document()}

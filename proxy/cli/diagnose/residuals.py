@@ -56,7 +56,7 @@ class GroupResiduals:
             yield (*told, f"{one.residual:+.4g}", f"+-{one.error:.2g}")
 
     def document(self) -> dict[str, Any]:
-        """Return the same for a program."""
+        """Return the same as a JSON document."""
         return {
             "predictions": list(self.predictions),
             "residuals": list(self.residuals),

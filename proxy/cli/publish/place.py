@@ -100,7 +100,7 @@ class WrittenFile:
         yield "# then: keyhole check --confirm"
 
     def document(self) -> dict[str, Any]:
-        """Return the same for a program."""
+        """Return the same as a JSON document."""
         return {
             "file": self.place.file,
             "sha256": self.file_hash,

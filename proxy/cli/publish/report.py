@@ -37,7 +37,7 @@ def _rows_of(planned: Publication) -> str:
 
 
 def offer_document(planned: Publication) -> dict[str, Any]:
-    """Return the same for a program."""
+    """Return the same as a JSON document."""
     asked = planned.asked
     found: dict[str, Any] = {
         "table": asked.table,
@@ -125,6 +125,6 @@ class PublishedReport:
         yield from self.written.lines()
 
     def document(self) -> dict[str, Any]:
-        """Return the report for a program."""
+        """Return the report as a JSON document."""
         told = offer_document(self.planned) | {"paid_before": self.again, "version": self.version}
         return told | self.written.document()

@@ -68,7 +68,7 @@ class AttackersAsked:
 
 
 def counts_people(question: RiskQuestion) -> bool:
-    """Return True if a question asks only if each group has more than so many units or rows, one of each unit."""
+    """Return True if a question asks only if each group has more units, or rows with one per unit, than a constant."""
     asked = question.plan.question
     literals = list(cuts(asked.formula))
     return (

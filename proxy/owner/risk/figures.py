@@ -18,7 +18,7 @@ class RiskFigures:
     epsilon: float
 
     def document(self) -> dict[str, Any]:
-        """Return the figures for a program; `presence` has epsilon, `which_group` twice that."""
+        """Return the figures as a JSON document; `presence` has epsilon, `which_group` twice that."""
         return {
             "epsilon": self.epsilon,
             "presence": {

@@ -29,7 +29,7 @@ _EITHER = "this group rather than that"
 class RiskAsked:
     """The input of the report. `spent` is the ledger's reading, if it is asked for; sections then speak of that.
 
-    `runs`: so many made-up cells are attacked by random counts. `attackers` is the section on those who know some
+    `runs`: the number of made-up cells attacked by random counts. `attackers` is the section on those who know some
     counts, and `private` are the sections from private data, which none of the others knows of.
     """
 

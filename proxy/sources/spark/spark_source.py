@@ -125,7 +125,7 @@ class SparkSource:
 
     @contextmanager
     def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
-        """Take one of so many turns, once a session is there that was tried. Raise KH501, nothing reserved."""
+        """Take a turn, of a fixed number, once a tested session is there. Raise KH501, nothing reserved."""
         with self._turns.taken(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
                 raise no_turn()
