@@ -120,7 +120,7 @@ class Ledger:
         self._journal.check_witness(accept=True)
 
     def close(self) -> None:
-        """Close the storage. What is open stays reserved."""
+        """Close the storage. Open reservations stay reserved."""
         self._journal.close()
 
     def __enter__(self) -> "Ledger":
@@ -274,7 +274,7 @@ class Ledger:
 
         Many identities have none.
 
-        What is `taken` can be read but not be continued.
+        A path that is `taken` can be read but not be continued.
         """
         with self._journal.reading() as (transaction, balances):
             heads = {

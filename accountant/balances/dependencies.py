@@ -110,8 +110,8 @@ def tie_factors(
     """Return factors and domains in which labels that determine each other share axes; None where nothing is tied.
 
     `names` are the values at the places of `domains`, with `ANY_OTHER` on open labels where factors are not zero there;
-    `asked` the labels that are not to be maximised away, which keep their axes; labels `alone` are tied to nothing.
-    What would need a factor of more than `most_cells` cells, and of more than it had, stays untied.
+    `asked` the labels that are not to be maximised away, which keep their axes; labels `alone` are tied to nothing. A
+    label stays untied if it would need a factor of more than `most_cells` cells, and of more than it had.
     """
     present = frozenset(label for factor in factors for label in factor.places).union(asked).difference(alone)
     put, known, found = list(factors), dict(domains), False

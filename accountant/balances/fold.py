@@ -26,7 +26,7 @@ from accountant.model import NOTHING_SPENT, Amounts, Charge, Reservation, Spent,
 
 @dataclass(slots=True)
 class Balances:
-    """The fold: accounts, and open reservations. What became of the closed ones is in the log.
+    """The fold: accounts, and open reservations. The end of the closed ones is in the log.
 
     `shared` is what everybody together may have learned, ex post; `worst` the same with every question that ran at its
     worst case as far as that is public, and `refunds` what each analyst's own questions cost less than that. `held`
@@ -252,7 +252,10 @@ class Balances:
             raise LedgerUnavailable(f"grant {grant} was revoked without being in force")
 
     def _start_anew(self) -> None:
-        """Empty accounts. What is open may touch data from now on: it is charged in full, and continues nothing."""
+        """Empty accounts.
+
+        An open reservation may touch data from now on: it is charged in full, and continues nothing.
+        """
         for identity, reservation in self.open.items():
             if reservation.charge.continuing is not None:
                 self.ended.setdefault(identity, reservation.charge)

@@ -62,7 +62,7 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Revoked:
-    """A grant holds no longer. What was spent within it stays spent."""
+    """A grant holds no longer. A loss within it stays spent."""
 
     grant_id: str
     at: datetime
@@ -86,7 +86,7 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class WindowOpened:
-    """The balances start again. What was spent before stays in the log, and in what is promised over all windows."""
+    """The balances start again. Earlier losses stay in the log, and in the promise over all windows."""
 
     window: str
     at: datetime

@@ -1,8 +1,8 @@
 """Losses per key as they lie in the ledger's database: the losses that occur, and for each key which of them it is.
 
-What is read is the bytes that were written: the event has their SHA-256. Losses of before, which lie
-there as they are, are read as ever. A question has few losses (one for each step at which a key's noise may end), so a
-key takes one byte instead of eight, and zlib a part of that.
+The bytes that are read are those that were written: the event has their SHA-256. Losses of before, which lie there as
+they are, are read as ever. A question has few losses (one for each step at which a key's noise may end), so a key takes
+one byte instead of eight, and zlib a part of that.
 """
 
 import zlib

@@ -35,7 +35,7 @@ class SpentSoFar:
 class Burning:
     """One line: an analyst's, or that of `EVERYBODY`, with the caps that hold now; None: no cap.
 
-    What is under way counts in `spent` at its worst, and each window begins again.
+    Questions under way count in `spent` at their worst, and each window begins again.
     """
 
     analyst: str

@@ -1,7 +1,7 @@
 """SQLite's connections of this process, and for how long a call of theirs to the file has been going on.
 
-A call waits for others at most as long as the ledger's `timeout_ms`. What takes much longer waits for the file system,
-which no thread can give up.
+A call waits for others at most as long as the ledger's `timeout_ms`. A call that takes much longer waits for the file
+system, which no thread can give up.
 """
 
 import sqlite3

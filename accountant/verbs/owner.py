@@ -2,7 +2,7 @@
 
 Each is an event with who and why.
 
-What is promised in spite of them: docs/proofs/accounting.md, theorem 7.
+The promise in spite of them: docs/proofs/accounting.md, theorem 7.
 """
 
 import re
