@@ -162,7 +162,7 @@ def block_noise_price(*, length: int, fnr: float, fpr: float) -> tuple[float, in
     """Return the price of noise on each tick and on each block of ticks, and the best length of a block.
 
     A window is whole blocks, and ticks that are added or taken away at either end, as far as half a block: noise may be
-    taken away of ticks that are still to come. What is lost is split as the cube roots of how many there are of each.
+    taken away of ticks that are still to come. The loss is split as the cube roots of how many there are of each.
 
     >>> price, block = block_noise_price(length=168, fnr=0.05, fpr=0.1)
     >>> round(price, 1), block

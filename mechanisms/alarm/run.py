@@ -41,7 +41,7 @@ class AlarmState:
     `uniform` has the first `digits` binary digits of the secret number. `total` is the sum of the weights of all looks
     so far and `highest` the most steps that were counted (0 where the regime does not ask). `last_look` is the number
     of the last look that was made, from 1, and `rang_at` the one at which it rang, 0 if it has not. One that has rung
-    keeps no secret: the first four are zero. What is printed of one tells none.
+    keeps no secret: the first four are zero. The printed form of one reveals none.
     """
 
     uniform: int = field(repr=False)

@@ -1,9 +1,8 @@
 """Which literals must fail together for a wrong answer: the terms and clauses of a formula, as error constraints.
 
-What is evaluated is the formula given. A false negative needs a feasible term, all of whose literals are true,
-to contain a rejected literal; a false positive needs a clause, all of whose relaxed literals are false, to
-contain an accepted one. Literals of one functional share its noise, so within a term or clause they fail as one
-event on each side.
+The formula is evaluated as given. A false negative needs a feasible term, all of whose literals are true, to contain a
+rejected literal; a false positive needs a clause, all of whose relaxed literals are false, to contain an accepted one.
+Literals of one functional share its noise, so within a term or clause they fail as one event on each side.
 
 Proof: docs/proofs/apportionment.md.
 """

@@ -348,7 +348,8 @@ class _Rates:
     def _shift(self, functional: int, shares: Shares, rate: Fraction, further: Fraction) -> int | None:
         """Return the least shift that keeps false negatives, None if false positives are too many then.
 
-        What just holds is `scale` steps beyond the threshold: the noise has to fall short by `shift + scale` of them.
+        A value that just holds is `scale` steps beyond the threshold: the noise has to fall short by `shift + scale` of
+        them.
         """
         test = self._bare(functional, shares, rate, further)
         limit, scale = self._kept * shares.fnr[functional], self._common.scales[functional]

@@ -3,9 +3,9 @@
 A question may decide several formulas; then each of them has the contract for itself, and the tests that they share
 cost the least for all of them together.
 
-The shares are chosen by apportionment, the tests calibrated from them, and then the whole contract is checked
-with the tests' exact error rates; where an interval's two sides weigh more than its shares allowed for, the
-shares shrink until it holds. What is reported is what was checked.
+The shares are chosen by apportionment, the tests calibrated from them, and then the whole contract is checked with the
+tests' exact error rates; where an interval's two sides weigh more than its shares allowed for, the shares shrink until
+it holds. The reported rates are those that were checked.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,8 +1,8 @@
 """Looking at values, coarse to fine, until every key's formulas are settled; on fresh noise or on stored noise paths.
 
-What a path has revealed before is read from it; it is refined only for keys where one of its undecided literals still
-matters. First it is found out which keys are returned, then what of their predicates is still open: of a key that is
-not returned nothing is looked at for its predicates. A question that wants one look at everything takes it for every
+Values that a path has revealed before are read from it; it is refined only for keys where one of its undecided literals
+still matters. First it is found out which keys are returned, then what of their predicates is still open: of a key that
+is not returned nothing is looked at for its predicates. A question that wants one look at everything takes it for every
 key.
 
 | here | in the proofs |
@@ -101,7 +101,7 @@ def decide_on_paths(
 def decide_on_known(calibration: Calibration, paths: Paths, *, everything: bool, noise: Noise) -> Outcome | None:
     """Decide every key on what was revealed before; None where that may leave a key open, whatever the coins.
 
-    Whether it is None is decided before any coin is tossed, so that trying again with more values favours no answer.
+    The choice of None is made before any coin is tossed, so that trying again with more values favours no answer.
     """
     keys = next(path.reached.size for path in paths if path is not None)
     decided = _Decided.none(keys, predicates=len(calibration.task.predicates), anew=False)

@@ -8,7 +8,7 @@ levels in between (`m_f` fine steps). Parts of a share that an early exit has no
 
 Gaps of the print that are filled: the estimate for an occurrence counts as returned what the occurrences run so far
 return together; a question is denied when no narrower `u'` would do, or before its running loss could pass
-`most_epsilon`. What ran is paid for.
+`most_epsilon`. Everything that ran is charged.
 
 **What ProBE claims but does not hold.** The false-negative rate: levels chosen from noisy values carry shares over, as
 in DPPWLM (mechanisms/published/dppwlm.py), and here the last level and the shares of later occurrences follow from them

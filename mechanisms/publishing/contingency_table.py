@@ -36,9 +36,9 @@ def release_table(counts: Integers, *, epsilon: Fraction, most_rows: int, noise:
 def make_rows(noisy: Integers) -> Integers:
     """Return the number of made-up rows of each cell: none below zero, as many together as the noisy counts say.
 
-    The nearest such counts: every cell is lowered by the same amount, down to zero at most, until the sum is right.
-    What is left of whole rows goes to the cells with the largest remainders, the first of equal ones. Nothing is drawn,
-    so the same noisy counts make the same rows.
+    The nearest such counts: every cell is lowered by the same amount, down to zero at most, until the sum is right. The
+    rest of whole rows goes to the cells with the largest remainders, the first of equal ones. Nothing is drawn, so the
+    same noisy counts make the same rows.
 
     Guarantee: a function of the noisy counts alone, so it costs nothing. Proof: docs/proofs/published_tables.md.
 

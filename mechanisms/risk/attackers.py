@@ -1,8 +1,8 @@
 """How sure attackers become of where each person is: everybody, sorted into the published classes of confidence.
 
-An attacker knows the counts of some places exactly, and of the others what a mechanism shows of them. He knows how
-many people are at those others, and from before how likely each place is. What he then believes of the place where a
-person really is says how well he does: a belief in a wrong place counts nothing.
+An attacker knows the counts of some places exactly, and of the others what a mechanism shows of them. He knows how many
+people are at those others, and from before how likely each place is. His belief about the true place of a person says
+how well he does: a belief in a wrong place counts nothing.
 
 | here | the thesis |
 |---|---|

@@ -2,7 +2,7 @@
 
 The distance is that of the generalised sparse vector: `S - c` or `d + 1 - S` for a literal, in whole-number weights
 that bring the functionals to nearly one sensitivity; the least over AND, the greatest over OR. The formula is true
-where it is positive. What one unit changes of it is the largest weighted sensitivity, however many literals there are.
+where it is positive. One unit changes it by the largest weighted sensitivity, however many literals there are.
 
 A key is in the answer from the first look on at which the alarm has rung, until the window closes: it says that the
 formula was true at a look, or nearly so, and not that it still is.
