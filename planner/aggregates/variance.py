@@ -5,7 +5,7 @@
 | `var_pop(x)`, `stddev_pop(x)` | the number of values | 1 value |
 | `variance(x)`, `var_samp(x)`, `stddev(x)`, `stddev_samp(x)` | one less | 2 values |
 
-Constant factors, casts, and `sqrt` of a variance may stand around them. What they become is in
+Constant factors, casts, and `sqrt` of a variance may stand around them. Their replacements are in
 `planner.functionals.variance_centres`. Proof: docs/proofs/variance.md.
 """
 

@@ -339,7 +339,7 @@ class Table:
     def is_fixed_by_unit(self, column: Column) -> bool:
         """Return True if a unit has at most one value of the column, whichever of its rows are there: it contains it.
 
-        What is computed of a unit's own rows is another value once some of them are taken away.
+        A computed value of a unit's own rows is another value once some of them are taken away.
         """
         if not self.own:
             return self.determines(column)

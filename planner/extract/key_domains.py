@@ -1,6 +1,6 @@
 """GROUP BY as statements leave it out, or say it several times in one.
 
-What lists the public values of keys is a SELECT of keys without HAVING, under conditions on these keys alone.
+A list of the public values of keys is a SELECT of keys without HAVING, under conditions on these keys alone.
 
     SELECT DISTINCT country FROM sales WHERE country LIKE 'F%'
 

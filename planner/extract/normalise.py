@@ -34,8 +34,8 @@ Then `group_by_listed_keys` gives a GROUP BY to what lists keys without one.
     SELECT c FROM (SELECT country AS c FROM sales WHERE gift) v GROUP BY c HAVING count(*) > 5
     SELECT v.country AS c FROM sales v WHERE gift GROUP BY v.country HAVING count(*) > 5
 
-What cannot be moved stays, and is refused or answered as it stands. So does what would make the statement many times as
-long: a column of a subquery may be read twice in the next one, and so on.
+A part that cannot be moved stays, and is refused or answered as it stands. So does what would make the statement many
+times as long: a column of a subquery may be read twice in the next one, and so on.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -6,8 +6,8 @@ FROM (SELECT ward, count(*) AS n FROM visits GROUP BY ward) t
 SELECT ward, CASE WHEN (t."predicate 1" OR false) THEN 'busy' ELSE 'calm' END
 FROM (SELECT ward, count(*) > 3000 AS "predicate 1" FROM visits GROUP BY ward) t
 
-What is read elsewhere stays, as a number that is not told. PostgreSQL gives the same for both: a column has the value
-of its expression, and OR false leaves it, NULL too, without giving an item around it the column's name.
+A column that is read elsewhere stays, as a number that is not shown. PostgreSQL gives the same for both: a column has
+the value of its expression, and OR false leaves it, NULL too, without giving an item around it the column's name.
 """
 
 from collections.abc import Iterator, Mapping

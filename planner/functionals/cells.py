@@ -72,7 +72,7 @@ def cell_reach(question: Question) -> CellReach:
 def _add_once(question: Question) -> bool:
     """Return True if a unit that loses some of its rows loses some of what it added, and adds nothing else.
 
-    What its rows come to in a group may meet the condition of another functional once some of them are gone.
+    The sum of its rows in a group may meet the condition of another functional once some of them are gone.
     """
     return _have_one_sign(question) and (question.per_unit is None or len(question.computed) == 1)
 

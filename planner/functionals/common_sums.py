@@ -132,7 +132,7 @@ def _spell(terms: Sequence[Term]) -> _Spelled:
 def _split(place: int, functional: Functional) -> _Split | None:
     """Return a functional as a numerator less a multiple of a count; None for another form.
 
-    What adds up values is the numerator of a mean; of a share it is what counts for it.
+    The sum of values is the numerator of a mean; for a share it is the count of its part.
     """
     if functional.measure is not Measure.TOTAL or functional.off_each_unit:
         return None

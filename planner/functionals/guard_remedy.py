@@ -105,7 +105,7 @@ def remedy(
 ) -> Remedy:
     """Return the guard for a comparison that is NULL in groups without values.
 
-    What hinges on one record costs more than any guard, until the tolerance names it.
+    A comparison that hinges on one record costs more than any guard, until the tolerance names it.
 
     Parameters:
         mean_rows: of groups of how many rows the comparison's own tolerance is worth `WORTH` units; 0 if it does not

@@ -1,7 +1,7 @@
 """Thresholds of each group's own as one cut: a public integer per key is taken off the functional (MIDE's c_1 ... c_k).
 
-`S > t_k` is `S > floor(t_k)` in integers, that is `S - o_k > c` with `c` the least of all `floor(t_k)` and
-`o_k = floor(t_k) - c`. What is taken off is public, so that sensitivities and noise are those of S itself.
+`S > t_k` is `S > floor(t_k)` in integers, that is `S - o_k > c` with `c` the least of all `floor(t_k)` and `o_k =
+floor(t_k) - c`. The offsets are public, so that sensitivities and noise are those of S itself.
 """
 
 from fractions import Fraction

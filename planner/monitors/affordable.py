@@ -23,8 +23,8 @@ _MOST_SPREAD = 4096  # times as seldom as now, at most, a monitor is tried to be
 def exceeded_cap(plan: MonitorPlan, budget: Budget) -> tuple[str, float] | None:
     """Return the first cap of the budget that a monitor alone exceeds, by its key in the policy; None if it fits.
 
-    What it costs is held against an empty ledger; where a unit's balance counts curves (`delta`), a sum above its cap
-    may fit all the same and is not told.
+    Its cost is held against an empty ledger; where a unit's balance counts curves (`delta`), a sum above its cap may
+    fit all the same and is not told.
     """
     caps = [("epsilon_per_query", budget.per_query), ("epsilon_per_predicate", budget.per_predicate)]
     for key, cap in sorted(caps, key=lambda one: one[1]):

@@ -1,6 +1,6 @@
 r"""E'...' and U&'...' strings as plain ones of the same length, so that every character around them keeps its position.
 
-What an escape stands for is never longer than the escape: `\n` is one character, `\'` is two as `''`.
+The value of an escape is never longer than the escape: `\n` is one character, `\'` is two as `''`.
 """
 
 import re

@@ -33,7 +33,7 @@ _AROUND_QUESTION = ("with_", "order", "limit", "offset")
 class Parsed:
     """A query as it was read: its text, tokens and tree, and the tables in that. Positions are offsets into the text.
 
-    What stands before the first token belongs to a statement around the query, as EXPLAIN's own words do.
+    Text before the first token belongs to a statement around the query, as EXPLAIN's own words do.
     """
 
     text: str

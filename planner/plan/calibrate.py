@@ -96,9 +96,9 @@ def _calibrate_apart(
 def _use_tighter_contracts(mechanism: Mechanism, tasks: Sequence[DecisionTask], found: Calibration) -> Calibration:
     """Return `found`, or a cheaper calibration of a contract with narrower tolerances.
 
-    A test on blocks uses two of them at most, while its tolerance may be wider. The shares that are best for it are
-    not those that are best for noise on the sum, and apportionment looks for them near where it starts. At the
-    tolerance of two blocks it finds them. What keeps the narrower contract keeps the wider one.
+    A test on blocks uses two of them at most, while its tolerance may be wider. The shares that are best for it are not
+    those that are best for noise on the sum, and apportionment looks for them near where it starts. At the tolerance of
+    two blocks it finds them. A mechanism that keeps the narrower contract keeps the wider one.
     """
     for task in tasks:
         narrow = narrow_to_blocks(task)

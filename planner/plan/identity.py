@@ -45,7 +45,7 @@ def path_identities(question: Question, *, digest: str) -> tuple[str | None, ...
 def leave_paths(question: Question) -> tuple[bool, ...]:
     """Return, by functional, if its noise has an identity that other questions can share: see `path_identities`.
 
-    What is read off common sums has no noise of its own, and leaves none.
+    A functional that is read off common sums has no noise of its own, and leaves none.
     """
     if question.common:
         return (False,) * len(question.functionals)

@@ -1,7 +1,7 @@
 """The policy file, `keyhole.toml`, from its text to a checked value.
 
-`Policy.load` reads, checks and freezes it; every refusal names the line, the dotted key, the value and the fix.
-What can be checked without the source is checked here (`planner.policy.rules`), the rest in `planner.policy.compile`.
+`Policy.load` reads, checks and freezes it; every refusal names the line, the dotted key, the value and the fix. Rules
+that need no source are checked here (`planner.policy.rules`), the rest in `planner.policy.compile`.
 """
 
 import os

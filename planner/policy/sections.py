@@ -1,6 +1,6 @@
 """The sections of a policy, `keyhole.toml`, as typed values: what the owner exposes, protects and allows to be spent.
 
-What one key may hold is checked here, what must hold between keys by `planner.policy.rules`.
+The content of one key is checked here, the rules between keys by `planner.policy.rules`.
 """
 
 import re

@@ -1,6 +1,6 @@
 """A policy compiled without its source: column types and key domains that only the source knows are stood in for.
 
-For an owner who is still choosing bounds. What stands in is said; nothing that was compiled so ever answers a question.
+For an owner who is still choosing bounds. Stand-ins are named; nothing that was compiled so ever answers a question.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

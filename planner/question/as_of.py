@@ -33,8 +33,8 @@ class AsOf:
     Rows whose `column`, a timestamp or date, lies before `before` count, in the windows that had not closed by then: a
     row with a value of `window_open_for` after a window's value or later does not count in it, unless windows are made
     of `column` itself. Of one unit those groups count that it was in first, over all windows of `horizon`; under a row
-    cap those rows of a group that came first, and of a column's different values those that did. What came at the same
-    moment is in the order of md5. Where something is chosen so, a date counts once its day is over.
+    cap those rows of a group that came first, and of a column's different values those that did. Rows that came at the
+    same moment are in the order of md5. Where something is chosen so, a date counts once its day is over.
 
     `window` is the question's key column whose values are the windows' beginnings, `horizon` all of them, rising, of
     which the question's key space has those that are asked for. With `hopping` it is no column of the source's.

@@ -38,7 +38,7 @@ class RowNumber:
 class ScoreAxis:
     """Cells of equal width along a number: the first begins at `start`, each is `width` steps wide.
 
-    What lies outside is in the first or in the last.
+    Numbers outside are in the first or in the last.
     """
 
     number: RowNumber

@@ -2,7 +2,7 @@
 
     SELECT country, CASE WHEN sum(amount) > 20000 THEN 'high' ELSE 'low' END FROM sales GROUP BY country
 
-has one, `sum(amount) > 20000`. What stands around a predicate is the analyst's own text, and reads it as a column.
+has one, `sum(amount) > 20000`. The text around a predicate is the analyst's own, and reads it as a column.
 """
 
 from collections.abc import Iterator

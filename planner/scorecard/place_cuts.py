@@ -3,8 +3,8 @@
     SELECT country, rank() OVER (ORDER BY sum(amount) DESC) <= 5 AS top FROM sales GROUP BY country
     SELECT country FROM (SELECT country, row_number() OVER (...) AS place FROM ... GROUP BY country) q WHERE place <= 3
 
-The first needs five places in order, and one behind them for all others. The second needs three, and no row beyond.
-What is not understood reads all places, and may cut them anywhere.
+The first needs five places in order, and one behind them for all others. The second needs three, and no row beyond. A
+use that is not understood reads all places, and may cut them anywhere.
 """
 
 from collections.abc import Iterator, Sequence

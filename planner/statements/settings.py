@@ -236,8 +236,8 @@ def _read_value(values: Mapping[str, str | None], name: str, defaults: Defaults)
 def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
     """Return the accuracy that a session's settings ask for; unset, empty and None mean the policy's default.
 
-    A tolerance that names some aggregates leaves the policy's for the others. What the mechanism cannot use is refused,
-    and so is a sparse vector without its limit. Raises KH402, KH403.
+    A tolerance that names some aggregates leaves the policy's for the others. A setting that the mechanism cannot use
+    is refused, and so is a sparse vector without its limit. Raises KH402, KH403.
     """
     for name, value in values.items():
         # parameters are checked with the stored question that they belong to

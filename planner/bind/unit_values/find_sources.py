@@ -4,8 +4,8 @@
     SELECT f.cohort, v.month FROM visits v JOIN first f USING (patient_id)
     GROUP BY 1, 2 HAVING count(DISTINCT v.patient_id) > 100
 
-The subquery stands in FROM or JOIN, or in a WITH query that is read there. It groups the rows of one private table.
-What it groups by, and whether that is the privacy unit, is judged where its values are read (`read_values.py`).
+The subquery stands in FROM or JOIN, or in a WITH query that is read there. It groups the rows of one private table. Its
+keys, and whether they are the privacy unit, are judged where its values are read (`read_values.py`).
 """
 
 from collections.abc import Callable, Iterator

@@ -4,7 +4,7 @@
     SELECT country FROM (SELECT country, customer_id, month, count(*) AS total FROM sales
     GROUP BY country, customer_id, month) v WHERE total > 5 GROUP BY country HAVING count(*) > 50;
 
-Whether one person qualifies is what an answer protects. So no threshold on a person's own rows has a private answer.
+An answer protects whether one person qualifies. So no threshold on a person's own rows has a private answer.
 """
 
 from sqlglot import exp

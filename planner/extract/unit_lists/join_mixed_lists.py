@@ -4,8 +4,8 @@ SELECT store FROM purchases WHERE coupon OR household IN (SELECT household FROM 
 SELECT store FROM purchases LEFT JOIN (SELECT household, count(*) AS "count(*)" FROM households WHERE size = 1
 GROUP BY household) AS own_households USING (household) WHERE coupon OR (own_households."count(*)" IS NOT NULL) ...
 
-In OR with a condition on rows, or in FILTER or CASE, such a list does not take or leave all rows of a unit. What a unit
-adds with it and without may both be full: it is charged as values of a unit's own rows are. The subquery has one row
+In OR with a condition on rows, or in FILTER or CASE, such a list does not take or leave all rows of a unit. A unit's
+amounts with it and without may both be full: it is charged as values of a unit's own rows are. The subquery has one row
 for each unit, so that the join repeats no row. HAVING becomes a condition on values.
 """
 

@@ -34,7 +34,7 @@ _ENDS = (("min", "least"), ("max", "most"))
 def keep_listed(row: RowSql, known: Table, *, asked: Condition = ALWAYS, is_asked: bool = False) -> RowSql:
     """Return the rows of listed units alone, or the rows as they are if their table has no lists.
 
-    What is expensive was computed for all rows before: whose rows are left decides about no row's cost.
+    Expensive conditions were computed for all rows before: whose rows are left decides about no row's cost.
 
     Parameters:
         row: of a table without members, and with its units' columns stored.

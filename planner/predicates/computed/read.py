@@ -203,7 +203,7 @@ class _Reader:
     def _local(self, node: exp.Expr) -> RowTerm:
         """Return a time without time zone, or a length of time.
 
-        What is read of a date, PostgreSQL reads of a moment in the session's zone.
+        PostgreSQL reads of a moment in the session's zone everything that is read of a date.
         """
         found = self.read(node)
         if found.kind is TermKind.DAY and not self.within.given.utc and not isinstance(bare(node), exp.Cast):

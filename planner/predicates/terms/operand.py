@@ -1,7 +1,7 @@
 """Functions of one column whose comparisons with constants are conditions on the column itself, without any arithmetic.
 
 A term is known by how it is compared: `x::date >= d` is `x >= d`, `age + 5 > 70` is `age > 65`, `left(t, 2) = 'ab'` is
-`t LIKE 'ab%'`. What is not exactly such a condition, for every value PostgreSQL has, is no term.
+`t LIKE 'ab%'`. An expression that is not exactly such a condition, for every value PostgreSQL has, is no term.
 """
 
 from fractions import Fraction
