@@ -397,7 +397,7 @@ def demo(
 def main(arguments: list[str] | None = None) -> None:
     """Run the console script: exit with 0, with 1 after a refusal, with 2 when it was called wrongly.
 
-    What it writes is for its owner's eyes alone, whatever the shell's umask, and a crash leaves no image of its memory.
+    Its output is for its owner's eyes alone, whatever the shell's umask, and a crash leaves no image of its memory.
     """
     before = os.umask(OTHERS)
     _, hard = getrlimit(RLIMIT_CORE)

@@ -2,7 +2,7 @@
 
 A client's request to cancel is a connection of its own, which any worker may accept. The process number in it begins
 with the session's worker; the request goes on to that worker through a Unix socket in a folder that nobody else may
-enter. Whether its secret is right is decided there.
+enter. That module decides if its secret is right.
 """
 
 import asyncio

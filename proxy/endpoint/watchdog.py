@@ -58,7 +58,7 @@ class OpenSession:
 
 
 class Watch:
-    """The watch on one endpoint's sessions, on its event loop. What it goes by may change at any time.
+    """The watch on one endpoint's sessions, on its event loop. Its limits may change at any time.
 
     `longest_s` says how long a statement may run in the shadow, in seconds, whatever a session sets. Where it
     has set PostgreSQL's own limit higher, statements whose answers come together (those of one text, or of one
@@ -137,8 +137,8 @@ class Watch:
     async def _end_late(self, one: OpenSession) -> None:
         """Cancel what has run for too long where the session has set PostgreSQL's own limit higher than the owner's.
 
-        Everywhere else PostgreSQL does it, statement by statement. What goes on all the same stands back, and is told
-        of in the end: the shadow hangs, or runs what PostgreSQL cannot stop.
+        Everywhere else PostgreSQL does it, statement by statement. A session that goes on all the same stands back, and
+        is reported in the end: the shadow hangs, or runs what PostgreSQL cannot stop.
         """
         longest_s, loop = self._longest_s(), asyncio.get_running_loop()
         if one.relay.busy_for(loop.time()) > longest_s and one.session.longest_ms > 1000 * longest_s:

@@ -133,7 +133,7 @@ class MonitorStatus:
 class AlertsRead:
     """The changes of whole looks: alerts that came, and alerts, of these looks or earlier ones, that they cleared.
 
-    What follows comes after the look `last_look`. `more`: there is something.
+    The alerts follow the look `last_look`. `more`: there is something.
     """
 
     alerts: tuple[ToldAlert, ...]

@@ -65,7 +65,7 @@ def check_startable(service: Service, plan: MonitorPlan) -> None:
 def start_monitor(service: Service, plan: MonitorPlan, *, by: str, why: str) -> MonitorRun:
     """Pay for a monitor's whole horizon, durably; from then on its looks are made.
 
-    What clears at once is one window for the ledger, whose noise a later run draws, and pays for, again.
+    A monitor that clears at once is one window for the ledger, whose noise a later run draws, and pays for, again.
 
     Raises:
         KeyholeError: KH301, KH302, KH305, KH308, KH309 where it does not fit, KH606 where it stands already, KH502.

@@ -1,7 +1,7 @@
 """The ledger's verbs as the pipeline uses them: reserve, commit, and answers that were released before.
 
-Whether a stored answer is served depends on the ledger and the public data version alone. A failure of the ledger is
-one message (KH502), whatever happened.
+The ledger and the public data version alone decide if a stored answer is served. A failure of the ledger is one message
+(KH502), whatever happened.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,8 @@
 """The charges of a list's questions if they were asked one after the other: nothing is asked or charged.
 
 The way of each question is that of `proxy/pipeline/stages.py` up to its reservation, over a copy of the balances: a
-stored answer, noise that everybody knows, noise that is continued, noise of its own. What it would leave for later ones
-follows from its plan, since rates and reservations are public, whatever the noise.
+stored answer, noise that everybody knows, noise that is continued, noise of its own. Its paths for later ones follow
+from its plan, since rates and reservations are public, whatever the noise.
 
 Guarantee: questions that fit here, asked in this order, are answered as long as nobody else asks, the owner approves
 those that wait for that, and policy and data version stay; each is charged to its analyst exactly what is said, at its

@@ -3,8 +3,8 @@
     statement -> question -> plan -> earlier noise -> reservation -> true aggregates -> outcomes -> commit -> keys
 
 Data is touched in exactly one line, `source.aggregates`, and only after the worst case is durably reserved. A question
-that was answered before, or whose noise earlier questions have revealed for all to know, ends before that. What comes
-of reading is told at moments that no row decides.
+that was answered before, or whose noise earlier questions have revealed for all to know, ends before that. The result
+of reading is released at moments that no row decides.
 """
 
 from contextlib import ExitStack

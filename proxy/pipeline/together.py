@@ -1,7 +1,8 @@
 """The questions of one statement: what they cost together, and whether all fit one after the other.
 
 Each has noise of its own, so that a group which is in several is charged for each of them, and a unit too
-(docs/proofs/cells.md, "Several groupings in one statement"). What one question leaves for the next is counted.
+(docs/proofs/cells.md, "Several groupings in one statement"). The paths that one question leaves for the next are
+counted.
 """
 
 from collections.abc import Sequence

@@ -2,8 +2,8 @@
 
 All protect one presence at one tick. Counts of rooms are published, and whatever contains rooms is the sum of what is
 published of them; `HS_PEGASUS` publishes each place by itself, at a quarter of the loss, as a presence is in four of
-them. Each begins again at midnight, so that a day can be published by itself. What was published stays: a place's noise
-is drawn once in a round.
+them. Each begins again at midnight, so that a day can be published by itself. Published values stay: a place's noise is
+drawn once in a round.
 """
 
 from dataclasses import dataclass, field

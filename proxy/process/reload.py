@@ -2,8 +2,8 @@
 
 Where the shadow would show the same, another catalog takes the place of the last one, in sessions that are open too.
 Where it would not (tables, stored questions, pins, the source, room, another PostgreSQL), a second generation is opened
-beside the first (`proxy/process/generations.py`), and everything that can fail has failed before it is taken. What is
-bound once, and the ledger, need a restart.
+beside the first (`proxy/process/generations.py`), and everything that can fail has failed before it is taken. Settings
+that are bound once, and the ledger, need a restart.
 """
 
 import asyncio
@@ -179,7 +179,7 @@ class Reloading:
             self._taking.generation(policy, opened, oldest=opened.number)
 
     async def reload(self) -> None:
-        """Read the policy's file again, and its pins. What cannot be used is logged, and nothing changes.
+        """Read the policy's file again, and its pins. A policy that cannot be used is logged, and nothing changes.
 
         Sessions of analysts who are gone, or who must log in in another way, end with 57P01; all others go on. Raises
         nothing.

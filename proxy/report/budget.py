@@ -28,8 +28,8 @@ class BudgetLine:
     It is the privacy unit over everything, a table over everything, its groups by certain keys together, or a family's
     group. `limit` is the name of the balance that has that left.
 
-    `budget` is the cap with what was granted, for an analyst the own one where it is lower. What is spent on a group is
-    everything that answers tell about it, those about overlapping groups included.
+    `budget` is the cap with what was granted, for an analyst the own one where it is lower. The loss of a group is
+    everything that answers reveal about it, those about overlapping groups included.
     """
 
     table: str

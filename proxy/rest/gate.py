@@ -1,6 +1,6 @@
 """Who may come in, how often, and how many at once. Everything is decided before a body is read or SQL is looked at.
 
-A bearer token names the analyst; the policy holds only its SHA-256. What is counted is in the memory of this process.
+A bearer token names the analyst; the policy holds only its SHA-256. The counts are in the memory of this process.
 """
 
 import hashlib

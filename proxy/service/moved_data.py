@@ -1,6 +1,6 @@
 """A test of whether data have moved within a data version, for the owner who vouches that they have not.
 
-What is found follows from private data. It is told to the owner alone, by `keyhole check`, the log and a metric; no
+The findings follow from private data. It is told to the owner alone, by `keyhole check`, the log and a metric; no
 question, no refusal and no time that an analyst can measure depends on it.
 """
 
@@ -55,8 +55,8 @@ class _Seen:
 class DataWatch:
     """Looks now and then, and says once for each data version that a table has moved within it.
 
-    What was pinned for the version counts from the start. Where nothing was, the second look is the first that is
-    compared with: right after a load its counters may still follow.
+    The state that was pinned for the version counts from the start. Where nothing was, the second look is the first
+    that is compared with: right after a load its counters may still follow.
     """
 
     def __init__(self, telemetry: Telemetry) -> None:
@@ -69,7 +69,10 @@ class DataWatch:
         return {table.name: float(table.name in seen and seen[table.name].has_moved) for table in catalog.tables}
 
     def look(self, service: Service) -> None:
-        """Compare every table that may be in the same version for longer. What cannot be read is passed over."""
+        """Compare every table that may be in the same version for longer.
+
+        A table that cannot be read is passed over.
+        """
         seen: dict[str, _Seen] = {}
         for table in service.catalog.tables:
             try:

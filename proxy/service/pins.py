@@ -145,8 +145,8 @@ def pin(
 ) -> Pinning:
     """Check a policy against the source, and pin what `accept` does not refuse.
 
-    What was never pinned is pinned. A public table, key domain, relation or type that differs from what was pinned
-    is refused with KH007 and changes nothing, unless the owner says `confirm`. Raises KH002 to KH007 and KH010.
+    Everything that was never pinned is pinned. A public table, key domain, relation or type that differs from what was
+    pinned is refused with KH007 and changes nothing, unless the owner says `confirm`. Raises KH002 to KH007 and KH010.
 
     Parameters:
         broken: tables that cannot be read now, of which the source gives what was pinned.

@@ -146,8 +146,8 @@ class Service:
     def successor(self, policy: Policy) -> "Service":
         """Open another one over a policy that follows this one's, with the same ledger; close both.
 
-        They share the source where both policies name it alike: an engine in this process opens its file once. What
-        failed in the source before counts on. Raises KH003 to KH010.
+        They share the source where both policies name it alike: an engine in this process opens its file once. Earlier
+        failures in the source count on. Raises KH003 to KH010.
         """
         source = self._shared.following_source(policy)
         try:
@@ -180,7 +180,7 @@ class Service:
             yield self
 
     def close(self) -> None:
-        """Close ledger and, unless another service uses it, source. What is open in the ledger stays reserved."""
+        """Close ledger and, unless another service uses it, source. Open reservations in the ledger stay reserved."""
         self._shared.leave()
         self.ledger.close()
 

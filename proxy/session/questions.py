@@ -39,7 +39,7 @@ _TOO_LARGE = (
 class How(Enum):
     """The way of asking: in a simple query, where the question's columns are described with its rows, or by its portal.
 
-    Whether something of the same batch ran before decides what PostgreSQL takes for a transaction.
+    Earlier statements of the same batch decide what PostgreSQL takes for a transaction.
     """
 
     ALONE = auto()

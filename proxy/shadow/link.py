@@ -20,8 +20,8 @@ class Refused(Exception):
 class Link(asyncio.Protocol):
     """A connection to the shadow and its protocol state, which takes the bytes that come.
 
-    Who `listen`s is called when some have come, and when the connection is over. What he raises ends the connection and
-    is its `failure`.
+    Who `listen`s is called when some have come, and when the connection is over. An error that he raises ends the
+    connection and is its `failure`.
     """
 
     def __init__(self) -> None:

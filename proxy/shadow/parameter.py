@@ -89,7 +89,7 @@ def all_mean_the_same(bound: Bind, types: tuple[int, ...]) -> bool:
 def read_value(text: str | None, oid: int) -> ParameterValue | None:
     """Return the value behind a text of `values_sql`.
 
-    What has no counterpart (infinity, NaN, years BC) stays text. An array of several dimensions is a `Foreign`.
+    A value without counterpart (infinity, NaN, years BC) stays text. An array of several dimensions is a `Foreign`.
     """
     if text is None:
         return None

@@ -73,8 +73,9 @@ FORBIDDEN_FUNCTIONS = (
     r"|pg_stat_get_(db_.*|io|slru|wal|archiver|bgwriter_.*|checkpointer_.*|buf_alloc|recovery_prefetch))$"
 )
 """Functions that write, reach or look beyond the session, or run SQL given as text: nobody but the owner may call them.
-What another session has locked would tell which tables it asks about. The others are reviewed one by one
-(tests/attacks/reviewed_functions.txt)."""
+The locks of another session would reveal which tables it asks about. The others are reviewed one by one
+(tests/attacks/reviewed_functions.txt).
+"""
 
 
 def build_schema(address: ShadowAddress, catalog: Catalog) -> bool:

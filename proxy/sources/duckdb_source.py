@@ -281,7 +281,7 @@ class DuckDBSource:
             opened.rollups.settle()
 
     def close(self) -> None:
-        """Close the database once nothing is read any more. What is still read is interrupted, and fails."""
+        """Close the database once nothing is read any more. A running read is interrupted, and fails."""
         self._openings.close()
 
     def _look_as_open(self, opened: "_Opened") -> Looks:

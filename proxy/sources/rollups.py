@@ -1,8 +1,8 @@
 """Rollups of one source and steps of its statements: which exist, which are wanted, and answering from them.
 
 A question that no rollup serves yet is answered by its scan, which reads of its steps what is there. One thread then
-builds what is missing for later questions of the same public data version. The rollup of a statement with several
-steps takes many such scans: it is built when it would have served often. What exists depends on what was asked before,
+builds what is missing for later questions of the same public data version. The rollup of a statement with several steps
+takes many such scans: it is built when it would have served often. The existing ones depend on what was asked before,
 on public versions and on time. A rollup that cannot be built or read is not tried again in its version, and says
 nothing: the scan answers. One of more rows than may be kept is not tried again in any version, as long as the source is
 open.

@@ -94,7 +94,7 @@ class Parse:
 class Bind:
     """Make a portal of a statement and parameter values. Formats: none means text, one means all, else one each.
 
-    Whether formats and values fit the statement is for the database to judge.
+    The database judges if formats and values fit the statement.
     """
 
     portal: bytes

@@ -1,6 +1,6 @@
 """The parts of a question's tree: formulas, tests, aggregates and columns, each as the document that pages draw.
 
-What has no form of its own stays a text in its place, which means what it meant.
+An expression without a form of its own stays a text in its place, with its meaning.
 """
 
 from collections.abc import Mapping
