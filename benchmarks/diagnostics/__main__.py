@@ -60,9 +60,10 @@ def _area_parts(results: Results, *, origin: str, runs: int) -> Iterator[str]:
     yield _area_table(results.areas)
     yield "![Error of the area over epsilon](diagnostics-areas.png)"
     yield (
-        "The same scores to the power of twelve crowd at zero, as those of an overconfident model do. Equal bins then"
-        " see one bin, and `diagnose` warns of it. Methods that choose bins by the data do better. Declare the logit or"
-        " the rank of such a score as the score."
+        "The next table has the same scores, raised to the power of twelve. They crowd at zero, as those of an"
+        " overconfident model do. Most of them fall into one of the equal bins, and `diagnose` warns of that. Methods"
+        " that choose bins by the data do better. For such a model, declare the logit or the rank of the score as the"
+        " score."
     )
     yield _area_table(results.saturated)
     yield "![Error of the area where scores are saturated](diagnostics-saturated.png)"
