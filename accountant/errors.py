@@ -86,7 +86,7 @@ class PathTaken(LedgerMisuse):
 
 
 class MonitorStands(LedgerMisuse):
-    """A monitor runs or is paused, and what was asked for is done only when it is not. Ending it is the owner's."""
+    """An operation needs a monitor that has ended, but it runs or is paused. The owner must end it first."""
 
     def __init__(self, *, monitor: str, run: str) -> None:
         super().__init__(f"the monitor {monitor} has not ended (its reservation is {run}): end it first")

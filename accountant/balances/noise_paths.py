@@ -75,7 +75,7 @@ class Paths:
         return all(head is not None and head.taken_by is None for head in heads)
 
     def take(self, states: Iterable[PathState], reservation: str) -> list[Refund]:
-        """Note that an open question continues the paths; the refunds that count no longer."""
+        """Note that an open question continues the paths. Return the refunds that no longer count because of that."""
         withdrawn = []
         for state in states:
             head = self.heads[state.identity, state.version]

@@ -57,7 +57,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedTime:
-    """About how long the source works on a question, beside how long it may, in seconds."""
+    """The expected time of a question at the source, and its limit, in seconds."""
 
     seconds: float
     timeout_s: float

@@ -80,9 +80,9 @@ class Explained:
 
 
 class Answering:
-    """The `Asker` over an open service, of whose monitors `monitors` tells. Every method may be called from any thread.
+    """The `Asker` over an open service, with `monitors` to read its monitors. All methods are thread-safe.
 
-    Where another service has followed, everything that Keyhole would answer is refused with KH411.
+    After a reload, this service refuses every question with KH411.
     """
 
     def __init__(self, service: Service, monitors: MonitorReader) -> None:

@@ -38,14 +38,14 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """To a worker: go on with another policy over the same shadow."""
+    """The order to a worker to use another policy over the same shadow."""
 
     policy: Policy
 
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """To a worker: open another generation beside the one that answers, and say whether that went well."""
+    """The order to a worker to open another generation beside the one that answers, and to report if it succeeded."""
 
     shown: Shown
 
@@ -63,19 +63,19 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """To a worker: end, as gracefully as one process alone would."""
+    """The order to a worker to end, as gracefully as a single process would."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """From a worker: it serves."""
+    """The report of a worker that it serves."""
 
     addresses: Addresses
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """From a worker: it could not start."""
+    """The report of a worker that it could not start."""
 
     code: str
     message: str
@@ -83,7 +83,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """From a worker: the generation is open, or (with `why`, as it is logged) cannot be opened."""
+    """The report of a worker that the generation is open, or why it cannot be opened (`why`, as it is logged)."""
 
     number: int
     why: dict[str, object] | None
@@ -91,7 +91,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class GenerationLeft:
-    """From a worker: nobody here uses that generation's shadow any more."""
+    """The report of a worker that none of its sessions uses that generation's shadow any more."""
 
     number: int
 

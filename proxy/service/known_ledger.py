@@ -40,9 +40,9 @@ def is_of_others(policy: Policy, ledger: Ledger) -> bool:
 
 
 def find_lost(policy: Policy, ledger: Ledger) -> str | None:
-    """Say what a ledger that was opened with trust lacks of what is known of it; None if it lacks nothing.
+    """Return what is missing in a ledger that was opened with `trust`, compared with its witness and pins, or None.
 
-    Raises KH009 where it cannot be read.
+    Raise KH009 if the witness cannot be read.
     """
     try:
         if is_of_others(policy, ledger):

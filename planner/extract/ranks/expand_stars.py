@@ -47,7 +47,7 @@ def _plan(read: PrivateRead) -> list[Edit]:
 
 
 def write_out_stars(reader: Reader, names: Iterable[str], tokens: tuple[Token, ...]) -> list[Edit]:
-    """Return the changes that write such columns of the subquery in the place of each star for all of them."""
+    """Return the edits that replace each star by the list of the subquery's columns, `names`."""
     table = f"{quote_identifier(reader.alias)}." if reader.alias else ""
     listed = ", ".join(f"{table}{quote_identifier(called)}" for called in names)
     return [

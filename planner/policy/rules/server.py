@@ -96,9 +96,9 @@ def find_listen_faults(policy: PolicyDocument) -> Faults:
 
 
 def find_play_faults(policy: PolicyDocument) -> Faults:
-    """Yield a playground that cannot work.
+    """Yield the faults of a playground that cannot work.
 
-    Some of several processes would not know its sessions, or no console shows it.
+    It needs one process, because sessions live in one, and a console to show it.
     """
     server = policy.server
     place = ("server", "play", "enabled")
