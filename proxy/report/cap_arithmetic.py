@@ -15,8 +15,8 @@ from proxy.report.odometer import belief
 class DearestQuestion:
     """The most expensive question by some keys of a table, and the cap that limits its cost.
 
-    `epsilon` is the most that it can cost a group: `cap_epsilon`, the value of the cap `cap`, divided by the `groups`
-    that one unit may be in and is charged for together.
+    `epsilon` is the most that it can cost a group. It is `cap_epsilon`, the value of the cap `cap`, divided by the
+    `groups` that one unit may be in and is charged for together.
     """
 
     table: str
