@@ -209,7 +209,7 @@ class Charge:
 
     def _check_renyi(self, curve: Curve) -> None:
         if not self.shared or self.continuing is not None:
-            raise LedgerMisuse("Rényi divergences are of noise that is drawn anew, all at once")
+            raise LedgerMisuse("Rényi divergences are of fresh noise, drawn all at once")
         if self.family.unit == ROW_UNIT:
             raise LedgerMisuse("rows have no balance per unit beside the key's")
         if len(curve) != len(ORDERS) or not all(0 <= nano <= self.unit_epsilon_nano for nano in curve):

@@ -348,7 +348,7 @@ class MonitorRuns:
 def check_startable(charge: Charge, windows: WindowAxis | None) -> None:
     """Raise `LedgerMisuse` unless a monitor can be charged like that."""
     if not charge.shared or charge.continuing is not None or charge.renyi is not None:
-        raise LedgerMisuse("a monitor pays for noise that is drawn anew, in pure terms")
+        raise LedgerMisuse("a monitor is charged for fresh noise, in pure terms")
     if windows is not None and windows.column not in charge.family.columns:
         raise LedgerMisuse("the windows are along a column of the charge")
 

@@ -33,7 +33,7 @@ class Way(Enum):
     ALARM_PER_EPOCH = "an alarm for each epoch"
     ALARM_PER_HOP = "an alarm for the last hop of each window"
     CLOSE = "asked once, when the window closes"
-    AFRESH = "asked afresh at every look"
+    AFRESH = "asked again at every look"
     SIGNED_TREE = "a tree of noise, added and subtracted"
     TICK_NOISE = "noise on each tick"
     BLOCK_NOISE = "noise on ticks and on blocks of them"

@@ -255,10 +255,10 @@ def _values(node: exp.Count, column: Column, call: Call, within: GroupScope, *, 
         raise KeyholeError(
             "KH209",
             f"count(DISTINCT {text}) of a double precision column",
-            detail="Which of a privacy unit's values count is drawn by their text, and a double has none that is the "
-            "same everywhere.",
-            hint=f"Ask count(*) FILTER (WHERE {readable(column.name)} > 5) > 40, or have the owner expose the column "
-            "as numeric.",
+            detail="Keyhole chooses the values of a privacy unit that count by their text, and the text of a double "
+            "differs between engines.",
+            hint=f"Instead you can ask: count(*) FILTER (WHERE {readable(column.name)} > 5) > 40, or have the owner "
+            "expose the column as numeric.",
             position=position(node),
         )
     parts = (Part(Fraction(1), column, call.condition, 0),)
@@ -271,11 +271,10 @@ def _no_units(node: exp.Expr, names: str, missing: list[str], within: GroupScope
     return KeyholeError(
         "KH209",
         f"count(DISTINCT {names}) does not count privacy units in these groups",
-        detail=f"The privacy unit is {table.unit_text}; of what is not the unit, the values of one column can be "
-        "counted.",
-        hint=f"Ask count(DISTINCT {wanted if len(missing) < 2 else f'({wanted})'})."
+        detail=f"The privacy unit is {table.unit_text}. Of other columns, the distinct values of one can be counted.",
+        hint=f"Instead you can ask: count(DISTINCT {wanted if len(missing) < 2 else f'({wanted})'})."
         if table.unit
-        else "Ask count(*); every row is its own unit here.",
+        else "Instead you can ask: count(*), since every row is its own unit here.",
         position=position(node),
     )
 

@@ -250,8 +250,8 @@ def _find_units_rows(parts: Sequence[Part], units: Sequence[Part], node: exp.Exp
         return ALWAYS
     raise KeyholeError(
         "KH204",
-        f"{write_short(node)} compares what some rows add up to with how many units have other rows",
-        detail="What a unit has is taken together, of the rows that count on both sides.",
+        f"{write_short(node)} compares a sum of some rows with a count of units that have other rows",
+        detail="Both sides together change with one unit, so the same rows have to count on both.",
         hint="Write the same FILTER on both sides, or a condition in WHERE.",
         position=position(node),
     )
@@ -307,7 +307,7 @@ def _common_per(
     raise KeyholeError(
         "KH204",
         f"{write_short(node)} compares means or ratios over different rows",
-        detail="Two means can be compared by their sums only where both are over the same rows.",
+        detail="Two means are compared by their sums, which needs the same rows in both.",
         hint=f"Add FILTER (WHERE {present}) to both, or ask one atom each.",
         position=position(node),
     )

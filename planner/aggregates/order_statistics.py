@@ -154,9 +154,9 @@ def _read_term(argument: exp.Expr, function: str, within: GroupScope) -> ColumnT
             "KH204",
             f"{function} of {write_short(argument)} is not supported",
             detail="It is over a column, or a number or length of time that is computed of columns.",
-            hint="Ask whether some row, or every row, satisfies a condition: bool_or(x > 5), bool_and(x > 5)."
+            hint="Instead you can ask: bool_or(x > 5) or bool_and(x > 5), for some row or for every row."
             if contains(argument, exp.Case)
-            else f"Count rows with a value instead: count(*) FILTER (WHERE {write_node(argument)} = 'x') > 40.",
+            else f"Instead you can ask: count(*) FILTER (WHERE {write_node(argument)} = 'x') > 40.",
             position=position(argument),
         )
     if function in ("percentile_cont", "median") and not numeric:
@@ -252,7 +252,7 @@ def record(
         values=() if exists else (values,),
         slack=Slack.RECORD,
         position=position,
-        warnings=(f"{text} hinges on one record, which is expensive to hide. Instead you can ask: {advice}",),
+        warnings=(f"{text} depends on one record, which is expensive. Instead you can ask: {advice}",),
     )
 
 

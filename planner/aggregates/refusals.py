@@ -128,18 +128,18 @@ def unsupported_aggregate(call: exp.Expr) -> KeyholeError:
         detail = "The most frequent value is no sum over rows."
         above = call.parent
         value = write_node(above.expression) if isinstance(above, exp.EQ) else "40"
-        hint = f"Instead you can ask how many rows have a value: count(*) FILTER (WHERE {column} = {value}) > 1000."
+        hint = f"Instead you can ask: count(*) FILTER (WHERE {column} = {value}) > 1000, how many rows have a value."
     elif (both := _read_together(call)) is not None:
         detail = "How two columns go together is no sum over rows, nor a mean or a ratio of sums."
         one, other = both
         hint = (
-            f"Instead you can ask whether one is larger with the other: avg({one}) FILTER (WHERE {other} > 10) > "
-            f"avg({one}) FILTER (WHERE {other} <= 10), with a middle value of {other} in the place of 10."
+            f"Instead you can ask: avg({one}) FILTER (WHERE {other} > 10) > avg({one}) FILTER (WHERE {other} <= 10), "
+            f"with a middle value of {other} in the place of 10."
         )
     else:
         detail = "HAVING may use count, sum, avg, max, min, percentiles, bool_and and bool_or, each with FILTER."
         counted = "*" if column == "x" else column
-        hint = f"Ask for example count({counted}) > 40, or sum(x) or avg(x) of a column x that has bounds."
+        hint = f"Instead you can ask: count({counted}) > 40, or sum(x) or avg(x) of a column x that has bounds."
     return KeyholeError(
         "KH204", f"{write_short(call)} is not supported", detail=detail, hint=hint, position=position(call)
     )
@@ -203,8 +203,8 @@ def mean_may_be_zero(quotient: exp.Div, operator: str, threshold: exp.Expr, node
         hint = f"Instead you can ask: {write_node(select).replace(write_node(node), instead, 1)};"
     return KeyholeError(
         "KH204",
-        f"{divisor[:80]} may be 0, and it is a mean over other rows than what it divides",
-        detail="Such a quotient is tested by multiplying out a mean whose bounds are above 0.",
+        f"{divisor[:80]} may be 0, and it is a mean over other rows than its numerator",
+        detail="A quotient is multiplied out, which needs a divisor whose bounds are above 0.",
         hint=hint,
         position=position(quotient.expression),
     )
@@ -215,7 +215,7 @@ def without_base(node: exp.Expr) -> KeyholeError:
     return KeyholeError(
         "KH204",
         f"{write_short(node)} divides by a sum that may be 0",
-        detail="Such a ratio is compared with a threshold other than 0, of groups whose divisor is large enough.",
+        detail="Keyhole compares this ratio with a threshold other than 0, in groups whose divisor is large enough.",
         hint="Compare the ratio itself with a number above 0, or its numerator with 0.",
         position=position(node),
     )
@@ -237,7 +237,7 @@ def mean_against_keys(node: exp.Expr) -> KeyholeError:
         "KH204",
         f"{write_short(node)} compares a mean, ratio or replaced value with a threshold of its own for every group",
         detail="Counts, sums, and means by themselves are compared with a number that a key determines.",
-        hint="Ask avg(x) > target, or count(*) > 0.8 * capacity.",
+        hint="Instead you can ask: avg(x) > target, or count(*) > 0.8 * capacity.",
         position=position(node),
     )
 
@@ -277,7 +277,7 @@ def true_without_values(node: exp.Expr) -> KeyholeError:
     return KeyholeError(
         "KH204",
         f"{write_short(node)} holds for groups without values, and not because of their values",
-        detail="What replaces NULL qualifies, while the aggregate over no rows does not.",
+        detail="The value that replaces NULL qualifies, and the aggregate over no rows does not.",
         hint="Leave COALESCE away, or ask " + " AND ".join(f"count({name}) < 1" for name in names) + " as an atom of "
         "its own, joined by OR.",
         position=position(node),

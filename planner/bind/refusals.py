@@ -18,7 +18,7 @@ _VIEW = (
     "SELECT ... FROM (SELECT key FROM ... GROUP BY key HAVING ...) a "
     "JOIN (SELECT key FROM ... GROUP BY key HAVING ...) b ON ..."
 )
-_UNITS_IN_BOTH = "Write JOIN, which counts the units with rows in both. Who has none in one of them is not told."
+_UNITS_IN_BOTH = "Write JOIN, which counts the units with rows in both. Units without rows in one of them are left out."
 _OWN_ROWS = "A question's rows are those of its private table."
 _ONE_EQUALITY = "A public table is joined by equality with one of its columns, unique and not NULL."
 
@@ -33,7 +33,7 @@ def not_a_group(text: str) -> KeyholeError:
     return KeyholeError(
         "KH202",
         f"{text[:80]} makes no groups of one column's values",
-        hint="Write what a question groups by, such as quantity > 10; a comma parts several.",
+        hint="Write expressions of GROUP BY with commas between, such as quantity > 10.",
     )
 
 
@@ -87,8 +87,10 @@ def left_join_of_private(node: exp.Expr, *, instead: str | None) -> KeyholeError
     return _from_refusal(
         "LEFT JOIN of private tables is supported along the key by which rows find their privacy unit",
         node,
-        detail="It starts at the table whose rows have the key. On the unit, only units with rows in both count.",
-        hint=_UNITS_IN_BOTH if instead is None else f"Write JOIN ... ON {instead}. Who has no rows there is not told.",
+        detail="It starts at the table that has the key. In a join on the unit, only units in both tables count.",
+        hint=_UNITS_IN_BOTH
+        if instead is None
+        else f"Write JOIN ... ON {instead}. Units without rows there are left out.",
     )
 
 
@@ -238,7 +240,7 @@ def not_by_listed_unit(table: Table, listed: Table, node: exp.Expr) -> KeyholeEr
     return _from_refusal(
         f"a subquery in WHERE lists privacy units ({table.unit_text}), by all their columns and no others",
         node,
-        detail="On anything else the rows of one privacy unit would decide about those of others.",
+        detail="Otherwise the rows of one privacy unit would decide about the rows of others.",
         hint=f"Write {left} IN (SELECT {right} FROM {readable(listed.name)} WHERE ...). Or ask the owner for another "
         f"privacy_unit, {_CONDITION_AS_COLUMN}",
     )
@@ -282,7 +284,7 @@ def no_listed_total(error: KeyholeError) -> KeyholeError:
         f"a list of privacy units: {error.message}",
         detail=error.detail,
         hint="Compare count(*), count(x), count(DISTINCT x), sum(x), avg(x), min(x) or max(x) with a constant, each "
-        "with FILTER, or ask for a row: EXISTS (SELECT 1 FROM ... WHERE ...).",
+        "with FILTER. Or ask for a row: EXISTS (SELECT 1 FROM ... WHERE ...).",
         position=error.position,
     )
 
@@ -345,7 +347,7 @@ def too_many_groups(groups: int, keys: Sequence[Column], catalog: Catalog, *, at
     return KeyholeError(
         "KH210",
         f"the question has {groups:,} groups; the most is {catalog.max_keys:,}",
-        hint="Group by wider steps or by fewer columns, or restrict in WHERE what the groups are computed from."
+        hint="Group by wider steps or by fewer columns, or restrict the columns of the groups in WHERE."
         if keys[0].computed
         else f"Restrict the keys in WHERE, for example {readable(keys[0].name)} = ..., or group by fewer columns.",
         position=at,
@@ -413,7 +415,11 @@ def _example(table: Table, *trees: exp.Expr) -> str:
     units, most = _find_numbers(*trees)
     if table.row_unit:
         question = f"SELECT {key} FROM {called} GROUP BY {key} HAVING count(*) {units}"
-        return f"Ask for groups by a key: {key}." if units is None else f"Instead you can ask: {question};"
+        return (
+            f"Instead you can ask: groups by a key, GROUP BY {key}."
+            if units is None
+            else f"Instead you can ask: {question};"
+        )
     listed = ", ".join(dict.fromkeys((key, *map(readable, table.unit))))
     total, is_own = _choose_total(table, trees)
     if units is None:
@@ -505,7 +511,7 @@ def shows_units(table: Table, node: exp.Expr, *, at: int | None) -> KeyholeError
     return KeyholeError(
         "KH103",
         f'the private table "{table.name}" is used outside a question',
-        detail="Of a privacy unit's totals nothing is shown; a question tells which groups cross a threshold.",
+        detail="Totals of a privacy unit are never shown. A question returns the groups that cross a threshold.",
         hint=_example(table, node),
         position=position(node) or at,
     )

@@ -56,7 +56,7 @@ class Stored:
     @property
     def sentence(self) -> str:
         """Return the result of asking now, for EXPLAIN."""
-        told = "an answer to this question is stored for this data version: asking tells it again"
+        told = "an answer to this question is stored for this data version: asking returns it again"
         if self.payment is None:
             return f"{told} and costs nothing."
         return f"{told} and costs the shared budget nothing, but counts towards your own caps: {self.payment.before()}"

@@ -22,7 +22,7 @@ PROMISE_OF_CELLS = (
 )
 """The promise of the balance per cell, in the same words as the policy's page, decision 5, the threat model and the
 proof (docs/proofs/cells.md). A row is a unit that nothing cuts."""
-DENIABLE = "It may be denied, which is paid for; the rates are those of being answered wrongly."
+DENIABLE = "It may be denied, which is charged; the rates are for a wrong answer."
 FIXED_BEFORE = "the rates hold for a question that was fixed before that noise was drawn"
 
 

@@ -248,7 +248,7 @@ def _joint_lines(plan: Plan) -> Iterator[str]:
     more = f", ... ({len(groups) - MOST_SETS} more)" if len(groups) > MOST_SETS else ""
     unit = "row" if plan.question.table.row_unit else f"({plan.question.table.unit_text})"
     whole = " in full" if any(len(group.functionals) == len(first) for group in groups) else ""
-    yield f"  No {unit} changes all of them{whole}: the dearest of {', '.join(listed)}{more} is the worst case"
+    yield f"  No {unit} changes all of them{whole}: the most expensive of {', '.join(listed)}{more} is the worst case"
 
 
 def _spell_sum(group: Together, first: Mapping[int, str]) -> str:

@@ -23,7 +23,7 @@ def _sentences(numbers: ToldNumbers) -> Iterator[str]:
     proved = [one for one in numbers.columns if one.kind == "threshold"]
     banded = [one for one in numbers.columns if one.kind == "bands"]
     if hidden:
-        why = "the answer says which groups qualify and not how large they are"
+        why = "the answer says which groups qualify, and never how large they are"
         yield f"not told: {_list(hidden)} {_be(hidden)} NULL, as {why}{_more(numbers, hidden)}."
     if proved:
         said = ", ".join(f"{one.name} is {one.words}" for one in proved)
@@ -31,10 +31,10 @@ def _sentences(numbers: ToldNumbers) -> Iterator[str]:
     if banded:
         said = "; ".join(f"{one.name} {one.words}" for one in banded)
         edge = "the lower edge of its group's band, within the tolerance, and NULL below the first"
-        yield f"bands: {said}. A number is {edge}. Bands are paid for with the question."
+        yield f"bands: {said}. A number is {edge}. Bands are part of the price of the question."
     if numbers.unsorted:
         order = f"the order by {_list(numbers.unsorted)} is not told, and rows come in the order of the keys"
-        yield f"not sorted: {order}. With LIMIT it is a ranking, which is paid for."
+        yield f"not sorted: {order}. With LIMIT it is a ranking, which has a price."
 
 
 def _more(numbers: ToldNumbers, hidden: Sequence[str]) -> str:

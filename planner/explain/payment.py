@@ -41,12 +41,12 @@ class UnitForm:
         """For EXPLAIN."""
         if not self.by_curve:
             return (
-                "one unit is charged a plain sum, since no more such questions would fit in Rényi divergences; what "
-                "it costs less in the end comes back."
+                "one unit is charged a plain sum, since no more such questions would fit in Rényi divergences. If it "
+                "loses less in the end, the difference comes back."
             )
         return (
-            "one unit is charged in Rényi divergences, since more such questions fit so (as a plain sum "
-            f"{self.pure_further:,}). Its cap then holds but for a delta of {self.delta:g}; all noise is drawn at "
+            "one unit is charged in Rényi divergences, since more such questions fit (as a plain sum "
+            f"{self.pure_further:,}). Its cap then holds except with a delta of {self.delta:g}. All noise is drawn at "
             "once, every group is charged in full, and nothing comes back."
         )
 

@@ -128,9 +128,9 @@ def parts_by_no_key(item: exp.Expr, keys: tuple[Column, ...], *, is_looked_up: b
     return KeyholeError(
         "KH106",
         f"{write_short(item)} is no key of the question, and parts its ranking",
-        detail="Groups are ranked among those that share the values of some keys.",
+        detail="PARTITION BY takes keys, and groups with the same values of these are ranked together.",
         hint=f"Part by one or more of: {'; '.join(key.name for key in keys)}."
-        + (" What is looked up by a key parts a ranking of counts whose largest come first." if is_looked_up else ""),
+        + (" A column that a key looks up is allowed for counts in descending order." if is_looked_up else ""),
         position=position(item),
     )
 
@@ -253,8 +253,8 @@ def threshold_of_other_rows(node: exp.Expr, *, hint: str) -> KeyholeError:
     return KeyholeError(
         "KH107",
         "a threshold that a subquery takes from other rows",
-        detail="What all rows add up to is as private as what a group adds up to. Write a total that is publicly known "
-        "in the place of the subquery, such as last year's as it was published.",
+        detail="The total of all rows is as private as the total of a group. Write a public total in the place of the "
+        "subquery, such as last year's published one.",
         hint=hint,
         position=position(node),
     )
@@ -268,7 +268,7 @@ def list_in_having(inner: exp.Query) -> KeyholeError:
     return KeyholeError(
         "KH107",
         "a subquery behind IN or EXISTS in HAVING",
-        detail="WHERE and FILTER take it where it lists privacy units or public values.",
+        detail="WHERE and FILTER take it if it lists privacy units or public values.",
         hint="Move the condition to WHERE, and ask of all rows in a question of its own.",
         position=position(inner),
     )

@@ -202,7 +202,7 @@ class MeanBands:
             raise KeyholeError(
                 "KH204",
                 f"{leaf.text} is decided by declared bounds",
-                detail="What one side can be and what the other can be do not overlap.",
+                detail="The possible values of both sides do not overlap.",
                 hint="Compare each with a number of its own.",
                 position=leaf.position,
             )
@@ -243,7 +243,7 @@ class MeanBands:
             raise KeyholeError(
                 "KH204",
                 f"{mean.left} is no mean of the rows that it divides by",
-                detail="Two ratios are compared as means, where what is added up is of rows that are counted below.",
+                detail="Ratios are compared as means, which needs a numerator over the rows that the divisor counts.",
                 hint="Compare each with a number of its own.",
                 position=mean.position,
             )
@@ -348,7 +348,7 @@ class MeanBands:
             return ""  # a percentage of 0 is no tolerance
         times = "" if other.factor == 1 else f"{decimal(other.factor)} * "
         asked = f"avg({left[1]} - {times}{right[1]}){left[2]} {leaf.operator} {decimal(other.constant)}"
-        return f". Instead you can ask of the rows that have both values, and more sharply: {asked}"
+        return f". Instead you can ask, about the rows that have both values and with less error: {asked}"
 
 
 def _is_pair(leaf: Comparison | Spread) -> bool:

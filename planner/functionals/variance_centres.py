@@ -179,7 +179,9 @@ class _SettledSpread:
             slack=Slack.THRESHOLD,
             position=spread.position,
             allowed=Fraction(0),
-            warnings=(f"{spread.text} hinges on one record, which is expensive to hide; cheaper: {counted} >= 10",),
+            warnings=(
+                f"{spread.text} depends on one record, which is expensive. Instead you can ask: {counted} >= 10",
+            ),
         )
 
     def _amount(self) -> Amount:
@@ -318,8 +320,8 @@ class _SettledSpread:
         return KeyholeError(
             "KH211",
             f"{spread.text} needs more than {MOST_CENTRES} means of squares",
-            detail="A variance is tested around so many centres that one of them is near the mean of a group: "
-            "the more, the smaller the tolerance is against the range of values.",
+            detail="A variance is tested around many centres, one of which is near a group's mean. A small tolerance "
+            "and a wide range of values need more of them.",
             hint=self._coarser(operator),
             position=spread.position,
         )

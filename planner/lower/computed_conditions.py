@@ -114,8 +114,8 @@ def _refuse_dear(row: RowSql) -> KeyholeError:
     return KeyholeError(
         "KH214",
         f"{row.dialect.name} may compute some conditions of this question for some rows and not for others",
-        detail="So the time of an answer could tell one row. Text behind a % in LIKE is such a condition, and so "
-        "are more than sixteen tests of a row, of which each derived column counts as five more.",
+        detail="Then the time of an answer could reveal a row. This concerns text behind a % in LIKE, and more than "
+        "sixteen tests of a row. Each derived column counts as five tests more.",
         hint="Ask for fewer conditions at once, and let patterns begin with text: LIKE 'flu%'.",
     )
 

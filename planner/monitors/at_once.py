@@ -45,9 +45,9 @@ def check_in_time(question: Question, monitor: Monitor) -> None:
     if table.arrived is None:
         raise table_cannot_be_watched(
             monitor,
-            f"nothing says when rows of {table.name} came, and one that comes late must not count any more",
-            detail="Noise on a stretch of time is drawn once: two different counts of it under the same noise would "
-            "tell their difference exactly.",
+            f"nothing says when rows of {table.name} came, and a late row must not count any more",
+            detail="Noise on a stretch of time is drawn once. Two counts of it under the same noise would reveal their "
+            "exact difference.",
             hint=f'Write arrived = "COLUMN" under [tables.{table.name}]: your promise that no row has an earlier value '
             f'than one that was there before it. It may be the time itself, arrived = "{time}", where rows come in the '
             "order of it, each by lateness and a minute after it.",
@@ -63,7 +63,7 @@ def check_in_time(question: Question, monitor: Monitor) -> None:
             raise cannot_be_watched(
                 monitor,
                 f"{functional.name} has steps so fine that sums of many rows are beyond 64-bit integers",
-                hint="Declare narrower bounds, or a coarser grid, of what is summed.",
+                hint="Declare narrower bounds, or a coarser grid, for the summed column.",
             )
 
 

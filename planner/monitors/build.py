@@ -210,11 +210,10 @@ def _seen_by(question: Question, window_column: Column, monitor: Monitor) -> str
     if not table.append_only and chooses_groups(question):
         raise table_cannot_be_watched(
             monitor,
-            f"of a unit's groups in {table.name} some are kept, and rows that are changed or taken away would change "
-            "which",
+            f"of a unit's groups in {table.name} some are kept, and a changed or deleted row would change which",
             detail=f"Over the horizon a unit could count in more than the {table.groups_per_unit:,} groups and windows "
-            "that it pays for.",
-            hint=f"Write append_only = true under [tables.{table.name}] if rows are never changed or taken away; or "
+            "that it is charged for.",
+            hint=f"Write append_only = true under [tables.{table.name}] if rows are never changed or deleted. Or write "
             f"max_groups_per_unit = {question.keys.groups_within_reach(table)}, if that is not too expensive.",
         )
     if table.arrived is None and chooses(question):
@@ -222,11 +221,11 @@ def _seen_by(question: Question, window_column: Column, monitor: Monitor) -> str
         raise table_cannot_be_watched(
             monitor,
             f"of a unit's {chosen} in {table.name} some are kept, and later rows must not change which",
-            detail="Without the order in which rows came, a row that is added could take the place of one that counted "
-            "at an earlier look; what an alarm has added up would then not be bounded.",
+            detail="Without the order in which rows came, a new row could replace one that counted at an earlier look. "
+            "Then the sum of an alarm has no bound.",
             hint=f'Write arrived = "COLUMN" under [tables.{table.name}]: your promise that no row has an earlier value '
             "than one that was there before it. It may be the time itself, "
-            f'arrived = "{_time_of(window_column, monitor)}", where rows come in the order of it.',
+            f'arrived = "{_time_of(window_column, monitor)}", if rows come in the order of it.',
         )
     return table.arrived or _time_of(window_column, monitor)
 
@@ -247,8 +246,8 @@ def _check_rows_stay(question: Question, monitor: Monitor) -> None:
         monitor,
         f"rows of {table.name} may be changed, and one whose {' or '.join(moving)} changes would count in two groups "
         "or windows, one after the other",
-        detail="It pays for one.",
-        hint=f"Write append_only = true under [tables.{table.name}] if rows are never changed or taken away; or "
+        detail="It is charged for one.",
+        hint=f"Write append_only = true under [tables.{table.name}] if rows are never changed or deleted. Or write "
         f"immutable = [{listed}], if these never change for a row.",
     )
 

@@ -26,9 +26,9 @@ SQL_LINES = 12  # of a look's statement; JSON has all of it
 
 _GROWTH = {
     Regime.GROWING: "only grow while a window fills, as rows are added and stay as they are: an alarm costs least",
-    Regime.COMING_AND_GOING: "may fall, as rows may be changed or taken away: an alarm costs twice as much",
-    Regime.SIGNED: "may fall, as rows take something off: an alarm costs three times as much",
-    Regime.SLIDING: "grow and fall again as windows slide over rows: an alarm pays for both",
+    Regime.COMING_AND_GOING: "may fall, as rows may be changed or deleted: an alarm costs twice as much",
+    Regime.SIGNED: "may fall, as rows subtract something: an alarm costs three times as much",
+    Regime.SLIDING: "grow and fall again as windows slide over rows: an alarm is charged for both",
 }
 _DISTANCE = {
     Regime.GROWING: "which each row moves one way: it costs least",
@@ -37,8 +37,8 @@ _DISTANCE = {
 }
 _STREAM_GROWTH = {
     Regime.GROWING: "only grow while a window fills, as rows are added and stay: a stream loses epsilon once a window",
-    Regime.COMING_AND_GOING: "may fall, as rows may be changed or taken away: a stream loses epsilon at every look",
-    Regime.SIGNED: "may fall, as rows take something off: a stream loses twice epsilon at every look but the first",
+    Regime.COMING_AND_GOING: "may fall, as rows may be changed or deleted: a stream loses epsilon at every look",
+    Regime.SIGNED: "may fall, as rows subtract something: a stream loses twice epsilon at every look but the first",
 }
 
 

@@ -100,10 +100,10 @@ def _find_question(catalog: Catalog, monitor: Monitor) -> Embedded:
         hint = "Leave the condition in HAVING, and make a monitor of each colour that is to alert."
         raise cannot_be_watched(monitor, "it is a scorecard, which shows more than keys", hint=hint)
     if embedded.ranked is not None:
-        hint = "Ask which groups are beyond a threshold: HAVING count(*) > 400."
+        hint = "Instead you can ask: GROUP BY keys HAVING count(*) > 400, without an order."
         raise cannot_be_watched(monitor, "it ranks groups, and places change from look to look", hint=hint)
     if embedded.per_unit is not None:
-        hint = "Ask of the rows themselves, such as HAVING count(DISTINCT patient_id) > 40."
+        hint = "Instead you can ask: HAVING count(DISTINCT patient_id) > 40, about the rows themselves."
         raise cannot_be_watched(monitor, "it asks per privacy unit, in a subquery", hint=hint)
     if not embedded.is_all_of(sql) or embedded.stored is not None:
         raise no_bare_question(monitor)

@@ -65,9 +65,9 @@ def no_bare_question(monitor: Monitor) -> KeyholeError:
     return cannot_be_watched(
         monitor,
         "sql is not one question about a private table and nothing around it",
-        detail="ORDER BY, LIMIT, OFFSET and joins around a question say how its answer is shown; an answer that grows "
-        "look by look is shown by whoever reads it.",
-        hint=f"Leave keys and HAVING: {_EXAMPLE}. Order and limit what you read: SELECT * FROM {monitor.name} ...",
+        detail="ORDER BY, LIMIT, OFFSET and joins around a question say how its answer is shown. The answer of a "
+        "monitor grows look by look, so its readers choose that.",
+        hint=f"Keep only keys and HAVING: {_EXAMPLE}. Order and limit what you read: SELECT * FROM {monitor.name} ...",
     )
 
 

@@ -122,7 +122,7 @@ def _too_long(node: exp.Expr) -> KeyholeError:
     return unlisted_refusal(
         node,
         "this condition becomes too long when it is written out",
-        detail=f"What WHEN chooses is written as AND and OR, in at most {MOST_PARTS:,} parts.",
+        detail=f"The values of WHEN are written as AND and OR, in at most {MOST_PARTS:,} parts.",
         hint="Nest fewer conditions in WHEN.",
     )
 

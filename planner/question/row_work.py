@@ -69,7 +69,7 @@ def _too_long(tests: int) -> KeyholeError:
     return KeyholeError(
         "KH214",
         f"the conditions of this question may take the time of {tests:,} comparisons on a single row",
-        detail=f"At most {MOST_TESTS:,} are allowed, so that nobody can tell one row by the time it takes. "
+        detail=f"At most {MOST_TESTS:,} are allowed, so that the time of an answer reveals no row. "
         "Each step of an expression counts as well.",
         hint="Ask for fewer conditions at once.",
     )
@@ -129,8 +129,8 @@ def _too_dear(work: int, columns: Sequence[Column]) -> KeyholeError:
         "KH214",
         f"the LIKE patterns of this question may need {work:,} comparisons on a single row",
         detail=f"At most {MOST_PATTERN_WORK:,} are allowed, {MOST_PATTERNS:,} patterns, and {MOST_PERCENTS} % in one, "
-        f"so that nobody can tell one row by the time it takes. What stands behind a % is looked for at every place of "
-        f"a text; conditions see {read}.",
+        f"so that the time of an answer reveals no row. The text behind a % is searched at every place; conditions "
+        f"read {read}.",
         hint="Ask for fewer or shorter patterns, or let them begin with text: LIKE 'flu%'. The owner may declare a "
         "smaller max_length.",
     )

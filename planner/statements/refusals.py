@@ -77,7 +77,7 @@ def runs_what_it_explains(*, position: int, explained: str) -> KeyholeError:
     return not_allowed(
         "EXPLAIN ANALYZE is not allowed",
         position=position,
-        detail="It would run what it explains.",
+        detail="ANALYZE would run the statement.",
         hint=f"EXPLAIN {explained};",
     )
 
@@ -187,7 +187,7 @@ def without_limit(mechanism: str) -> KeyholeError:
     return KeyholeError(
         "KH402",
         f"mechanism {mechanism} needs a limit on the groups it returns",
-        detail="A sparse vector stops when it has returned so many; the more it may return, the more expensive it is.",
+        detail="A sparse vector stops at that limit, and a higher limit costs more.",
         hint="SET keyhole.most_positives = 3;",
     )
 

@@ -25,7 +25,7 @@ REFUSING = {"keyhole.guard": "refuse"}
 """The settings under which the corpus is refused: with guards that Keyhole adds some of it would be answered."""
 SETTING = re.compile(r"(?:SET|RESET) keyhole\.[^;]*;")
 _ATOM = re.compile(
-    r"(?:Ask|ask|middle:|for example|constant:) "
+    r"(?:Ask|ask:?|middle:|for example|constant:) "
     r"(count\(.+?\)(?: >=? \d+)?|max\(\w+\) > \d+ AND min\(\w+\) < \d+|percentile_disc.*? > (?:t|\d+)"
     r"|(?:sum|avg|stddev\w*)\(\w+\) > \d+)"
     r"(?:\.$|[;,] | or |$)"

@@ -4,7 +4,7 @@
 -- # "elsewhere": what the hint says is done by no statement here.
 --@ retail
 SELECT ward FROM visits GROUP BY ward HAVING corr(age, cost) > 0.5
---! Instead you can ask whether one is larger with the other: avg(age) FILTER (WHERE cost > 10) > avg(age) FILTER (WHERE cost <= 10), with a middle value of cost in the place of 10.
+--! Instead you can ask: avg(age) FILTER (WHERE cost > 10) > avg(age) FILTER (WHERE cost <= 10), with a middle value of cost in the place of 10.
 SELECT ward FROM visits GROUP BY ward HAVING avg(age) FILTER (WHERE cost > 50) > avg(age) FILTER (WHERE cost <= 50) AND count(age) FILTER (WHERE cost > 50) >= 50 AND count(age) FILTER (WHERE cost <= 50) >= 50
 --> answered
 SELECT width_bucket(amount, '{5,10,50}'::numeric[]) FROM sales GROUP BY 1 HAVING count(*) > 40
@@ -180,7 +180,7 @@ SELECT ward FROM visits GROUP BY ward HAVING count(*) > ANY (ARRAY[40, 60])
 SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING mode() WITHIN GROUP (ORDER BY age) > 65
---! Instead you can ask how many rows have a value: count(*) FILTER (WHERE age = 40) > 1000.
+--! Instead you can ask: count(*) FILTER (WHERE age = 40) > 1000, how many rows have a value.
 SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE age = 40) > 1000
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING count(*) > 'many'
@@ -404,7 +404,7 @@ SELECT country FROM sales WHERE to_char(invoice_date, 'Mon YYYY') = 'Jun 2011' G
 SELECT country FROM sales WHERE invoice_date >= '2011-06-01' AND invoice_date < '2011-07-01' GROUP BY country HAVING count(*) > 400
 --> answered
 SELECT country FROM sales WHERE strpos(stock_code, 'S1') = 3 GROUP BY country HAVING count(*) > 400
---! Ask whether the text has it: position('S1' IN stock_code) > 0.
+--! Instead you can ask: position('S1' IN stock_code) > 0, whether the text has it.
 SELECT country FROM sales WHERE position('S1' IN stock_code) > 0 GROUP BY country HAVING count(*) > 400
 --> answered
 SELECT ward FROM visits WHERE disease ILIKE 'köln%' GROUP BY ward HAVING count(*) > 400
@@ -446,11 +446,11 @@ SELECT ward FROM visits GROUP BY ward HAVING sum(age / 2) > 40
 SELECT ward FROM visits GROUP BY ward HAVING sum(half_age) > 40
 --> answered
 SELECT ward FROM visits GROUP BY ward HAVING max(upper(disease)) > 'x'
---! Count rows with a value instead: count(*) FILTER (WHERE upper(disease) = 'x') > 40.
+--! Instead you can ask: count(*) FILTER (WHERE upper(disease) = 'x') > 40.
 SELECT ward FROM visits GROUP BY ward HAVING count(*) FILTER (WHERE upper(disease) = 'FLU') > 40
 --> answered
 SELECT country, max(CASE WHEN quantity > 5 THEN 1 ELSE 0 END) = 1 AS any_bulk FROM sales GROUP BY country
---! Ask whether some row, or every row, satisfies a condition: bool_or(x > 5), bool_and(x > 5).
+--! Instead you can ask: bool_or(x > 5) or bool_and(x > 5), for some row or for every row.
 SELECT country, bool_or(quantity > 5) AS any_bulk FROM sales GROUP BY country
 --> answered
 SELECT country FROM sales JOIN regions ON customer_id = name GROUP BY country HAVING count(*) > 5
@@ -549,7 +549,7 @@ SELECT s.ward FROM stays s JOIN patients p ON p.patient_id = s.patient_id AND p.
 SELECT s.ward FROM stays s JOIN patients p ON p.patient_id = s.patient_id AND p.sex = 'f' GROUP BY s.ward HAVING count(*) > 100
 --> answered
 SELECT s.ward FROM stays s LEFT JOIN patients p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
---! Write JOIN, which counts the units with rows in both. Who has none in one of them is not told.
+--! Write JOIN, which counts the units with rows in both. Units without rows in one of them are left out.
 SELECT s.ward FROM stays s JOIN patients p USING (patient_id) GROUP BY s.ward HAVING count(*) > 100
 --> answered
 SELECT ward FROM stays JOIN patients USING (patient_id) GROUP BY ward HAVING count(*) > 100

@@ -19,7 +19,7 @@ def not_of_one_unit(table: Table, node: exp.Expr) -> KeyholeError:
     return KeyholeError(
         "KH107",
         f"the values that a subquery computes of several rows are those of one privacy unit ({table.unit_text})",
-        detail="On anything else the rows of one privacy unit would decide about those of others.",
+        detail="Otherwise the rows of one privacy unit would decide about the rows of others.",
         hint=f"Group the subquery, or part its windows, by {unit} and nothing else, and join it on all of that. "
         f"Or ask the owner for another privacy_unit, {_AS_COLUMN}",
         position=position(node),
@@ -41,7 +41,7 @@ def values_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for values of units in a table of which each row is one."""
     return KeyholeError(
         "KH107",
-        f'each row of "{table.name}" is its own privacy unit: what several rows come to is no value of one',
+        f'each row of "{table.name}" is its own privacy unit, so several rows have no value together',
         detail="One row would decide about others.",
         hint=f"Ask the owner for a privacy_unit that says whose rows they are, {_AS_COLUMN}",
         position=position(node),
@@ -53,8 +53,8 @@ def no_value(node: exp.Expr, table: Table) -> KeyholeError:
     return KeyholeError(
         "KH107",
         f"{write_short(node)} is no value of one privacy unit that rows are compared with",
-        hint="Such values are count(*), count(x), count(DISTINCT x), and min(x), max(x) of numbers, dates and times, "
-        f"each with FILTER, of one row for each {table.unit_text}; {_AS_COLUMN.removeprefix('or ')}",
+        hint="Use count(*), count(x), count(DISTINCT x), and min(x), max(x) of numbers, dates and times, "
+        f"each with FILTER, in one row for each {table.unit_text}; {_AS_COLUMN.removeprefix('or ')}",
         position=position(node),
     )
 
@@ -84,9 +84,9 @@ def unit_of_left_join(alias: str, column: str, node: exp.Expr) -> KeyholeError:
     return KeyholeError(
         "KH107",
         f"{readable(alias)}.{readable(column)} of a LEFT JOIN is read in the condition of that join alone",
-        detail="It is NULL where the subquery has no row, while the rows themselves have a privacy unit.",
-        hint="Name the privacy unit's column of the private table instead. Where the subquery has no row, its values "
-        "are NULL, count(*) among them.",
+        detail="It is NULL if the subquery has no row, and the rows themselves have a privacy unit.",
+        hint="Name the privacy unit's column of the private table instead. If the subquery has no row, its values "
+        "are NULL, count(*) included.",
         position=position(node),
     )
 

@@ -70,7 +70,7 @@ def tell_guard(formula: GuardedFormula, accuracy: Accuracy, *, into: str) -> str
             setting, _, guard = guard_hint(guarded, guarded.values[0].values).rpartition("Add: AND ")
             remedied = guarded.remedy or Remedy()
             larger = remedied.for_mean and remedied.values >= _MUCH_LARGER * accuracy.min_rows
-            less = ", and costs less, as it asks of larger groups alone" if larger else ""
+            less = ", and costs less, since it asks only about larger groups" if larger else ""
             return f"; {setting}{into.format(guard)} keeps them out{less}"
     return ""
 
@@ -80,7 +80,7 @@ def warn_of_comparison(comparison: Comparison, formula: Formula, collected: Coll
     text = comparison.text
     collected.warnings.update(dict.fromkeys(comparison.warnings))
     if comparison.operator == "<>" and any(cut.tolerance >= 1 for cut in cuts(formula)):
-        collected.warnings[f"{text} holds for every group once its tolerance is allowed: it promises nothing"] = None
+        collected.warnings[f"{text} holds for every group within its tolerance, so it promises nothing"] = None
     for cut in cuts(formula):
         if cut.tolerance == 0 and not comparison.warnings:
             collected.warnings[f"{text} has no tolerance, which is expensive"] = None

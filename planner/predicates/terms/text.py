@@ -126,7 +126,7 @@ def contained_term(node: exp.StrPosition, text: ColumnTerm, within: RowScope) ->
         raise unlisted_refusal(
             node,
             f"{write_short(node)} is compared with 0 alone",
-            hint=f"Ask whether the text has it: {write_node(node)} > 0.",
+            hint=f"Instead you can ask: {write_node(node)} > 0, whether the text has it.",
         )
 
     return ColumnTerm(text.column, compare)

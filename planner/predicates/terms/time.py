@@ -71,7 +71,7 @@ def truncated_term(
         raise unlisted_refusal(
             node,
             f'date_trunc of the date "{column.name}" is a timestamp with time zone',
-            detail="What it is compared with depends on the session's TimeZone, which is not UTC here.",
+            detail="The comparison depends on the session's TimeZone, which is not UTC here.",
             hint=f"Write date_trunc('{unit}', {write_node(node)}::timestamp), or SET TimeZone TO 'UTC' first.",
         )
 

@@ -325,7 +325,7 @@ def test_a_count_of_the_analyst_and_an_extreme_share_their_noise() -> None:
     question = asked(f"SELECT ward FROM visits GROUP BY ward HAVING {having}")
     assert len(question.functionals) == 1
     assert [cut.tolerance for cut in cuts(question.formula)] == [0, 1]
-    assert any("hinges on one record" in warning for warning in question.warnings)
+    assert any("depends on one record" in warning for warning in question.warnings)
 
 
 @in_turn(

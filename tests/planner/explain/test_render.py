@@ -270,7 +270,7 @@ def test_the_shares_of_the_worst_case_sum_to_it() -> None:
 def test_who_is_affected_together_is_shown_where_it_is_less_than_the_plain_sum() -> None:
     made = planned(APART)
     text = "\n".join(explain_text(made, left=None))
-    assert "  No row changes all of them: the dearest of B + C = " in text
+    assert "  No row changes all of them: the most expensive of B + C = " in text
     assert " is the worst case" in text
     document = explain_json(made, left=None)
     assert document["worst_case_epsilon"] < document["separate_sums_epsilon"]
@@ -374,7 +374,7 @@ def test_parts_are_shown_where_no_row_changes_all_in_full() -> None:
     shares = [one["share_of_worst_case"] for one in document["functionals"]]
     assert sum(shares) == pytest.approx(1)
     text = "\n".join(explain_text(made, left=None))
-    assert "  No row changes all of them in full: the dearest of " in text
+    assert "  No row changes all of them in full: the most expensive of " in text
     assert "A + 0.06 B = " in text
 
 

@@ -173,7 +173,7 @@ _CAPITALS = replace(retail(), tables=(replace(VISITS, columns=(*VISITS.columns, 
         ),
         (
             'sum(DISTINCT "Größe") > 5',
-            'Ask for example count("Größe") > 40, or sum(x) or avg(x) of a column x that has bounds.',
+            'Instead you can ask: count("Größe") > 40, or sum(x) or avg(x) of a column x that has bounds.',
         ),
         (
             'corr("Größe", person) > 0.5',

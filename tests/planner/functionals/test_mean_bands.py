@@ -188,7 +188,7 @@ def _share_returned(made: Plan, insured: Fraction, other: Fraction, *, rows: int
 )
 def test_the_mean_of_a_difference_is_shown_where_both_are_over_rows_alike(comparison: str, instead: str) -> None:
     (notice,) = (one for one in asked(WARDS + comparison).warnings if "bands of public thresholds" in one)
-    shown = notice.partition("more sharply: ")[2]
+    shown = notice.partition("with less error: ")[2]
     assert instead in shown
     assert bool(shown) is bool(instead)
     if shown:

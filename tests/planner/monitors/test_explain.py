@@ -35,7 +35,7 @@ def test_what_is_watched_and_what_it_costs_are_lines() -> None:
         "  Looks: 24 a window, every 1 hour, made 10 minutes later; 8,760 in all",
         "  Cost: one group and window: at most 0.18 epsilon (asked again at every look 2.29)",
         "    -> an alarm                                epsilon 0.18   an alert stays up to 1 day",
-        "       asked afresh at every look              epsilon 2.29   an alert goes at once",
+        "       asked again at every look               epsilon 2.29   an alert goes at once",
     ):
         assert line in lines
 
@@ -77,7 +77,7 @@ def test_a_condition_that_is_watched_as_a_whole_is_told_with_its_price() -> None
         "  One alarm watches how far a group is inside the condition, which rows move either way: it costs three times "
         "as much",
         "    -> an alarm                                epsilon 1.69   an alert stays up to 1 day",
-        "       asked afresh at every look              epsilon 8.54   an alert goes at once",
+        "       asked again at every look               epsilon 8.54   an alert goes at once",
     ):
         assert line in lines
     assert not any("Values of" in line for line in lines)

@@ -185,7 +185,7 @@ def test_a_stored_answer_is_said_to_be_stored_and_costs_its_analyst_nothing(serv
     assert ask(service, HOUSEHOLDS.format(500)).payment is None
     lines = explain_question(service, put(service, HOUSEHOLDS.format(500)), form="text")
     (stored,) = (line for line in lines if line.startswith("  Stored: "))
-    assert stored.endswith("asking tells it again and costs nothing.")
+    assert stored.endswith("asking returns it again and costs nothing.")
     assert not any(line.startswith(("  Cost: ", "  Left for")) for line in lines)
     while (told := paid(ask(service, HOUSEHOLDS.format(501 + len(service.ledger.history()))))).further:
         pass

@@ -122,8 +122,8 @@ def test_more_questions_fit_and_as_many_as_was_told(opened: Open, tmp_path: Path
         assert isinstance(told, dict)
         assert told["unit_delta"] == 1e-9
         lines = "\n".join(explain_question(service, asked, form="text"))
-        assert "one unit is charged in Rényi divergences, since more such questions fit so (as a plain sum 3)" in lines
-        assert "holds but for a delta of 1e-09" in lines
+        assert "one unit is charged in Rényi divergences, since more such questions fit (as a plain sum 3)" in lines
+        assert "holds except with a delta of 1e-09" in lines
         assert simulated_fit(tmp_path) == told["further_questions"]
         texts = [QUESTION.format(number, 700) for number in range(1, told["further_questions"] + 3)]
         listed = read_list("; ".join(texts), service.catalog, analyst=service.analyst("ada"), given={})
