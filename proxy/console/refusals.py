@@ -5,12 +5,12 @@ from proxy.rest.refusals import HttpRefusal
 
 def wrong_login() -> HttpRefusal:
     """Return the refusal of a wrong name, password or token; it does not say which of them is wrong."""
-    return HttpRefusal("KH401", "that is no login here", hint="Name and password are those of psql; a token is REST's.")
+    return HttpRefusal("KH401", "authentication failed", hint="Use the name and password of psql, or a token of REST.")
 
 
 def wrong_owner_token() -> HttpRefusal:
     """Return the refusal of a token that is not the owner's."""
-    hint = "It is the one whose owner_token_sha256 stands in [server.console]."
+    hint = "Use the token whose SHA-256 is owner_token_sha256 in [server.console]."
     return HttpRefusal("KH401", "that is not the owner's token", hint=hint)
 
 
@@ -24,7 +24,7 @@ def from_another_site() -> HttpRefusal:
     return HttpRefusal(
         "KH408",
         "the request does not come from this site's pages",
-        hint="Send it from a page of the console; programs use REST, whose addresses /api/docs has.",
+        hint="Send it from a page of the console. Programs use REST, described at /api/docs.",
         status=403,
     )
 

@@ -69,7 +69,7 @@ class OwnersKey:
 
 def _no_key() -> KeyholeError:
     hint = "Open the address that keyhole play has printed: it has the key of this process."
-    return HttpRefusal("KH401", "this playground is for whoever has started it", hint=hint, status=401)
+    return HttpRefusal("KH401", "only the person who started this playground may use it", hint=hint, status=401)
 
 
 def add_own_routes(router: APIRouter, streams: OwnStreams, *, noise: Noise, begin: str) -> None:

@@ -122,7 +122,7 @@ export class Builder {
       oninput: (event) => this.type(() => { column.name = event.target.value.trim(); }) }));
     const head = (...more) => element("div", { class: "row" }, name, ...more, remover("Remove the column", remove));
     if (column.kind === "bucket") {
-      const cuts = element("label", {}, "begins anew at each of", element("input", { value: column.cuts.join(", "), inputmode: "decimal", autocomplete: "off", data: { focus: `${place} cuts` },
+      const cuts = element("label", {}, "starts again at each of", element("input", { value: column.cuts.join(", "), inputmode: "decimal", autocomplete: "off", data: { focus: `${place} cuts` },
         oninput: (event) => this.type(() => { column.cuts = event.target.value.split(",").map((one) => one.trim()).filter(Boolean); }) }));
       const changed = (proposed) => { if (proposed.length) column.cuts = [...proposed]; };
       return element("div", { class: "branch" }, head(), element("div", { class: "row" }, "the band of", ...drawAggregate(this.tools, column, place, { label: "What has bands", changed }).filter(Boolean)), cuts);

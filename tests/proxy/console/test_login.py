@@ -66,7 +66,7 @@ def test_a_cookie_is_for_this_sites_pages_alone_and_for_no_script(app: FastAPI) 
 def test_a_wrong_login_says_no_more_than_that(app: FastAPI, user: str, password: str) -> None:
     answer = Browser(app).log_in(user, password)
     assert answer.status_code == 401
-    assert "that is no login here" in answer.text
+    assert "authentication failed" in answer.text
     assert "set-cookie" not in answer.headers
 
 
