@@ -47,7 +47,7 @@ def query(
         bool, typer.Option("--map", help="Draw the answer: keys against keys, with the band in each cell.")
     ] = False,
     rows: Annotated[
-        int, typer.Option(min=1, help="The most rows of that map in the terminal: those in the highest bands.")
+        int, typer.Option(min=1, help="The most rows of that map in the terminal, from the highest band on.")
     ] = 40,
     html: Annotated[Path | None, typer.Option("--html", help="Write that map to a file, as one page of HTML.")] = None,
     as_json: Json = False,
@@ -167,16 +167,16 @@ def simulate(
     policy: PolicyPath = DEFAULT_POLICY,
     keys: Annotated[
         int | None,
-        typer.Option(min=1, help="How many values each key column has whose domain the policy does not list."),
+        typer.Option(min=1, help="The number of values of each key column without a listed domain."),
     ] = None,
     rows: Annotated[
-        int | None, typer.Option(min=1, help="How many rows there are, to estimate what bounding cuts.")
+        int | None, typer.Option(min=1, help="The number of rows, to estimate the share that bounds cut.")
     ] = None,
     groups: Annotated[
         float | None,
         typer.Option(
             min=1,
-            help="In how many groups of the question a unit is on average, to estimate what is left out of a unit.",
+            help="The mean number of groups that a unit is in, to estimate the share that bounds cut.",
         ),
     ] = None,
     given: Given = NOTHING_GIVEN,

@@ -350,7 +350,7 @@ def bounds(
     The same command on the same data version prints the same bounds and costs nothing.
     """
     if yes and why is None:
-        raise typer.BadParameter("say why, for whoever reads the ledger later", param_hint="--why")
+        raise typer.BadParameter("say why, for later readers of the ledger", param_hint="--why")
     asked = BoundsAsked(
         table=table,
         keys=tuple(keys_of(one) for one in keys or ()),

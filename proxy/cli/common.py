@@ -30,7 +30,7 @@ PolicyPath = Annotated[Path, typer.Option("--policy", "-p", help="The policy fil
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
 By = Annotated[str | None, typer.Option("--by", help="Who decides; the operating system's user if not given.")]
 Progress = Annotated[
-    bool, typer.Option("--progress", help="Say on standard error what is done, also where that is no terminal.")
+    bool, typer.Option("--progress", help="Report progress on standard error, even if that is no terminal.")
 ]
 Why = Annotated[str, typer.Option("--why", help="Why, for the record.")]
 DEFAULT_POLICY = Path("keyhole.toml")

@@ -69,11 +69,11 @@ def list_questions(
         str | None,
         typer.Option(
             metavar="ID",
-            help="Only those reserved before this reservation. The last line of a page names the next page's command.",
+            help="Only questions reserved before this one. The last line of a page names the next page's command.",
         ),
     ] = None,
     only_open: Annotated[
-        bool, typer.Option("--open", help="Only those that are reserved and never committed.")
+        bool, typer.Option("--open", help="Only questions that are reserved and never committed.")
     ] = False,
     as_json: Json = False,
 ) -> None:

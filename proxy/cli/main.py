@@ -124,7 +124,7 @@ def budget(
     svg: Annotated[Path | None, typer.Option("--svg", help="Write that map to a file, as SVG.")] = None,
     table: Annotated[str | None, typer.Option("--table", help="Draw the map of this table only.")] = None,
     rows: Annotated[
-        int, typer.Option(min=1, help="The most rows of a map in the terminal: those with the highest losses.")
+        int, typer.Option(min=1, help="The most rows of a map in the terminal, from the highest loss on.")
     ] = 40,
     as_json: Json = False,
 ) -> None:
@@ -330,11 +330,9 @@ def play(
         ),
     ] = None,
     table: Annotated[str | None, typer.Option("--table", help="The table; needs --policy, --place and --time.")] = None,
-    place: Annotated[
-        str | None, typer.Option("--place", help="The key that says where, of at most 1,000 values.")
-    ] = None,
+    place: Annotated[str | None, typer.Option("--place", help="The key for places, with at most 1,000 values.")] = None,
     time: Annotated[
-        str | None, typer.Option("--time", help="The key that says when, of at most 5,000 values in their order.")
+        str | None, typer.Option("--time", help="The key for times, with at most 5,000 values in order.")
     ] = None,
 ) -> None:
     """Play with a made-up building's noisy counts.

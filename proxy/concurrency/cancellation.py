@@ -8,6 +8,6 @@ def cancellation_error() -> KeyholeError:
     return KeyholeError(
         "KH409",
         "canceling statement due to user request",
-        detail="Nothing is spent that was not reserved before; what was reserved stays spent.",
-        hint="An answer that was paid for is kept: asked again, the same question costs nothing.",
+        detail="The budget that was reserved stays spent, and nothing more.",
+        hint="A charged answer is stored: ask the same question again, and it costs nothing.",
     )

@@ -27,8 +27,8 @@ def chooses_groups(name: str) -> KeyholeError:
     """Return the refusal of a monitor that cannot be charged for units that the bounds cut."""
     return KeyholeError(
         "KH602",
-        f'the monitor "{name}" is about groups of which not all of a unit count',
-        detail='With cells = "every unit" a group may take the place of any other, in windows that are over as well.',
+        f'the monitor "{name}" counts only some groups of a privacy unit',
+        detail='With cells = "every unit" a group may replace any other, even in a window that is over.',
         hint="Raise max_groups_per_unit to the number of groups that a unit can be in, or remove cells from [budget].",
     )
 
@@ -46,9 +46,9 @@ def changed_since_start(name: str) -> KeyholeError:
     """Return the refusal of a monitor whose policy section changed since its start."""
     return KeyholeError(
         "KH606",
-        f'the policy\'s monitor "{name}" is another one than was started',
-        detail="Its windows were paid for as it was then, so it is not looked at under this policy.",
-        hint=f"Put it back as it was, or: keyhole monitor end {name} --why '...', and start it anew.",
+        f'the policy\'s monitor "{name}" differs from the one that was started',
+        detail="Its windows were charged for the earlier declaration, so no look is made under this policy.",
+        hint=f"Put it back as it was, or: keyhole monitor end {name} --why '...', and start it again.",
     )
 
 
@@ -68,8 +68,8 @@ def looks_in_the_future(name: str, newest: datetime) -> KeyholeError:
         f'the newest look of the monitor "{name}" lies in the future, at {newest:%Y-%m-%d %H:%M:%S} UTC',
         detail="The clock was ahead when that look was made, or is behind now. A look is never made again, so the "
         "monitor looks on after that moment.",
-        hint="Set the clock. Windows that were closed too early are not watched again: end the monitor, and start it "
-        "for those that begin later.",
+        hint="Set the clock. Windows that were closed too early are not watched again. End the monitor, and start it "
+        "for later windows.",
     )
 
 
@@ -79,8 +79,8 @@ def window_lost(name: str, windows: Sequence[int]) -> KeyholeError:
     return KeyholeError(
         "KH502",
         f'the ledger has lost the state of the monitor "{name}" in window {which}',
-        detail="A window that has begun is never begun anew, as two draws would tell more than was paid for. It is "
-        "closed, with the alerts that it had; the next window is watched as ever.",
+        detail="A window never begins twice, since two draws would reveal more than was charged. It is closed with its "
+        "alerts so far, and the next window is watched.",
         hint="Find out who changes the ledger's database beside Keyhole: keyhole ledger verify.",
     )
 

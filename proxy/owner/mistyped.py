@@ -17,5 +17,5 @@ class Mistyped(Exception):
 def read_reason(why: str) -> str:
     """Return a reason that says something. Raise `Mistyped` if it says nothing."""
     if not why.strip():
-        raise Mistyped("why", "say why, for whoever reads the ledger later")
+        raise Mistyped("why", "say why, for later readers of the ledger")
     return why.strip()

@@ -84,6 +84,6 @@ def _check_kept(ledger: Ledger, kept: KeptEvent) -> None:
     raise KeyholeError(
         "KH009",
         lost,
-        detail="What the missing events spent is spent all the same, and this ledger does not know it.",
+        detail="The events that are missing spent budget, and this ledger does not know it.",
         hint="Stop Keyhole and restore the newest copy; see docs/operating.md.",
     )

@@ -49,7 +49,7 @@ def not_a_bare_question(text: str, catalog: Catalog) -> KeyholeError:
         "KH106",
         "this is not a question by itself",
         detail="Without the PostgreSQL endpoint only the keys of one question are returned.",
-        hint="Ask SELECT keys FROM table GROUP BY keys HAVING ..., or use the PostgreSQL endpoint.",
+        hint="Write SELECT keys FROM table GROUP BY keys HAVING ..., or use the PostgreSQL endpoint.",
     )
 
 
@@ -174,8 +174,8 @@ def too_slow(expected: ExpectedTime) -> KeyholeError:
     return KeyholeError(
         "KH319",
         f"the question is expected to take about {seconds}, and the timeout is {limit}",
-        detail="A question that runs into the timeout stays paid. That follows from the declared sizes of tables and "
-        "from times measured on generated rows. Nothing is spent.",
+        detail="The estimate uses the declared sizes of tables and times measured on generated rows. A question "
+        "that runs into the timeout stays charged. Nothing is spent now.",
         hint="Group by fewer or coarser keys, or ask for fewer aggregates at once." + _longer_timeout(expected),
     )
 
@@ -203,8 +203,8 @@ def approval_needed(waiting: NotApproved) -> KeyholeError:
             f"the data owner declined the question: {visible(waiting.declined.why)}",
             detail=f"That was at {waiting.declined.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC. It costs {needed:.2f} "
             f"epsilon, more than {above:g}. The question's id is {waiting.question}. Nothing is spent.",
-            hint="Ask for less: with a wider tolerance it is another question. Asking the same again puts it before "
-            f"the data owner once more, who may run: keyhole approve {waiting.question}",
+            hint="Ask with a wider tolerance, which is another question. Or ask the same again, and the data owner "
+            f"may run: keyhole approve {waiting.question}",
         )
     return KeyholeError(
         "KH308",
@@ -229,9 +229,9 @@ def reading_not_written() -> KeyholeError:
     return KeyholeError(
         "KH502",
         "the ledger is not available",
-        detail="No answer is released without a durable entry. Nothing is reserved; what reading costs a cap of "
-        "your own may be counted.",
-        hint="Ask again later, or tell the data owner.",
+        detail="No answer is released without a durable entry. Nothing is reserved. Reading may count towards a cap "
+        "of your own.",
+        hint="Ask again later, or inform the data owner.",
     )
 
 
@@ -240,9 +240,9 @@ def data_changed(*, paid: bool) -> KeyholeError:
     return KeyholeError(
         "KH501",
         "the data version changed while the question was answered",
-        detail="An answer is told for the data that it is charged to alone. "
-        + ("What was reserved stays spent." if paid else "Nothing was spent."),
-        hint="Ask again: it is another question now. If it stays so, the owner's keyhole refresh is awaited.",
+        detail="An answer is returned only for the data version that it is charged to. "
+        + ("The reserved budget stays spent." if paid else "Nothing was spent."),
+        hint="Ask again: it is another question now. If this error repeats, the owner has to run keyhole refresh.",
     )
 
 
@@ -256,8 +256,8 @@ def mechanism_stopped(plan: Plan) -> KeyholeError:
     return KeyholeError(
         "KH307",
         f"the mechanism {plan.calibration.mechanism} stopped without an answer",
-        detail="To keep to its bounds on losses and wrong keys it would have had to look closer than it may. What it "
-        "had looked at until then is spent; asking again tells the same for nothing.",
+        detail="It could not keep its bounds on loss and wrong keys with its looks, and the looks so far are spent. "
+        "Asking again returns the same and costs nothing.",
         hint=f"SET keyhole.tolerance = '{quote_literal(wider)}';"
         if other is None
         else f"SET keyhole.mechanism = '{other}';",

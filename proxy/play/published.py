@@ -78,7 +78,7 @@ class Publisher:
     def __post_init__(self) -> None:
         """Raise ValueError for a way that publishes no counts, and for an epsilon that is missing or superfluous."""
         if self.way is Publishing.KEYHOLE or (self.epsilon is None) is self.way.has_epsilon:
-            raise ValueError("counts are published by a way that has them, with an epsilon where it takes one")
+            raise ValueError("this way of publishing has no counts, or its epsilon is missing or not allowed")
 
     def publish(self, numbers: tuple[int, ...], day: int) -> dict[int, Values]:
         """Return the published values of some places on a day: one for each tick."""

@@ -57,7 +57,7 @@ def no_public_end(table: str, column: str) -> KeyholeError:
     return KeyholeError(
         "KH312",
         f'"{column}" of "{table}" may be as large as its type lets it be, which is without end',
-        hint=f"Say how large it can be at most, whoever the rows are of: --most {shlex.quote(f'{column}=1000000')}",
+        hint=f"Say how large it can be at most, for any person: --most {shlex.quote(f'{column}=1000000')}",
     )
 
 
@@ -70,13 +70,13 @@ def under_way(reservation: str | None, *, minutes: int) -> KeyholeError:
         return KeyholeError(
             "KH313",
             "the same release was made just now",
-            detail="It is paid. Nothing more was spent.",
+            detail="It was charged then. Nothing more was spent.",
             hint="Ask again: it costs nothing.",
         )
     return KeyholeError(
         "KH313",
         f"the same release is under way (reservation {reservation})",
-        detail=f"It is paid. If its process died or was stopped, it can be made anew in {minutes} minutes.",
+        detail=f"It is charged already. If its process died or was stopped, it can be made again in {minutes} minutes.",
         hint="Ask again then: it costs nothing if it was made. If you know that its process has ended, close the "
         f"reservation and ask at once: {_write_settle(reservation)}",
     )
@@ -144,7 +144,7 @@ def not_an_outcome(text: str) -> KeyholeError:
     return KeyholeError(
         "KH314",
         f"{text[:80]} is neither a condition nor a number that is 0 or 1",
-        detail="A curve of scores tells two kinds of rows apart. Nothing was read or spent.",
+        detail="A curve of scores compares two kinds of rows. Nothing was read or spent.",
         hint='Say which rows are positive, such as --outcome "y > 0"; or declare bounds = [0, 1] of a column of '
         "whole numbers.",
     )
@@ -176,8 +176,7 @@ def holds_nowhere(text: str) -> KeyholeError:
         "KH314",
         f"{text[:80]} holds on no row that has the values which the policy declares",
         detail="The bounds and key values of its columns leave no such row. Nothing was read or spent.",
-        hint="Ask of values that the columns can have; or, if there are others, declare bounds and key values with "
-        "them.",
+        hint="Ask about declared values, or declare the bounds and key values that the columns really have.",
     )
 
 
@@ -187,7 +186,7 @@ def holds_everywhere(text: str) -> KeyholeError:
         "KH314",
         f"{text[:80]} holds on every row that has the values which the policy declares",
         detail="The bounds and key values of its columns leave no other row. Nothing was read or spent.",
-        hint="Ask with a condition that tells rows apart.",
+        hint="Ask with a condition that holds for some rows and not for others.",
     )
 
 
@@ -195,10 +194,9 @@ def no_rows_left(where: str) -> KeyholeError:
     """Return the refusal of a condition on rows that leaves none with declared values."""
     return KeyholeError(
         "KH315",
-        f"--where {where[:80]} leaves no row that has the values which the policy declares",
-        detail="So there is no group that a release could be about. Nothing was read or spent.",
-        hint="Ask of values that the columns can have; or, if there are others, declare bounds and key values with "
-        "them.",
+        f"--where {where[:80]} leaves no row with values that the policy declares",
+        detail="So the release would have no group. Nothing was read or spent.",
+        hint="Ask about declared values, or declare the bounds and key values that the columns really have.",
     )
 
 
@@ -234,8 +232,8 @@ def not_private(method: str) -> KeyholeError:
     return KeyholeError(
         "KH316",
         f"--method {method} is not differentially private, and shows who is in the table",
-        detail="Nothing was read. No budget covers such a file, and the ledger will say so for ever.",
-        hint="Publish noisy counts with --method table; or say that you mean it with --not-differentially-private.",
+        detail="Nothing was read. No budget covers this file, and the ledger records that for good.",
+        hint="Publish noisy counts with --method table, or confirm with --not-differentially-private.",
     )
 
 
@@ -243,7 +241,7 @@ def of_a_live_table(table: str) -> KeyholeError:
     """Return the refusal of a perturbation of a table whose rows have no version: it could be drawn again and again."""
     return KeyholeError(
         "KH317",
-        f'"{table}" is live, so that the same rows could be perturbed again and again, and averaged',
+        f'"{table}" is live, so the same rows could be perturbed many times and averaged',
         detail="Nothing was read.",
         hint='Declare refresh = "explicit" for the table, or publish noisy counts with --method table.',
     )
@@ -253,7 +251,7 @@ def published_before(file: str, digest: str) -> KeyholeError:
     """Return the refusal of the same perturbation of the same rows, which would be another draw."""
     return KeyholeError(
         "KH317",
-        f"the same was published before, as {file}; perturbed again, the two could be averaged",
-        detail=f"That file is not where this one would be. Its SHA-256 is {digest}. Nothing was read.",
-        hint="Hand out a copy of that file; or publish noisy counts with --method table.",
+        f"the same was published before, as {file}, and two files could be averaged",
+        detail=f"That file is in another place than this one would be. Its SHA-256 is {digest}. Nothing was read.",
+        hint="Hand out a copy of that file, or publish noisy counts with --method table.",
     )

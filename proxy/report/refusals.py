@@ -32,4 +32,4 @@ def _point_at(sql: str, offset: int) -> tuple[str, str]:
 
 def internal_error() -> KeyholeError:
     """Return the error for anything unforeseen; the cause stays inside."""
-    return KeyholeError("KH900", "an internal error", detail="Nothing is returned. What was reserved stays spent.")
+    return KeyholeError("KH900", "an internal error", detail="Nothing is returned. The reserved budget stays spent.")

@@ -136,7 +136,7 @@ def end_unknown(detail: str) -> KeyholeError:
     """Return the refusal of a repetition of a request whose answer cannot be sent again."""
     return KeyholeError(
         "KH432",
-        "what the first request under this idempotency key came to is not known",
+        "the result of the first request under this idempotency key is unknown",
         detail=detail,
-        hint="Ask under a new key: that is a new question.",
+        hint="Ask under a new key, which is a new question.",
     )

@@ -12,8 +12,8 @@ def ledger_unavailable() -> KeyholeError:
     return KeyholeError(
         "KH502",
         "the ledger is not available",
-        detail="No answer is released without a durable entry. What was reserved stays spent.",
-        hint="Ask again later, or tell the data owner.",
+        detail="No answer is released without a durable entry. The reserved budget stays spent.",
+        hint="Ask again later, or inform the data owner.",
     )
 
 
@@ -50,7 +50,7 @@ def storage_failed(error: StorageFailed) -> KeyholeError:
     return KeyholeError(
         "KH009",
         "the ledger's storage failed",
-        detail=f"{error}. Nothing is known against the ledger itself: what was spent stands in it.",
+        detail=f"{error}. The ledger itself is not known to be damaged, and all spending is in it.",
         hint=_hint_of(error),
     )
 
@@ -73,9 +73,9 @@ def ledger_lost(error: NoLedger | LedgerBehind) -> KeyholeError:
     return KeyholeError(
         "KH016",
         f"{error}",
-        detail="What the missing events spent is spent all the same, and without them it could be spent again.",
-        hint="Check ledger.url; put back the ledger or its newest backup; keyhole ledger copy moves one elsewhere. If "
-        "there never was one, or what is missing is lost for good, keyhole check --confirm starts from what is there.",
+        detail="The events that are missing spent budget, and without them it could be spent again.",
+        hint="Check ledger.url, or put back the ledger or its newest backup. If there never was one, or the missing "
+        "events are lost, keyhole check --confirm starts from the present state. keyhole ledger copy moves a ledger.",
     )
 
 
@@ -119,9 +119,9 @@ def charged_under_another_name(policy: str, table: str, before: str, relation: s
     return KeyholeError(
         "KH007",
         f"{policy}: tables.{table} is the relation that was charged as {before}",
-        detail=f"It is {relation} in the source. Under the new name its groups, and the table, begin from nothing: "
-        f"what {before} has lost counts no more there, so that everybody in them may lose a whole budget again.",
-        hint=f"Call it [tables.{before}], with relation to say where it is; or, if a new budget is meant, say so with "
+        detail=f"It is {relation} in the source. Under the new name its groups and the table begin with a full "
+        f"budget. The losses under {before} no longer count, and everybody in them may lose a whole budget again.",
+        hint=f"Call it [tables.{before}], with relation to say where it is. For a new budget run "
         "keyhole check --confirm.",
     )
 

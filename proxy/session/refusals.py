@@ -40,7 +40,7 @@ def savepoints_not_executed(position: int | None) -> KeyholeError:
     return not_allowed(
         "EXECUTE of SAVEPOINT, RELEASE and ROLLBACK is not allowed",
         position=position,
-        hint="Send the statement itself, or bind what is prepared by protocol messages.",
+        hint="Send the statement itself, or prepare and bind it by protocol messages.",
     )
 
 
@@ -49,7 +49,7 @@ def too_many_held(what: str, *, most: int) -> KeyholeError:
     return KeyholeError(
         "KH410",
         f"a session holds at most {most:,} {what}",
-        hint="Close those that are not needed any more, or set the driver's statement cache lower.",
+        hint="Close the ones that you no longer need, or lower the driver's statement cache.",
     )
 
 
@@ -57,7 +57,7 @@ def statement_replaced(name: str) -> KeyholeError:
     """Return the refusal of an EXECUTE of a name that means something else by now."""
     return KeyholeError(
         "KH106",
-        f'the prepared statement "{name}" is no longer what it was when this was parsed',
+        f'the prepared statement "{name}" was replaced after this was parsed',
         hint="Send the EXECUTE again.",
     )
 
@@ -66,7 +66,7 @@ def parameters_reread() -> KeyholeError:
     """Return the refusal of parameters in text that other settings read otherwise."""
     return KeyholeError(
         "KH106",
-        "since this portal was bound a setting has changed what its parameters mean",
+        "a setting changed the meaning of the parameters after this portal was bound",
         detail="Parameters in text are read by DateStyle, IntervalStyle, TimeZone and the client's encoding.",
         hint="Bind the statement again.",
     )

@@ -25,7 +25,7 @@ def insist_reviewed(connection: psycopg.Connection) -> None:
         raise KeyholeError(
             "KH013",
             "the shadow's PostgreSQL has functions that were not reviewed",
-            detail=f"They differ from those of PostgreSQL {SUPPORTED}: another version, or another maker's.",
+            detail=f"They differ from those of PostgreSQL {SUPPORTED}, so the version or the maker is another one.",
             hint=f"Use a release of PostgreSQL {SUPPORTED} as the PostgreSQL project publishes it.",
         )
     if connection.execute("SHOW debug_assertions").fetchone() != ("off",):

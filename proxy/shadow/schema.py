@@ -424,7 +424,7 @@ def _declare(connection: psycopg.Connection, place: str, kind: str, statements: 
         raise KeyholeError(
             "KH002",
             f"{place}.sql: {error.diag.message_primary}",
-            hint=f"Mend it; keyhole check says what else is wrong with {kind}.",
+            hint=f"Correct it. keyhole check lists everything else that is wrong with {kind}.",
         ) from None
 
 

@@ -16,7 +16,7 @@ class SourceFailed(KeyholeError):
         super().__init__(
             "KH501",
             "the source could not answer",
-            hint="Ask again later or ask the data owner. What was reserved for this question stays spent.",
+            hint="Ask again later or ask the data owner. The budget reserved for this question stays spent.",
         )
         self.why = why
         self.unread = unread
@@ -36,7 +36,7 @@ def column_gone() -> KeyholeError:
         "KH501",
         "the source does not have a column or key that this would read",
         detail="No row was read. Nothing was spent.",
-        hint="Tell the data owner, who learns from Keyhole's log which it is, and of columns from keyhole check.",
+        hint="Inform the data owner: Keyhole's log names it, and keyhole check lists columns.",
     )
 
 
@@ -45,7 +45,7 @@ def unreachable() -> KeyholeError:
     return KeyholeError(
         "KH501",
         "the source cannot be reached",
-        detail="It does not answer, takes no more connections, or has as many questions as it is asked at once.",
+        detail="It does not answer, accepts no more connections, or has as many questions as it takes at a time.",
         hint="Ask again later. Nothing was spent.",
     )
 
@@ -56,7 +56,7 @@ def too_many_failures(most: int) -> KeyholeError:
         "KH503",
         "too many of your questions failed in the source",
         detail=f"After {most} failures in an hour nothing more is asked of the source. Nothing was spent.",
-        hint="Tell the data owner, or ask again in an hour.",
+        hint="Inform the data owner, or ask again in an hour.",
     )
 
 
@@ -100,7 +100,7 @@ def unreadable_rows(relation: str) -> KeyholeError:
     return KeyholeError(
         "KH006",
         f"the rows of the public table {relation} cannot be read",
-        hint=f"Select all of {relation} in the source, as the reader, and see what it says: an error, or too long.",
+        hint=f"Run SELECT * FROM {relation} in the source, as the reader, to see its error or its time.",
     )
 
 
@@ -111,7 +111,7 @@ def uncopyable_value(relation: str, column: str) -> KeyholeError:
         f'column "{column}" of the public table {relation} has a value that cannot be copied',
         detail="Dates and timestamps are copied from the year 1 to the year 9999, text without the character 0; "
         "infinity is no date.",
-        hint="Write NULL in its place, or make a table without such rows for this.",
+        hint="Write NULL in its place, or name a table without these rows.",
     )
 
 

@@ -83,7 +83,7 @@ def diagnose(
         ),
     ] = None,
     form: Annotated[
-        FileForm | None, typer.Option("--format", help="The format of --out. Default: what the source can read.")
+        FileForm | None, typer.Option("--format", help="The format of --out. Default: one that the source can read.")
     ] = None,
     policy: PolicyPath = DEFAULT_POLICY,
     why: Annotated[str | None, typer.Option("--why", help="Why, for the record; needed with --yes.")] = None,
@@ -104,7 +104,7 @@ def diagnose(
 ) -> None:
     """Release how well scores predict outcomes, privately; charged."""
     if yes and why is None:
-        raise typer.BadParameter("say why, for whoever reads the ledger later", param_hint="--why")
+        raise typer.BadParameter("say why, for later readers of the ledger", param_hint="--why")
     _check_method(plot, method, bins)
     if out is not None:
         check_name(out)

@@ -99,7 +99,7 @@ def publish(
         typer.Option("--not-differentially-private", help="You mean perturbed or sps, which show who is in the table."),
     ] = False,
     form: Annotated[
-        FileForm | None, typer.Option("--format", help="The format of the file. Default: what the source can read.")
+        FileForm | None, typer.Option("--format", help="The format of the file. Default: one that the source can read.")
     ] = None,
     policy: PolicyPath = DEFAULT_POLICY,
     why: Annotated[str | None, typer.Option("--why", help="Why, for the record; needed with --yes.")] = None,
@@ -116,7 +116,7 @@ def publish(
 ) -> None:
     """Publish a table of counts or rows, with noise; charged."""
     if yes and why is None:
-        raise typer.BadParameter("say why, for whoever reads the ledger later", param_hint="--why")
+        raise typer.BadParameter("say why, for later readers of the ledger", param_hint="--why")
     check_name(out)
     _check_method(method, epsilon, where=where, meant=meant)
     columns = tuple(part.strip() for part in public.split(","))

@@ -59,15 +59,13 @@ def risk(
     ] = None,
     rows: Annotated[
         int | None,
-        typer.Option(
-            "--rows", min=1, help="How many rows there are; with --units, shows what bounding is expected to cut."
-        ),
+        typer.Option("--rows", min=1, help="The number of rows. With --units, the report predicts what bounds cut."),
     ] = None,
     keys: Annotated[
-        int | None, typer.Option(min=1, help="How many values a key column has whose domain the policy does not list.")
+        int | None, typer.Option(min=1, help="The number of values of a key column without a listed domain.")
     ] = None,
     source: Annotated[
-        LossFrom, typer.Option("--from", help="caps: what may be lost; ledger: also what was spent.")
+        LossFrom, typer.Option("--from", help="caps: the allowed loss; ledger: also the spent loss.")
     ] = LossFrom.CAPS,
     target: Annotated[
         str | None,
@@ -104,7 +102,7 @@ def risk(
         bool,
         typer.Option(
             "--private",
-            help="Also read the private rows: true shares, true beliefs, what bounding cuts. For the owner alone.",
+            help="Also read the private rows: true shares and beliefs, and what bounds cut. For the owner alone.",
         ),
     ] = False,
     html: Annotated[

@@ -99,8 +99,8 @@ def find_under_study(
             return AttackersAsked(question, prior, attackers)
     columns = ", ".join(map(quote_identifier, prior.names))
     raise ValueError(
-        f"give a question that compares one count of people with a number by {columns}, such as SELECT {columns} "
-        f"FROM ... GROUP BY {columns} HAVING count(*) > 40, or count(DISTINCT ...) where a unit has several rows"
+        f"give a question that compares one count of people with a number by {columns}: SELECT {columns} "
+        f"FROM ... GROUP BY {columns} HAVING count(*) > 40. Use count(DISTINCT ...) if a unit has several rows"
     )
 
 

@@ -136,7 +136,7 @@ def _read(file: CsvText) -> tuple[Key, Iterator[tuple[int, list[str]]]]:
     header = tuple(name.strip() for name in rows[0][1])
     for number, row in rows[1:]:
         if len(row) != len(header):
-            raise ValueError(f"{file.name}, line {number}: {len(row)} values, where the first line has {len(header)}")
+            raise ValueError(f"{file.name}, line {number}: {len(row)} values, and the first line has {len(header)}")
     return header, iter(rows[1:])
 
 

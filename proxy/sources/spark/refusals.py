@@ -17,8 +17,8 @@ def malformed_url(problem: str) -> KeyholeError:
     return KeyholeError(
         "KH008",
         f"source.url is no address of a Spark server: {problem}",
-        hint="Write sc://host:15002, with /;use_ssl=true behind it where the server has a certificate; "
-        'the token stands in [source] token = "${VARIABLE}".',
+        hint="Write sc://host:15002, and append /;use_ssl=true if the server has a certificate. "
+        'Write the token as [source] token = "${VARIABLE}".',
     )
 
 
@@ -37,7 +37,7 @@ def plain_token() -> KeyholeError:
     return KeyholeError(
         "KH008",
         "the token would go to the Spark server unencrypted",
-        hint="Write sc://host:port/;use_ssl=true, and [source] ca where the certificate is of your own authority.",
+        hint="Write sc://host:port/;use_ssl=true, and [source] ca if your own authority signed the certificate.",
     )
 
 
@@ -56,13 +56,13 @@ def other_engine(wanted: str, found: str) -> KeyholeError:
     if found not in ("spark", "sail"):
         return unknown_engine(found)
     hint = f'Write engine = "{found}" under [source].'
-    return KeyholeError("KH008", f"the source is not what engine says, {wanted}, but {found}", hint=hint)
+    return KeyholeError("KH008", f"the engine is {wanted} in the policy, and the source is {found}", hint=hint)
 
 
 def unknown_engine(found: str) -> KeyholeError:
     """Return the refusal of a server of Spark Connect for which no SQL is written."""
     hint = "Keyhole writes SQL for Apache Spark 4 and for Sail."
-    return KeyholeError("KH008", f"the source is neither Apache Spark 4 nor Sail, but {found}", hint=hint)
+    return KeyholeError("KH008", f"the source is {found}, neither Apache Spark 4 nor Sail", hint=hint)
 
 
 def unkept_setting(name: str, *, wanted: str, found: str) -> KeyholeError:
@@ -71,7 +71,7 @@ def unkept_setting(name: str, *, wanted: str, found: str) -> KeyholeError:
         "KH008",
         f"the Spark source does not keep a setting that answers depend on: {name}",
         detail=f"It was set to {wanted} and is {found}.",
-        hint="Have the server allow sessions to set it; what policy or proxy there overrides it?",
+        hint="Have the server allow sessions to set it, and look for a policy or proxy that overrides it.",
     )
 
 
@@ -79,7 +79,7 @@ def unkept_meaning(name: str, *, wanted: str, found: str) -> KeyholeError:
     """Return the refusal of a setting that is kept in name alone."""
     return KeyholeError(
         "KH008",
-        f"the Spark source computes otherwise than its settings say: {name}",
+        f"the Spark source does not compute as its settings say: {name}",
         detail=f"Expected {wanted}, found {found}.",
         hint='Check engine under [source]: "spark" is Apache Spark 4 or later, "sail" is Sail.',
     )
@@ -98,7 +98,7 @@ def unread_view(relation: str) -> KeyholeError:
     """Return the refusal of a view whose reads are unknown."""
     return KeyholeError(
         "KH006",
-        f"it cannot be told which tables {relation} reads",
+        f"Keyhole cannot find out which tables {relation} reads",
         hint="Name the table itself, or a view whose SQL is plain: SELECT, JOIN, WHERE, WITH.",
     )
 

@@ -263,7 +263,7 @@ def test_another_name_for_what_was_charged_waits_for_the_owner(world: World) -> 
         world.check(table("visits", spellings(world)[0]))
     assert refused.value.code == "KH007"
     assert "charged as stays" in refused.value.message
-    assert "begin from nothing" in (refused.value.detail or "")
+    assert "begin with a full budget" in (refused.value.detail or "")
     assert "--confirm" in (refused.value.hint or "")
     with pytest.raises(KeyholeError, match="is not pinned yet"):
         Service.open(policy)

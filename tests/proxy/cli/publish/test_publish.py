@@ -165,7 +165,7 @@ def test_what_is_not_private_is_refused_without_the_word_for_it(checked: Path, r
         refused = run(*TABLE[:6], "--method", method, "--out", "rows", *PAID)
         assert refused.status == 1
         assert f"KH316: --method {method} is not differentially private" in refused.err
-        assert "HINT:  Publish noisy counts with --method table; or say that you mean it" in refused.err
+        assert "HINT:  Publish noisy counts with --method table, or confirm with" in refused.err
     assert not (checked.parent / "releases").exists()
     assert "nothing was told about anybody" in run("odometer").out
 

@@ -129,5 +129,5 @@ def test_no_such_catalog_or_database(source: Source, spark: "Spark", tmp_path: P
 
 
 def test_a_server_that_is_no_sail(spark: "Spark", tmp_path: Path) -> None:
-    with pytest.raises(KeyholeError, match="is not what engine says, sail, but spark"):
+    with pytest.raises(KeyholeError, match="the engine is sail in the policy, and the source is spark"):
         open_source(spark.url, directory=tmp_path, spark=SparkLogin(engine="sail")).relations()

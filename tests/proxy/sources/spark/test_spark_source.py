@@ -347,7 +347,7 @@ def test_a_token(sail: Sail) -> None:
 
 
 def test_another_engine(sail: Sail) -> None:
-    with pytest.raises(KeyholeError, match="is not what engine says, spark, but sail") as caught:
+    with pytest.raises(KeyholeError, match="the engine is spark in the policy, and the source is sail") as caught:
         open_session(place(sail.url, engine="spark"), seconds=20)
     assert 'engine = "sail"' in str(caught.value.hint)
     assert SparkSource(place(sail.url, engine=None), dialects=DIALECTS, questions=1).engine == "sail"
@@ -355,9 +355,9 @@ def test_another_engine(sail: Sail) -> None:
 
 def test_an_engine_that_cannot_read_what_is_tried(sail: Sail, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sessions._MEANINGS, "what only a later one knows", ("no_such_function()", "true"))
-    with pytest.raises(KeyholeError, match="is not what engine says, spark, but sail"):
+    with pytest.raises(KeyholeError, match="the engine is spark in the policy, and the source is sail"):
         open_session(place(sail.url, engine="spark"), seconds=20)
-    with pytest.raises(KeyholeError, match="computes otherwise than its settings say"):
+    with pytest.raises(KeyholeError, match="does not compute as its settings say"):
         open_session(place(sail.url), seconds=20)
 
 
@@ -371,7 +371,7 @@ def test_settings_that_do_not_hold(sail: Sail) -> None:
 def test_settings_that_hold_in_name_alone(sail: Sail) -> None:
     session = open_session(place(sail.url), seconds=20)
     session.configure({"spark.sql.timestampType": "TIMESTAMP_LTZ"})
-    with pytest.raises(KeyholeError, match="computes otherwise than its settings say"):
+    with pytest.raises(KeyholeError, match="does not compute as its settings say"):
         check_session(session, engine="sail", required={"spark.sql.ansi.enabled": "true"})
     session.close()
 
