@@ -9,11 +9,13 @@ from tests.project.prose.blocks import Block, markdown_blocks
 from tests.project.prose.grade import grade
 from tests.project.prose.ratchet import find_excess, lowered, read_allowed, write_allowed
 from tests.project.prose.rules import Finding, check
-from tests.project.prose.source import source_blocks
+from tests.project.prose.source import message_blocks, source_blocks
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = ("accountant", "benchmarks", "deploy", "docs", "mechanisms", "planner", "proxy")
 """Docstrings of tests are left out: they say how a test fails, to those who read it."""
+SPEAKING = ("accountant", "mechanisms", "planner", "proxy")
+"""The folders whose errors, hints and help users read."""
 
 
 def read_blocks(path: Path) -> Iterator[Block]:
@@ -33,6 +35,22 @@ def all_files(root: Path = ROOT) -> Iterator[Path]:
     yield from sorted(root.glob("*.md"))
     for folder in FOLDERS:
         yield from sorted(path for kind in ("*.md", "*.py") for path in (root / folder).rglob(kind))
+
+
+def read_messages() -> Iterator[tuple[Path, Block]]:
+    """Yield every text of an error, detail, hint or help, with its file."""
+    for folder in SPEAKING:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield from ((path, block) for block in message_blocks(path.read_text(encoding="utf-8")))
+
+
+def check_messages() -> int:
+    """List the findings in messages, print their number and grade, and return 1 if there is a finding."""
+    messages = list(read_messages())
+    found = [(shown(path), list(check(block, is_page=False))) for path, block in messages]
+    _list(found)
+    print(f"{grade(block for _, block in messages):5.1f} {len(messages):6d} messages")
+    return 1 if any(findings for _, findings in found) else 0
 
 
 def shown(path: Path) -> str:
@@ -69,7 +87,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("files", nargs="*", type=Path, help="List all findings in these; without any, check the tree.")
     parser.add_argument("--update", action="store_true", help="Lower the allowed numbers to those found.")
     parser.add_argument("--grade", action="store_true", help="Print words and Flesch-Kincaid grade of each page.")
+    parser.add_argument("--messages", action="store_true", help="List findings in messages, and print their grade.")
     asked = parser.parse_args(arguments)
+    if asked.messages:
+        return check_messages()
     if asked.grade:
         for path in asked.files or [path for path in all_files() if path.suffix == ".md"]:
             length = len(path.read_text(encoding="utf-8").split())

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tests.project.prose.blocks import Block, docstring_blocks, plain
 
 _SAYS = re.compile(
-    r"\braise |Error\(|\b(?:help|hint|detail|message|meaning|summary|epilog)=|\"KH\d"
+    r"\braise |(?:Error|Refusal)\(|\b(?:help|hint|detail|message|meaning|summary|epilog)=|\"KH\d"
     r"|^_*[A-Z0-9_]*(?:HINT|DETAIL|MESSAGE|HELP)S? ="
 )
 """A statement without a line of these is not searched for messages, which saves a second."""
@@ -41,7 +41,7 @@ def _spoken(node: ast.AST) -> Iterator[ast.expr]:
         case ast.Raise(exc=ast.Call(args=args)):
             yield from args
         case ast.Call(func=func, args=args, keywords=keywords):
-            if _name(func).endswith("Error"):
+            if _name(func).endswith(("Error", "Refusal")):
                 yield from args
             yield from (one.value for one in keywords if one.arg in _KEYWORDS)
         case ast.Tuple(elts=[ast.Constant(value=str(code)), *others]) if _CODE.fullmatch(code):
@@ -76,6 +76,16 @@ def source_blocks(text: str) -> Iterator[Block]:
     tree = ast.parse(text)
     for docstring in _docstrings(tree.body):
         yield from docstring_blocks(str(docstring.value), line=docstring.lineno)
+    yield from _messages(text, tree)
+
+
+def message_blocks(text: str) -> Iterator[Block]:
+    """Yield what a Python file says to users: texts of errors, details, hints and help, without docstrings."""
+    if _SAYS.search(text):
+        yield from _messages(text, ast.parse(text))
+
+
+def _messages(text: str, tree: ast.Module) -> Iterator[Block]:
     lines = [number for number, line in enumerate(text.splitlines(), start=1) if _SAYS.search(line)]
     nodes = (node for statement in _speaking(tree.body, lines) for node in ast.walk(statement))
     spoken = {id(said): said for node in nodes for said in _spoken(node)}
