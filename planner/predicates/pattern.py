@@ -107,6 +107,6 @@ def _pattern(node: exp.Expr, pattern: Constant, mark: Constant) -> str:
         raise wrong(
             node.expression,
             "a LIKE pattern ends in an unfinished escape",
-            hint="Double the escape where it stands for itself.",
+            hint="Write the escape character twice if it stands for itself.",
         )
     return made

@@ -160,7 +160,11 @@ def postgres_full(*, detail: str) -> KeyholeError:
 
 def postgres_late() -> KeyholeError:
     """Return the error for a PostgreSQL source that can be reached, but gave no connection in time."""
-    return KeyholeError("KH008", "the PostgreSQL source gave no connection in time", hint="Try again.")
+    return KeyholeError(
+        "KH008",
+        "the PostgreSQL source gave no connection in time",
+        hint="Try again. If it happens again, check the load of the PostgreSQL server.",
+    )
 
 
 def postgres_without_letters() -> KeyholeError:

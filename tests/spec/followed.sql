@@ -372,7 +372,7 @@ SELECT country FROM sales WHERE country = 5 GROUP BY country HAVING count(*) > 5
 SELECT country FROM sales WHERE country = '5' GROUP BY country HAVING count(*) > 500
 --> answered
 SELECT country FROM sales WHERE stock_code LIKE 'a\' GROUP BY country HAVING count(*) > 5
---! Double the escape where it stands for itself.
+--! Write the escape character twice if it stands for itself.
 SELECT country FROM sales WHERE stock_code LIKE 'a\\' GROUP BY country HAVING count(*) > 500
 --> answered
 SELECT country FROM sales WHERE quantity = $1 GROUP BY country HAVING count(*) > 5

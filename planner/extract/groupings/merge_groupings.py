@@ -83,8 +83,8 @@ def merge_groupings(read: PrivateRead) -> tuple[Edit, ...]:
         merged = Origin(read.text).edit(changes, rule=merge_groupings.__name__).text.strip().rstrip(";")
         raise KeyholeError(
             "KH110",
-            f"{write_node(counted)[:80]} may be NULL, and is counted as one more group then",
-            detail="The different values of a column can be counted, without NULL.",
+            f"{write_node(counted)[:80]} may be NULL, and NULL would count as one more group",
+            detail="Only the different values of a column can be counted, without NULL.",
             hint=f"{INSTEAD}{' '.join(merged.split())};",
             position=position(counted),
         )

@@ -132,9 +132,9 @@ def _find_window_faults(section: MonitorSection) -> Faults:
     window = section.window
     for key in ("length", "hop"):
         if getattr(window, key) == _NOTHING:
-            yield ("window", key), Fault("KH601", "is no time at all", hint='Write a length such as "1 day".')
+            yield ("window", key), Fault("KH601", "must be above zero", hint='Write a length such as "1 day".')
     if section.every == _NOTHING:
-        yield ("every",), Fault("KH601", "is no time at all", hint='Write how often to look, such as "1 hour".')
+        yield ("every",), Fault("KH601", "must be above zero", hint='Write how often to look, such as "1 hour".')
     if window.length is None:
         for key in sorted({"hop", "sliding"} & window.model_fields_set):
             hint = 'Give the windows a length, { column = "seen_at", length = "24 hours" }, or name a key column alone.'

@@ -179,7 +179,7 @@ REFUSED: list[tuple[dict[str, str | None], str, str]] = [
     ({"every": None}, "KH002", "every: is missing"),
     ({"every": '"1 month"'}, "KH002", "months are of unequal length"),
     ({"window": '{ column = "admitted", length = "1 month" }'}, "KH002", "months are of unequal length"),
-    ({"window": '{ column = "admitted", length = "0 s" }'}, "KH601", "no time at all"),
+    ({"window": '{ column = "admitted", length = "0 s" }'}, "KH601", "must be above zero"),
     ({"window": '{ column = "admitted", length = "1 day", hop = "5 hours" }'}, "KH601", "does not divide the window"),
     ({"window": '{ column = "admitted", length = "1 day", hop = "2 days" }'}, "KH601", "does not divide the window"),
     ({"window": '{ column = "month", hop = "5 hours" }'}, "KH601", "has no meaning without a length"),
