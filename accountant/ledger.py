@@ -13,15 +13,15 @@ from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.balances.filter import find_shortage, what_fits
 from accountant.balances.fold import Balances
 from accountant.balances.rehearsal import Rehearsal
+from accountant.charges import Charge, PathState, Reservation, Spent, StoredAnswer, StoredPath, Wording
 from accountant.errors import DeclineReason, LedgerMisuse, LedgerUnavailable, NotApproved, OverBudget, PathTaken
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Released
 from accountant.limits import Headroom, Limits
-from accountant.model import Charge, PathState, Reservation, Spent, StoredAnswer, StoredPath, Wording
 from accountant.reports import history
+from accountant.reports.balance_report import BudgetReport, Reporter
 from accountant.reports.burn_down import BurnDown, BurnDowns
 from accountant.reports.history import AskedQuestion, Page
-from accountant.reports.report import BudgetReport, Reporter
 from accountant.store.attempts import Attempt
 from accountant.store.journal import FaultHandler, Journal, ignore_fault
 from accountant.store.store import TIMEOUT_MS, LedgerStore
@@ -30,11 +30,11 @@ from accountant.store.waiting import WaitingQuestion
 from accountant.store.witness import Witness
 from accountant.verbs.endings import charge_of_open, open_answer
 from accountant.verbs.exposures import Exposures
-from accountant.verbs.granting import reserve_charge
 from accountant.verbs.idempotency import Idempotency
 from accountant.verbs.in_flight import Repeated, Repetition
-from accountant.verbs.monitors import Monitors
+from accountant.verbs.monitor_verbs import Monitors
 from accountant.verbs.owner import Owner
+from accountant.verbs.reservation import reserve_charge
 from accountant.verbs.verify import verify
 
 # how long opening takes (events since then are folded: of 100,000 questions 23 s, docs/benchmarks.md) against how often

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from accountant.charges import Amounts, Charge
 from accountant.errors import BalanceScope
-from accountant.model import Amounts, Charge
 from accountant.unit_balance import UnitRoom
 from mechanisms.threshold.renyi import Curve
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from accountant.charges import Charge
 from accountant.errors import LedgerMisuse
-from accountant.model import Charge
 
 
 class MonitorState(StrEnum):

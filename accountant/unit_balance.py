@@ -9,7 +9,7 @@ Proof: docs/proofs/renyi.md.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from accountant.model import MOST_CAP_NANO, Charge
+from accountant.charges import MOST_CAP_NANO, Charge
 from mechanisms.threshold.renyi import NO_CURVE, Curve, conversion, most_curve, surely
 
 # how finely what fits is searched for: 1e-4 epsilon of a group, less than one is told; ten exponentials an order

@@ -22,10 +22,10 @@ from typing import TypeVar
 import numpy as np
 import sqlalchemy as sa
 
+from accountant.charges import NANO, Cells, Charge, Family, NanoArray, Spent
 from accountant.events.events import Committed, Event, Reserved, record_of
 from accountant.ledger import Ledger
 from accountant.limits import Limits
-from accountant.model import NANO, Cells, Charge, Family, NanoArray, Spent
 from accountant.store.store import LedgerStore
 from proxy.shadow.wheel import postgres_server
 

@@ -21,8 +21,8 @@ import psycopg
 from benchmarks.served import keyhole, memory
 from benchmarks.workload import ANALYST, PASSWORD
 from proxy.cli.check import check
+from proxy.security.scram import verifier
 from proxy.shadow.wheel import postgres_server
-from proxy.wire.scram import verifier
 
 POLICY = """\
 [source]

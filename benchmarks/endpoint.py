@@ -38,8 +38,8 @@ from benchmarks.workload import (
     unit_workload,
 )
 from proxy.cli import check as checking
+from proxy.open_policy.service import Service
 from proxy.process.serve import in_background
-from proxy.service.service import Service
 from proxy.shadow.address import OWNER
 from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.wheel import postgres_server

@@ -20,12 +20,12 @@ with atheris.instrument_imports(include=["planner", "proxy.wire"]):
     from planner.parser.lexer import tokens
     from planner.statements.classify import classify, split
     from planner.values.array_literals import members
+    from proxy.security.scram import AuthenticationFailed, ScramServer, Verifier, verifier
+    from proxy.security.violation import ProtocolViolation
     from proxy.wire import frontend
     from proxy.wire.frontend import Bind, Cancel, Credential, Describe, EncryptionRequest, Execute, Parse, Query, Sync
-    from proxy.wire.scram import AuthenticationFailed, ScramServer, Verifier, verifier
-    from proxy.wire.server import ConnectionState, ServerConnection
+    from proxy.wire.server_side import ConnectionState, ServerConnection
     from proxy.wire.startup import login
-    from proxy.wire.violation import ProtocolViolation
 from tests.worlds.countries import QUESTION, endpoint_catalog
 
 CATALOG = endpoint_catalog()

@@ -11,7 +11,7 @@ from benchmarks.planning import catalogs, in_unit
 from mechanisms.protocol import DecisionTask
 from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import all_at_once
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan import build as planning

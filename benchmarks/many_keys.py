@@ -23,9 +23,9 @@ from typing import TypeVar
 import duckdb
 
 from proxy.cli.check import check
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages
 from proxy.pipeline.messages import Asked, bare_question
-from proxy.service.service import Service
 
 POLICY = """\
 [source]

@@ -28,12 +28,12 @@ from rich.progress import track
 
 from benchmarks.killing import Server, running
 from mechanisms.noise.exact import ExactNoise
-from planner.catalog.model import RELEASED_BY
+from planner.catalog.catalog import RELEASED_BY
 from planner.monitors.build import plan_monitor
 from proxy.cli import check as checking
 from proxy.monitors.runner import MonitorRunner
 from proxy.monitors.start import start_monitor
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 
 RUNS, SEED = 200, 1
 LEDGERS = ("sqlite", "postgresql")

@@ -16,8 +16,8 @@ from time import perf_counter, process_time
 
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.registry import DEFAULT
-from planner.bind.question import ask
-from planner.catalog.model import Catalog, Column, SqlType
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog, Column, SqlType
 from planner.catalog.pins import Pins
 from planner.extract.outer_query import Asking, outer_sql
 from planner.lower.dialects.duckdb import DUCKDB

@@ -28,11 +28,11 @@ from rich.table import Table
 from benchmarks import killing
 from benchmarks.workload import PASSWORD, postgres_policy
 from proxy.cli import check as checking
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.claim import identity
 from proxy.pipeline.messages import Asked, bare_question
-from proxy.service.service import Service
-from proxy.wire.scram import verifier
+from proxy.security.scram import verifier
 
 KILLS, SEED, CLIENTS = 200, 1, 4
 LEDGERS = ("sqlite", "postgresql")

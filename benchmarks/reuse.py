@@ -16,14 +16,14 @@ from pathlib import Path
 from statistics import fmean
 from time import perf_counter
 
-from accountant.model import NANO
+from accountant.charges import NANO
 from deploy.demo.build import install
-from planner.catalog.model import Analyst
+from planner.catalog.catalog import Analyst
 from planner.errors import KeyholeError
 from proxy.cli.check import check
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Asked, bare_question
-from proxy.service.service import Service
 
 ANALYSTS = 20
 EACH = 10

@@ -23,14 +23,14 @@ import duckdb
 import psycopg
 
 from mechanisms.formula import TRUE
+from planner.catalog.catalog import Column, RowCap, SqlType, Table
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, RowCap, SqlType, Table
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.question.condition import ALWAYS, Compare
-from planner.question.model import Accuracy, Functional, Measure, Question, Term
+from planner.question.question import Accuracy, Functional, Measure, Question, Term
 from proxy.shadow.wheel import postgres_server
 from proxy.sources.open import Source, open_source
 

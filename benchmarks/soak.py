@@ -28,8 +28,8 @@ from rich.table import Table
 from benchmarks.served import keyhole, memory
 from benchmarks.workload import duckdb_policy
 from proxy.cli import check as checking
+from proxy.open_policy.service import Service
 from proxy.report.budget import document
-from proxy.service.service import Service
 
 SECONDS, CONNECTIONS, ROWS, SAMPLE_S = 600.0, 50, 20_000, 2.0
 WARM_S = 2.0  # of clients before anything is counted: each of a few workers answers some

@@ -9,21 +9,12 @@ from typing import Any
 from planner.plan import build as planning
 from planner.statements import settings
 from proxy.concurrency.cancellable_work import Work
-from proxy.pipeline import (
-    answering,
-    messages,
-)
-from proxy.pipeline import (
-    claim as charging,
-)
-from proxy.pipeline import (
-    ledger_verbs as spending,
-)
-from proxy.pipeline import (
-    noise_reuse as reuse,
-)
+from proxy.open_policy.service import Service
+from proxy.pipeline import answering, messages
+from proxy.pipeline import claim as charging
+from proxy.pipeline import ledger_verbs as spending
+from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.messages import KeySet
-from proxy.service.service import Service
 from proxy.shadow.exchange import Exchange
 
 SOURCE = "source"

@@ -8,7 +8,7 @@ import duckdb
 import psycopg
 
 from deploy.demo import build
-from proxy.wire.scram import verifier
+from proxy.security.scram import verifier
 
 ANALYST = PASSWORD = "bench"
 SHOPS, DAYS = 20, 25

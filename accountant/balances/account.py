@@ -20,7 +20,7 @@ from accountant.balances.dependencies import Knowledge, known_of, nothing_known
 from accountant.balances.other_versions import Elsewhere
 from accountant.balances.overlap import spent_on
 from accountant.balances.variable_elimination import EXACT_GRID
-from accountant.model import LIVE, ROW_UNIT, Cells, Charge, Family, NanoArray, Spent, is_lasting
+from accountant.charges import LIVE, ROW_UNIT, Cells, Charge, Family, NanoArray, Spent, is_lasting
 from accountant.unit_balance import NO_UNIT_LOSS, UnitLoss
 
 

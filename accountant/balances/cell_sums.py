@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
+from accountant.charges import ROW_UNIT, Charge, Family, NanoArray, is_lasting
 from accountant.errors import too_many_cells
-from accountant.model import ROW_UNIT, Charge, Family, NanoArray, is_lasting
 
 # memory of one partition against the questions it can take: eight bytes a cell, so 512 MB; set by that, not measured
 MOST_CELLS = 1 << 26

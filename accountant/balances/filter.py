@@ -18,9 +18,9 @@ from accountant.balances.cell_sums import MOST_CELLS, charged_to
 from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.balances.fold import Balances
 from accountant.balances.grants import in_force
+from accountant.charges import MOST_NANO_PER_CHARGE, ROW_UNIT, Charge, NanoArray
 from accountant.errors import BalanceScope, LedgerMisuse, NotApproved, OverBudget, too_many_cells
 from accountant.limits import BalanceLeft, BalanceRoom, Headroom, Limits
-from accountant.model import MOST_NANO_PER_CHARGE, ROW_UNIT, Charge, NanoArray
 from accountant.unit_balance import UnitRoom, leaves_more
 
 

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from accountant.balances.account import Account, AccountChange, KnownAccount
-from accountant.balances.monitors import MonitorRuns
+from accountant.balances.monitor_balances import MonitorRuns
 from accountant.balances.noise_paths import Paths, Refund
+from accountant.charges import NOTHING_SPENT, Amounts, Charge, Reservation, Spent, is_lasting
 from accountant.errors import DeclineReason, LedgerMisuse, LedgerUnavailable
 from accountant.events.events import Committed, Event, Released, Reserved
 from accountant.events.monitor_events import MonitorEnded, MonitorEvent, MonitorWindowClosed
@@ -21,7 +22,6 @@ from accountant.events.owner_events import (
     Settled,
     WindowOpened,
 )
-from accountant.model import NOTHING_SPENT, Amounts, Charge, Reservation, Spent, is_lasting
 
 
 @dataclass(slots=True)

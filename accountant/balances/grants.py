@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from accountant.charges import MOST_CAP_NANO
 from accountant.errors import BalanceScope
 from accountant.events.owner_events import Grant
 from accountant.limits import Limits
-from accountant.model import MOST_CAP_NANO
 
 
 def in_force(limits: Limits, grants: Iterable[Grant], *, table: str | None, analyst: str | None) -> Limits:

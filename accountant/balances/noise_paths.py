@@ -7,8 +7,8 @@ two refinements of one noisy value tell more than the finer of them (docs/proofs
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from accountant.charges import Charge, PathState, Spent
 from accountant.events.packed_losses import pack_losses, unpack_losses
-from accountant.model import Charge, PathState, Spent
 
 PathKey = tuple[str, str]
 

@@ -16,7 +16,7 @@ from accountant.balances.dependencies import ANY_OTHER, Among, among_labels, ind
 from accountant.balances.factors import factors_of
 from accountant.balances.other_versions import Rest
 from accountant.balances.variable_elimination import EXACT_GRID, Factor, Places, add_to, without
-from accountant.model import Cells, NanoArray
+from accountant.charges import Cells, NanoArray
 
 # exactness against time: so many data versions are looked at in full where their tables gave a bound that is not known
 # to be exact; of more this takes seconds

@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from accountant.balances.dependencies import Knowledge, nothing_known
 from accountant.balances.filter import choose_form, find_shortage, what_fits
 from accountant.balances.fold import Balances
+from accountant.charges import Amounts, Charge, PathState, Spent
 from accountant.errors import OverBudget
 from accountant.events.events import Committed, Reserved
 from accountant.limits import Headroom, Limits
-from accountant.model import Amounts, Charge, PathState, Spent
 
 _AT = datetime(1970, 1, 1, tzinfo=UTC)  # balances do not depend on when
 

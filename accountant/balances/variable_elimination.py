@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from accountant.balances.cell_sums import CellAxis
-from accountant.model import NanoArray
+from accountant.charges import NanoArray
 
 # exactness against memory and time: a grid of 8 MB. What is cut to less than it needs comes out too large, on average
 # by 0.5 % at a half and by 2 % at a 64th of the grid (docs/benchmarks.md)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from accountant.charges import Charge, PathState, Spent, Wording
 from accountant.errors import LedgerMisuse, LedgerUnavailable
 from accountant.events.digests import Domain, canonical, digest
 from accountant.events.monitor_events import (
@@ -44,7 +45,6 @@ from accountant.events.payloads import (
     worded_payload,
     wording_of,
 )
-from accountant.model import Charge, PathState, Spent, Wording
 
 # what events may be written as: every version that was ever written is read for good
 PAYLOAD_VERSIONS = (1, 2, 3, 4)

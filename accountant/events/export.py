@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, assert_never
 
+from accountant.charges import Charge
 from accountant.events.events import Committed, Event, Record, Released, Reserved
 from accountant.events.monitor_events import (
     MonitorEnded,
@@ -29,7 +30,6 @@ from accountant.events.owner_events import (
     Settled,
     WindowOpened,
 )
-from accountant.model import Charge
 
 _OF_PUBLISHED = ("by", "why", "table", "version", "method", "file", "file_hash", "statement")
 

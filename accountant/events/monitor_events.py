@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from accountant.charges import Amounts, Spent
 from accountant.events.payloads import Payload, loss_of, loss_payload
-from accountant.model import Amounts, Spent
 from accountant.monitor_model import WindowAxis
 
 

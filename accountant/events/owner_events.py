@@ -6,8 +6,8 @@ Each says who and why.
 from dataclasses import dataclass
 from datetime import datetime
 
+from accountant.charges import MOST_NANO_PER_CHARGE
 from accountant.errors import BalanceScope, LedgerMisuse
-from accountant.model import MOST_NANO_PER_CHARGE
 
 GRANTABLE = (
     BalanceScope.PER_PREDICATE,

@@ -11,8 +11,8 @@ from typing import Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from accountant.charges import NanoArray
 from accountant.errors import LedgerUnavailable
-from accountant.model import NanoArray
 
 _MARK: Final = b"losses\x01\xff"
 """The first bytes of packed losses. Read as an int64 they are negative, and no loss is."""

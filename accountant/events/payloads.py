@@ -10,10 +10,10 @@ whose `wording` may then be null: the Rényi divergences of one unit, in 1e-9, a
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from accountant.charges import Amounts, Cells, Charge, Continuing, Family, PathState, Spent, Wording
 from accountant.errors import BalanceScope
 from accountant.events.digests import Domain, digest
 from accountant.events.owner_events import Grant
-from accountant.model import Amounts, Cells, Charge, Continuing, Family, PathState, Spent, Wording
 
 Payload = dict[str, Any]
 

@@ -2,5 +2,5 @@
 
 May refuse: nothing.
 May import: `store` and below.
-Read first: `report.py`.
+Read first: `balance_report.py`.
 """

@@ -11,7 +11,7 @@ from accountant.balances.grants import in_force
 from accountant.events.events import GENESIS, Event, Record
 from accountant.events.owner_events import WindowOpened
 from accountant.limits import Limits
-from accountant.reports.report import Tally, most_spent
+from accountant.reports.balance_report import Tally, most_spent
 from accountant.store.deadline import Deadline
 from accountant.store.journal import Journal
 

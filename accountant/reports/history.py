@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from accountant.balances.fold import Balances
+from accountant.charges import Amounts, Charge, Spent, Wording
 from accountant.events.events import Committed, Event, Released, Reserved, check_chain
 from accountant.events.monitor_events import MonitorEnded, MonitorStarted
 from accountant.events.owner_events import Settled, WindowOpened
-from accountant.model import Amounts, Charge, Spent, Wording
 from accountant.store.journal import events_of
 from accountant.store.transaction import Transaction
 

@@ -14,13 +14,13 @@ import numpy as np
 from accountant.balances.account import Account
 from accountant.balances.cell_sums import CellAxis, CellSums
 from accountant.balances.fold import Balances
-from accountant.balances.monitors import MonitorAccount, MonitorRuns, OpenWindow
+from accountant.balances.monitor_balances import MonitorAccount, MonitorRuns, OpenWindow
 from accountant.balances.noise_paths import Head, Paths, Refund
+from accountant.charges import Charge, NanoArray, Reservation, Spent
 from accountant.errors import DeclineReason, LedgerMisuse, LedgerUnavailable
 from accountant.events.digests import Domain, canonical
 from accountant.events.owner_events import Grant
 from accountant.events.payloads import charge_of, charge_payload, grant_of, grant_payload
-from accountant.model import Charge, NanoArray, Reservation, Spent
 from accountant.monitor_model import MonitorState, WindowAxis
 from accountant.unit_balance import UnitLoss
 

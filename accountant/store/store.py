@@ -18,7 +18,7 @@ from sqlalchemy import event as engine_event
 
 from accountant.errors import LedgerUnavailable, NoLedger, StorageFull
 from accountant.storage_failures import told_in_words
-from accountant.store import tables
+from accountant.store import ledger_tables
 from accountant.store.deadline import Deadline, by
 from accountant.store.domain_cache import DomainCache
 from accountant.store.file_calls import NotedConnection
@@ -28,7 +28,7 @@ from accountant.store.schema import VERSION_TABLE, is_made, migrate, retry_while
 from accountant.store.transaction import Transaction
 
 if TYPE_CHECKING:
-    from accountant.store.punctual import PunctualConnection  # imports psycopg, which a ledger in SQLite does not need
+    from accountant.store.punctual import PunctualConnection
 
 # for whoever has no policy that says so: how long a question waits for the writers before it against how soon a ledger
 # that hangs is told of; set, not measured
@@ -106,7 +106,7 @@ class LedgerStore:
                     connection.execute(sa.text("SET LOCAL synchronous_commit = on"))
                     connection.execute(sa.text(f"SET LOCAL lock_timeout = {deadline.left_ms}"))
                     connection.execute(sa.text(f"SET LOCAL idle_in_transaction_session_timeout = {self._timeout_ms}"))
-                    connection.execute(sa.select(tables.WRITER.c.id).with_for_update()).one()
+                    connection.execute(sa.select(ledger_tables.WRITER.c.id).with_for_update()).one()
             yield Transaction(connection, self._cache)
 
     @contextmanager

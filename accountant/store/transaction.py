@@ -8,17 +8,17 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from accountant.charges import Charge, PathState
 from accountant.errors import LedgerUnavailable, event_gone, path_changed
 from accountant.events.digests import Domain, canonical, digest, domain_body
 from accountant.events.events import GENESIS, Record, Reserved, domain_digests
 from accountant.events.owner_events import WindowOpened
-from accountant.model import Charge, PathState
-from accountant.store import tables
+from accountant.store import ledger_tables
 from accountant.store.attempts import Attempts
+from accountant.store.charged_relations import Relations
 from accountant.store.domain_cache import DomainCache
 from accountant.store.integrity import check_database, list_unchecked
 from accountant.store.monitor_rows import MonitorRows
-from accountant.store.relations import Relations
 from accountant.store.waiting import WaitingQuestions
 
 # memory against round trips when the log is read; set, not measured
@@ -27,12 +27,19 @@ READ_ROWS = 5_000
 READ_NAMES = 500
 
 # of an event that is only held against its hash no losses are read, which may be those of millions of keys
-_LOSSES = sa.case((tables.EVENTS.c.id == sa.bindparam("known"), sa.null()), else_=tables.EVENTS.c.spent_keys)
+_LOSSES = sa.case(
+    (ledger_tables.EVENTS.c.id == sa.bindparam("known"), sa.null()), else_=ledger_tables.EVENTS.c.spent_keys
+)
 # built once: every transaction reads it
 _EVENTS_FROM = (
-    sa.select(*(_LOSSES.label(one.name) if one is tables.EVENTS.c.spent_keys else one for one in tables.EVENTS.c))
-    .where(tables.EVENTS.c.id >= sa.bindparam("first"))
-    .order_by(tables.EVENTS.c.id)
+    sa.select(
+        *(
+            _LOSSES.label(one.name) if one is ledger_tables.EVENTS.c.spent_keys else one
+            for one in ledger_tables.EVENTS.c
+        )
+    )
+    .where(ledger_tables.EVENTS.c.id >= sa.bindparam("first"))
+    .order_by(ledger_tables.EVENTS.c.id)
     .limit(READ_ROWS)
 )
 
@@ -78,7 +85,9 @@ class Transaction:
 
     def hash_of(self, number: int) -> str | None:
         """Return the hash of an event, or None if there is no such event."""
-        return self._connection.scalar(sa.select(tables.EVENTS.c.hash).where(tables.EVENTS.c.id == number))
+        return self._connection.scalar(
+            sa.select(ledger_tables.EVENTS.c.hash).where(ledger_tables.EVENTS.c.id == number)
+        )
 
     def _read_events(self, first: int, *, known: int) -> Iterator[Record]:
         while True:
@@ -90,7 +99,7 @@ class Transaction:
 
     def append(self, record: Record) -> None:
         """Append an event."""
-        self._connection.execute(tables.EVENTS.insert(), _row(record))
+        self._connection.execute(ledger_tables.EVENTS.insert(), _row(record))
         self.newest = (record.id, record.hash)
 
     def digests(self, domains: Iterable[Domain]) -> dict[Domain, str]:
@@ -98,7 +107,7 @@ class Transaction:
         digests = {values: self._cache.digest_of(values) for values in domains}
         missing = set(digests.values()).difference(
             self._connection.scalars(
-                sa.select(tables.DOMAINS.c.digest).where(tables.DOMAINS.c.digest.in_(digests.values()))
+                sa.select(ledger_tables.DOMAINS.c.digest).where(ledger_tables.DOMAINS.c.digest.in_(digests.values()))
             )
         )
         if missing:
@@ -107,7 +116,7 @@ class Transaction:
                 for values, found in digests.items()
                 if found in missing
             }
-            self._connection.execute(tables.DOMAINS.insert(), list(rows.values()))
+            self._connection.execute(ledger_tables.DOMAINS.insert(), list(rows.values()))
         return digests
 
     def domains_of(self, records: Sequence[Record]) -> dict[str, Domain]:
@@ -117,7 +126,9 @@ class Transaction:
         missing = sorted(wanted.difference(found))
         for start in range(0, len(missing), READ_NAMES):
             chunk = missing[start : start + READ_NAMES]
-            for row in self._connection.execute(sa.select(tables.DOMAINS).where(tables.DOMAINS.c.digest.in_(chunk))):
+            for row in self._connection.execute(
+                sa.select(ledger_tables.DOMAINS).where(ledger_tables.DOMAINS.c.digest.in_(chunk))
+            ):
                 found[row.digest] = self._open_domain(row.digest, row.body)
         return found
 
@@ -129,7 +140,7 @@ class Transaction:
     def add_answer(self, *, reservation: str, event: int, charge: Charge, answer: bytes) -> None:
         """Store a released answer beside the event that committed it, under the question that was charged."""
         self._connection.execute(
-            tables.ANSWERS.insert(),
+            ledger_tables.ANSWERS.insert(),
             {
                 "reservation": reservation,
                 "event": event,
@@ -146,19 +157,19 @@ class Transaction:
         It is the answer of `reservation`, or the first one to the question on that data version.
         """
         chosen = (
-            sa.select(tables.ANSWERS.c.reservation, tables.ANSWERS.c.answer)
-            .where(tables.ANSWERS.c.fingerprint == fingerprint, tables.ANSWERS.c.version == version)
-            .order_by(tables.ANSWERS.c.event)
+            sa.select(ledger_tables.ANSWERS.c.reservation, ledger_tables.ANSWERS.c.answer)
+            .where(ledger_tables.ANSWERS.c.fingerprint == fingerprint, ledger_tables.ANSWERS.c.version == version)
+            .order_by(ledger_tables.ANSWERS.c.event)
             .limit(1)
         )
         if reservation is not None:
-            chosen = chosen.where(tables.ANSWERS.c.reservation == reservation)
+            chosen = chosen.where(ledger_tables.ANSWERS.c.reservation == reservation)
         return self._with_events(chosen)
 
     def answer_of(self, reservation: str) -> tuple[bytes, list[Record]] | None:
         """Return the answer that a reservation stored, with that reservation's events, in order."""
-        chosen = sa.select(tables.ANSWERS.c.reservation, tables.ANSWERS.c.answer).where(
-            tables.ANSWERS.c.reservation == reservation
+        chosen = sa.select(ledger_tables.ANSWERS.c.reservation, ledger_tables.ANSWERS.c.answer).where(
+            ledger_tables.ANSWERS.c.reservation == reservation
         )
         return self._with_events(chosen)
 
@@ -167,20 +178,24 @@ class Transaction:
         if row is None:
             return None
         events = (
-            sa.select(tables.EVENTS).where(tables.EVENTS.c.reservation == row.reservation).order_by(tables.EVENTS.c.id)
+            sa.select(ledger_tables.EVENTS)
+            .where(ledger_tables.EVENTS.c.reservation == row.reservation)
+            .order_by(ledger_tables.EVENTS.c.id)
         )
         return row.answer, [Record(*event) for event in self._connection.execute(events)]
 
     def list_reservations(self, *, analyst: str | None, before: int | None, limit: int | None) -> list[str]:
         """Return the newest reservations, the newest first: of one analyst, before an event, and so many, if asked."""
-        chosen = sa.select(tables.EVENTS.c.reservation).where(*_reservation_filters(analyst=analyst, before=before))
-        return list(self._connection.scalars(chosen.order_by(tables.EVENTS.c.id.desc()).limit(limit)))
+        chosen = sa.select(ledger_tables.EVENTS.c.reservation).where(
+            *_reservation_filters(analyst=analyst, before=before)
+        )
+        return list(self._connection.scalars(chosen.order_by(ledger_tables.EVENTS.c.id.desc()).limit(limit)))
 
     def count_reserved(self, *, analyst: str | None, before: int | None) -> int:
         """Return the number of reservations: of one analyst, before an event, if asked."""
         chosen = (
             sa.select(sa.func.count())
-            .select_from(tables.EVENTS)
+            .select_from(ledger_tables.EVENTS)
             .where(*_reservation_filters(analyst=analyst, before=before))
         )
         return int(self._connection.scalar(chosen) or 0)
@@ -188,29 +203,33 @@ class Transaction:
     def reserved_as(self, identity: str) -> list[str]:
         """Return the reservations whose id, or whose question's id, starts with this text, the oldest first."""
         found = sa.func.strpos if self._connection.dialect.name == "postgresql" else sa.func.instr
-        begins = sa.func.substr(tables.EVENTS.c.reservation, 1, len(identity)) == identity
-        asks = found(tables.EVENTS.c.payload, f'"question":{canonical(identity)[:-1]}') > 0
-        chosen = sa.select(tables.EVENTS.c.reservation).where(tables.EVENTS.c.kind == Reserved.__name__, begins | asks)
-        return list(self._connection.scalars(chosen.order_by(tables.EVENTS.c.id)))
+        begins = sa.func.substr(ledger_tables.EVENTS.c.reservation, 1, len(identity)) == identity
+        asks = found(ledger_tables.EVENTS.c.payload, f'"question":{canonical(identity)[:-1]}') > 0
+        chosen = sa.select(ledger_tables.EVENTS.c.reservation).where(
+            ledger_tables.EVENTS.c.kind == Reserved.__name__, begins | asks
+        )
+        return list(self._connection.scalars(chosen.order_by(ledger_tables.EVENTS.c.id)))
 
     def number_of(self, reservation: str) -> int:
         """Return the number of the event that reserved it; 0 if there is none."""
-        chosen = sa.select(tables.EVENTS.c.id).where(
-            tables.EVENTS.c.reservation == reservation, tables.EVENTS.c.kind == Reserved.__name__
+        chosen = sa.select(ledger_tables.EVENTS.c.id).where(
+            ledger_tables.EVENTS.c.reservation == reservation, ledger_tables.EVENTS.c.kind == Reserved.__name__
         )
         return int(self._connection.scalar(chosen) or 0)
 
     def has_event(self, kind: str, about: str) -> bool:
         """Return True if there is an event of this kind about this subject."""
-        chosen = sa.select(tables.EVENTS.c.id).where(tables.EVENTS.c.reservation == about, tables.EVENTS.c.kind == kind)
+        chosen = sa.select(ledger_tables.EVENTS.c.id).where(
+            ledger_tables.EVENTS.c.reservation == about, ledger_tables.EVENTS.c.kind == kind
+        )
         return self._connection.scalar(chosen) is not None
 
     def newest_of(self, kinds: Sequence[str], *, limit: int) -> list[Record]:
         """Return the newest events of some kinds, the newest first."""
         chosen = (
-            sa.select(tables.EVENTS)
-            .where(tables.EVENTS.c.kind.in_(kinds))
-            .order_by(tables.EVENTS.c.id.desc())
+            sa.select(ledger_tables.EVENTS)
+            .where(ledger_tables.EVENTS.c.kind.in_(kinds))
+            .order_by(ledger_tables.EVENTS.c.id.desc())
             .limit(limit)
         )
         return [Record(*row) for row in self._connection.execute(chosen)]
@@ -218,19 +237,19 @@ class Transaction:
     def events_about(self, reservations: Sequence[str]) -> list[Record]:
         """Return all events about some reservations, and every opening of a window, in order."""
         records = self._connection.execute(
-            sa.select(tables.EVENTS).where(tables.EVENTS.c.kind == WindowOpened.__name__)
+            sa.select(ledger_tables.EVENTS).where(ledger_tables.EVENTS.c.kind == WindowOpened.__name__)
         ).all()
         for start in range(0, len(reservations), READ_NAMES):
-            about = tables.EVENTS.c.reservation.in_(reservations[start : start + READ_NAMES])
-            records = [*records, *self._connection.execute(sa.select(tables.EVENTS).where(about))]
+            about = ledger_tables.EVENTS.c.reservation.in_(reservations[start : start + READ_NAMES])
+            records = [*records, *self._connection.execute(sa.select(ledger_tables.EVENTS).where(about))]
         return sorted((Record(*row) for row in records), key=lambda record: record.id)
 
     def events_of_kind(self, kind: str, *, about: str | None) -> list[Record]:
         """Return the events of one kind, in order; those about one subject if asked."""
-        chosen = sa.select(tables.EVENTS).where(tables.EVENTS.c.kind == kind)
+        chosen = sa.select(ledger_tables.EVENTS).where(ledger_tables.EVENTS.c.kind == kind)
         if about is not None:
-            chosen = chosen.where(tables.EVENTS.c.reservation == about)
-        return [Record(*row) for row in self._connection.execute(chosen.order_by(tables.EVENTS.c.id))]
+            chosen = chosen.where(ledger_tables.EVENTS.c.reservation == about)
+        return [Record(*row) for row in self._connection.execute(chosen.order_by(ledger_tables.EVENTS.c.id))]
 
     def columns_of(self, table: str) -> tuple[str, ...]:
         """Return the names of a table's columns, in one order for both databases."""
@@ -268,13 +287,13 @@ class Transaction:
         """
         return frozenset(
             stored
-            for stored, body in self._connection.execute(sa.select(tables.DOMAINS))
+            for stored, body in self._connection.execute(sa.select(ledger_tables.DOMAINS))
             if open_domain(stored, body) is not None
         )
 
     def answers(self) -> Iterator[sa.Row[tuple[str, int, str, str, str, bytes]]]:
         """Yield every stored answer: reservation, commit event, fingerprint, version, analyst and content."""
-        yield from self._connection.execute(sa.select(tables.ANSWERS))
+        yield from self._connection.execute(sa.select(ledger_tables.ANSWERS))
 
     def add_paths(self, *, reservation: str, event: int, table: str, version: str, bodies: Mapping[str, bytes]) -> None:
         """Store noise paths, by identity, beside the event that committed them."""
@@ -290,19 +309,19 @@ class Transaction:
             for identity, body in bodies.items()
         ]
         if rows:
-            self._connection.execute(tables.PATHS.insert(), rows)
+            self._connection.execute(ledger_tables.PATHS.insert(), rows)
 
     def path_bodies(self, states: Iterable[PathState]) -> dict[PathState, bytes]:
         """Return the stored values of paths in these states, each checked against its event."""
         found = {}
         for state in states:
             row = self._connection.execute(
-                sa.select(tables.PATHS.c.body, tables.EVENTS.c.payload)
-                .join(tables.EVENTS, tables.EVENTS.c.id == tables.PATHS.c.event)
+                sa.select(ledger_tables.PATHS.c.body, ledger_tables.EVENTS.c.payload)
+                .join(ledger_tables.EVENTS, ledger_tables.EVENTS.c.id == ledger_tables.PATHS.c.event)
                 .where(
-                    tables.PATHS.c.reservation == state.reservation,
-                    tables.PATHS.c.identity == state.identity,
-                    tables.PATHS.c.version == state.version,
+                    ledger_tables.PATHS.c.reservation == state.reservation,
+                    ledger_tables.PATHS.c.identity == state.identity,
+                    ledger_tables.PATHS.c.version == state.version,
                 )
             ).one_or_none()
             if row is not None:
@@ -314,51 +333,59 @@ class Transaction:
     def paths(self) -> Iterator[tuple[str, str, str, str, int, bytes]]:
         """Yield reservation, identity, table, version, commit event and content of every stored path."""
         for row in self._connection.execute(
-            sa.select(tables.PATHS).order_by(tables.PATHS.c.event, tables.PATHS.c.identity)
+            sa.select(ledger_tables.PATHS).order_by(ledger_tables.PATHS.c.event, ledger_tables.PATHS.c.identity)
         ):
             yield row[0], row[1], row[2], row[3], row[4], row[5]
 
     def path_sizes(self) -> Iterator[tuple[str, str, int, int]]:
         """Yield table, version, number of states and bytes of the stored paths."""
-        size = sa.func.coalesce(sa.func.sum(sa.func.length(tables.PATHS.c.body)), 0)
-        chosen = sa.select(tables.PATHS.c.family_table, tables.PATHS.c.version, sa.func.count(), size)
-        grouped = chosen.group_by(tables.PATHS.c.family_table, tables.PATHS.c.version)
+        size = sa.func.coalesce(sa.func.sum(sa.func.length(ledger_tables.PATHS.c.body)), 0)
+        chosen = sa.select(ledger_tables.PATHS.c.family_table, ledger_tables.PATHS.c.version, sa.func.count(), size)
+        grouped = chosen.group_by(ledger_tables.PATHS.c.family_table, ledger_tables.PATHS.c.version)
         for table, version, count, total in self._connection.execute(
-            grouped.order_by(tables.PATHS.c.family_table, tables.PATHS.c.version)
+            grouped.order_by(ledger_tables.PATHS.c.family_table, ledger_tables.PATHS.c.version)
         ):
             yield table, version, int(count), int(total)
 
     def list_pruned(self) -> Iterator[tuple[int, str, str]]:
         """Yield event, table and version of every pruning."""
-        for row in self._connection.execute(sa.select(tables.PRUNED).order_by(tables.PRUNED.c.event)):
+        for row in self._connection.execute(sa.select(ledger_tables.PRUNED).order_by(ledger_tables.PRUNED.c.event)):
             yield row[0], row[1], row[2]
 
     def prune(self, *, event: int, table: str, version: str) -> None:
         """Remove the values of a table's paths on one data version, which `event` says are pruned."""
-        self._connection.execute(tables.PRUNED.insert(), {"event": event, "family_table": table, "version": version})
         self._connection.execute(
-            tables.PATHS.delete().where(tables.PATHS.c.family_table == table, tables.PATHS.c.version == version)
+            ledger_tables.PRUNED.insert(), {"event": event, "family_table": table, "version": version}
+        )
+        self._connection.execute(
+            ledger_tables.PATHS.delete().where(
+                ledger_tables.PATHS.c.family_table == table, ledger_tables.PATHS.c.version == version
+            )
         )
 
     def snapshots(self) -> Iterator[Snapshot]:
         """Yield the stored balances of this ledger's chain, the newest first."""
-        same = (tables.EVENTS.c.id == tables.SNAPSHOTS.c.event) & (tables.EVENTS.c.hash == tables.SNAPSHOTS.c.hash)
+        same = (ledger_tables.EVENTS.c.id == ledger_tables.SNAPSHOTS.c.event) & (
+            ledger_tables.EVENTS.c.hash == ledger_tables.SNAPSHOTS.c.hash
+        )
         rows = self._connection.execute(
-            sa.select(tables.SNAPSHOTS).join(tables.EVENTS, same).order_by(tables.SNAPSHOTS.c.event.desc())
+            sa.select(ledger_tables.SNAPSHOTS)
+            .join(ledger_tables.EVENTS, same)
+            .order_by(ledger_tables.SNAPSHOTS.c.event.desc())
         )
         for row in rows:
             yield Snapshot(row.event, row.hash, row.digest, row.body)
 
     def all_snapshots(self) -> Iterator[Snapshot]:
         """Yield the stored balances of every chain."""
-        for row in self._connection.execute(sa.select(tables.SNAPSHOTS)):
+        for row in self._connection.execute(sa.select(ledger_tables.SNAPSHOTS)):
             yield Snapshot(row.event, row.hash, row.digest, row.body)
 
     def replace_snapshot(self, snapshot: Snapshot) -> None:
         """Store balances, and forget older ones."""
-        self._connection.execute(tables.SNAPSHOTS.delete())
+        self._connection.execute(ledger_tables.SNAPSHOTS.delete())
         self._connection.execute(
-            tables.SNAPSHOTS.insert(),
+            ledger_tables.SNAPSHOTS.insert(),
             {
                 "event": snapshot.event,
                 "hash": snapshot.hash,
@@ -380,14 +407,14 @@ def open_domain(stored_digest: str, body: bytes) -> Domain:
 
 
 def _reservation_filters(*, analyst: str | None, before: int | None) -> Iterator[sa.ColumnElement[bool]]:
-    yield tables.EVENTS.c.kind == Reserved.__name__
+    yield ledger_tables.EVENTS.c.kind == Reserved.__name__
     if analyst is not None:
         # canonical JSON starts with the first of its sorted keys
         start = f'{{"analyst":{canonical(analyst)},'
-        yield sa.func.substr(tables.EVENTS.c.payload, 1, len(start)) == start
+        yield sa.func.substr(ledger_tables.EVENTS.c.payload, 1, len(start)) == start
     if before is not None:
-        yield tables.EVENTS.c.id < before
+        yield ledger_tables.EVENTS.c.id < before
 
 
 def _row(record: Record) -> Mapping[str, Any]:
-    return {column.name: getattr(record, column.name) for column in tables.EVENTS.columns}
+    return {column.name: getattr(record, column.name) for column in ledger_tables.EVENTS.columns}

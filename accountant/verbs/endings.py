@@ -1,12 +1,12 @@
 """The end of a reservation, as the log tells, and the answer that it paid for."""
 
 from accountant.balances.fold import Balances
+from accountant.charges import Charge, StoredAnswer
 from accountant.errors import LedgerMisuse, answer_changed
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Record, Released, Reserved
 from accountant.events.monitor_events import MonitorEnded
 from accountant.events.owner_events import Settled
-from accountant.model import Charge, StoredAnswer
 from accountant.store.journal import events_of
 from accountant.store.transaction import Transaction
 

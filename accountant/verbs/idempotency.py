@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from accountant.charges import StoredAnswer
 from accountant.errors import LedgerError, LedgerUnavailable
 from accountant.events.events import Committed
-from accountant.model import StoredAnswer
 from accountant.store.attempts import Attempt, Row
 from accountant.store.journal import Journal, events_of
 from accountant.store.transaction import Transaction

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from accountant.balances.fold import Balances
-from accountant.model import Charge
+from accountant.charges import Charge
 from accountant.store.transaction import Transaction
 
 

@@ -16,10 +16,10 @@ from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import Cut, Integers
 from mechanisms.noise.exact import system_noise
 from mechanisms.standing.alarms import calibrate_standing
-from mechanisms.standing.protocol import Standing
-from mechanisms.standing.streams import watch_by_stream
-from mechanisms.standing.task import StandingTask
-from mechanisms.streams.names import WATCHING
+from mechanisms.standing.standing_protocol import Standing
+from mechanisms.standing.standing_streams import watch_by_stream
+from mechanisms.standing.standing_task import StandingTask
+from mechanisms.streams.stream_names import WATCHING
 from mechanisms.threshold.joint_loss import all_at_once
 
 BESIDE = 1_000

@@ -20,17 +20,17 @@ import duckdb
 import psycopg
 
 from benchmarks.rewriting import CAPPED, CLIPPED, CLIPPED_ALL, DAYS, TABLE, functional, median_ms, question
+from planner.catalog.catalog import Column, Derivation, SqlType, Table, Value
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, Derivation, SqlType, Table, Value
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.lower.shared_looks import share_scans
 from planner.question.as_of import AsOf, Hopping
 from planner.question.condition import ALWAYS, Compare
 from planner.question.looks import look_at
-from planner.question.model import Measure, Question
+from planner.question.question import Measure, Question
 from proxy.shadow.wheel import postgres_server
 from proxy.sources.open import Source, open_source
 

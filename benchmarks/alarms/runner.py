@@ -22,7 +22,7 @@ from planner.question.plan import Rewritten
 from proxy.cli import check as checking
 from proxy.monitors.runner import MonitorRunner
 from proxy.monitors.start import start_monitor
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from proxy.sources.protocol import Source, TrueAggregates
 
 KEYS, ROWS, LOOKS, MONITORS = 10_000, 2_000_000, 24, 100

@@ -22,7 +22,7 @@ from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.formula import Booleans, Cut, Integers
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.protocol import DecisionTask, Noise
-from mechanisms.standing.streams import PegasusSums
+from mechanisms.standing.standing_streams import PegasusSums
 from mechanisms.streams.pegasus import Pegasus
 from mechanisms.streams.signed_tree import SignedTree
 from mechanisms.streams.stream import StreamMechanism

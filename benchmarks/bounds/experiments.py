@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.bounds.methods import METHODS
 from benchmarks.bounds.statistics import Statistic, read_statistics
 from mechanisms.protocol import Noise, Unachievable
-from mechanisms.release.private_bounds import BETA, bound_candidates, calibrate_scan, find_first_passing
+from mechanisms.publishing.private_bounds import BETA, bound_candidates, calibrate_scan, find_first_passing
 
 EPSILONS = (Fraction(1, 50), Fraction(1, 10), Fraction(1, 2))
 TARGETS = (0.95, 0.99)

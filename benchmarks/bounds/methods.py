@@ -7,7 +7,7 @@ that are only here draw with numpy's floating-point noise: they are compared and
 |---|---|
 | doubling scan | Chen's thesis, algorithm 10 |
 | fine scan | the same comparisons over quarter octaves |
-| Keyhole | mechanisms/release/private_bounds.py |
+| Keyhole | mechanisms/publishing/private_bounds.py |
 | exponential mechanism | Smith 2011, on the same quarter octaves |
 | noisy histogram | counts of the intervals between them, added up |
 | powers of two | Google's ApproxBounds: the highest bin that noise alone would not fill |
@@ -23,7 +23,7 @@ from benchmarks.bounds.statistics import Statistic
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
 from mechanisms.published.doubling_bounds import doubling_candidates, find_first_covering
-from mechanisms.release.private_bounds import bound_candidates, find_first_passing
+from mechanisms.publishing.private_bounds import bound_candidates, find_first_passing
 
 Finder = Callable[[Statistic, float, Fraction, int, Noise, np.random.Generator], Integers]
 """Of a statistic, a target share, epsilon, so many runs, exact noise and other randomness: the bounds found."""

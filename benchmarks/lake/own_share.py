@@ -22,8 +22,8 @@ from deploy.spark.lake import write_lake
 from deploy.spark.sail_server import running_sail
 from deploy.spark.show import make_asked, scaled_questions, write_policy
 from proxy.cli.demo import DemoQuestion
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.service.service import Service
 from proxy.sources.spark.connection import SparkSession
 
 REPEATS = 5

@@ -16,7 +16,7 @@ import psycopg
 
 from benchmarks.odd_rows.worst_row import planned, read_ms
 from proxy.cli.check import check
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from proxy.shadow.wheel import postgres_server
 
 ROWS, REPETITIONS = 100_000, 5

@@ -22,9 +22,9 @@ import psycopg
 from planner.errors import KeyholeError
 from planner.question.plan import Plan
 from proxy.cli.check import check
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Asked, bare_question
-from proxy.service.service import Service
 from proxy.shadow.wheel import postgres_server
 
 ROWS, REPETITIONS = 50_000, 40

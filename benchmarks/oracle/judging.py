@@ -14,13 +14,13 @@ import psycopg
 from benchmarks.oracle.statements import Branch, Statement
 from benchmarks.oracle.worlds import CATALOG, Engines, Key, bounded_name, domain
 from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.functionals.per_key_offsets import without_offsets
 from planner.lower.scan import rewrite
 from planner.plan.minimise import minimise
-from planner.question.model import Question
+from planner.question.question import Question
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
 from proxy.sources.protocol import Source

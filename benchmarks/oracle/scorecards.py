@@ -20,14 +20,14 @@ from benchmarks.oracle.judging import TODAY, Tally, as_literal, asked, exact_val
 from benchmarks.oracle.statements import Branch, Statement, compared_aggregate, having, restriction, where
 from benchmarks.oracle.worlds import CATALOG, KEYS, TABLES, Engines, bounded_name, domain
 from mechanisms.formula import Formula, evaluate
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Table
 from planner.catalog.columns import Value
 from planner.catalog.listed_values import list_texts
-from planner.catalog.model import Table
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
 from planner.plan.minimise import minimise
-from planner.question.model import Question
+from planner.question.question import Question
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
 from proxy.shadow.array import array_literal

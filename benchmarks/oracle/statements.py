@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass
 
 from benchmarks.oracle.worlds import KEYS, TABLES
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 
 _FILTERS = (
     "insured", "NOT insured", "insured IS NOT TRUE", "insured IS NULL", "age > 3 OR age IS NULL", "cost <= 1.5",

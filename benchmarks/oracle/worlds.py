@@ -17,7 +17,7 @@ from typing import Any
 import duckdb
 import psycopg
 
-from planner.catalog.model import (
+from planner.catalog.catalog import (
     Analyst,
     Budget,
     Catalog,

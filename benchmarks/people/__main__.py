@@ -21,12 +21,12 @@ import psycopg
 from rich.console import Console
 from rich.table import Table as Grid
 
-from accountant.model import NANO
+from accountant.charges import NANO
 from benchmarks.people.worlds import WORLDS, Wish, World
 from proxy.cli.check import check
 from proxy.observe.logs import to_standard_error
+from proxy.open_policy.service import Service
 from proxy.process.serve import in_background
-from proxy.service.service import Service
 
 ANSWERED, RECALL, PRECISION = 32, 0.9, 0.9  # what is wished for: of 40 questions, and of groups
 _THRESHOLD = re.compile(r"\{(-?)([0-9.]+)\}")

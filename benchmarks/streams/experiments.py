@@ -26,10 +26,10 @@ from mechanisms.formula import Integers
 from mechanisms.streams.block_tree import BlockTree
 from mechanisms.streams.hierarchy import balanced_hierarchy
 from mechanisms.streams.hs_pegasus import HsLaplace, HsPegasus
-from mechanisms.streams.names import SMOOTHERS
 from mechanisms.streams.pegasus import Pegasus
 from mechanisms.streams.phs_pegasus import PhsPegasus, PhsPegasusFree
 from mechanisms.streams.stream import StreamMechanism
+from mechanisms.streams.stream_names import SMOOTHERS
 from mechanisms.streams.tick_laplace import BackwardSmoothing, TickLaplace
 from mechanisms.streams.zeros import Zeros
 

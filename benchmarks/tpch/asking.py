@@ -26,9 +26,9 @@ from benchmarks.tpch.processor import Processor, server_of
 from benchmarks.tpch.statements import Statement, read_statements
 from planner.policy.file import Policy
 from proxy.cli.check import check
+from proxy.open_policy.pins import refresh
+from proxy.open_policy.service import Service
 from proxy.process.serve import in_background
-from proxy.service.pins import refresh
-from proxy.service.service import Service
 from proxy.sources.protocol import Source
 
 SLACK = 0.1  # the policy's tolerance

@@ -24,7 +24,7 @@ import psycopg
 from benchmarks.many_keys import POLICY, QUESTION, in_process, lay_out
 from benchmarks.served import Serving, keyhole
 from benchmarks.workload import ANALYST, PASSWORD
-from proxy.wire.scram import verifier
+from proxy.security.scram import verifier
 
 _SERVED = """\
 [server.limits]

@@ -19,8 +19,8 @@ from deploy.demo import build
 from deploy.superset.browser import Browser, browser
 from proxy.cli import check as checking
 from proxy.cli.demo import PASSWORD, USER
+from proxy.open_policy.service import Service
 from proxy.process.serve import in_background
-from proxy.service.service import Service
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "console"
 WIDTH, HEIGHT = 1180, 940

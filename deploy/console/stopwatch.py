@@ -7,12 +7,12 @@ middle of so many visits, and the slowest. The promise is 300 for the one and 1,
 import statistics
 import sys
 
-from accountant.model import NANO, Cells, Charge, Family
+from accountant.charges import NANO, Cells, Charge, Family
 from deploy.console.pictures import MORE, log_owner_in, served
 from deploy.superset.browser import Browser, browser
 from proxy.console.page import TABS
-from proxy.service.accounts import limits
-from proxy.service.service import OWNER, Service
+from proxy.open_policy.accounts import limits
+from proxy.open_policy.service import OWNER, Service
 
 SIDE = 100  # groups, down and across
 TIMES = 9

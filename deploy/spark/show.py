@@ -25,10 +25,10 @@ from planner.functionals.per_key_offsets import without_offsets
 from planner.question.plan import Plan
 from proxy.cli.check import check
 from proxy.cli.demo import USER, DemoQuestion, at_most, demo_console, describe_errors, holds, questions, step
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.report.terminal import psql_table
-from proxy.service.service import Service
 
 QUESTIONS = Path(__file__).with_name("questions.toml")
 ROWS = 10_000_000

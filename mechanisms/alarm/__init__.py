@@ -1,6 +1,6 @@
 """The accumulating alarm: one standing question about a growing value. Its many looks cost little more than one.
 
 May refuse: `Unachievable`.
-May import: `threshold`, `release` and below.
+May import: `threshold`, `publishing` and below.
 Read first: `calibration.py`.
 """

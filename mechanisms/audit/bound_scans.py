@@ -11,7 +11,7 @@ import numpy as np
 from mechanisms.audit.auditor import AuditReport, Neighbours, audit, claim_always
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
-from mechanisms.release.private_bounds import BoundScan, bound_candidates, calibrate_scan, find_first_passing
+from mechanisms.publishing.private_bounds import BoundScan, bound_candidates, calibrate_scan, find_first_passing
 
 
 def audited_scan() -> BoundScan:

@@ -22,8 +22,8 @@ from mechanisms.ranking.calibration import (
     calibrate_ranking,
     loss_of_unit,
 )
+from mechanisms.ranking.ranking_task import RankingTask
 from mechanisms.ranking.run import Ranking, rank_keys
-from mechanisms.ranking.task import RankingTask
 
 AUDITED_LOOKS = RankingSchedule(rates=(Fraction(1, 4), Fraction(1, 2)), shares=(0.02, 0.02))
 """Two early looks: enough to stop at one, at the other or at neither."""

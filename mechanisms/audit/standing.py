@@ -16,7 +16,7 @@ from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers
 from mechanisms.protocol import Epsilons, Exposure, Noise
 from mechanisms.standing.alarms import StandingAlarms, calibrate_standing
 from mechanisms.standing.distance import StandingDistance, calibrate_distance
-from mechanisms.standing.task import StandingTask
+from mechanisms.standing.standing_task import StandingTask
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
 
 _LOOKS = 3  # before, at and after what a unit changes

@@ -16,8 +16,8 @@ from mechanisms.audit.joined_cells import WARDS, audit_joined_cells
 from mechanisms.audit.many_groups import DELTA, GROUPS, MOST_EPSILON_OF_A_GROUP, audit_many_groups
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.audit.rankings import audit_ranking
-from mechanisms.audit.streams import audit_stream, list_twins
-from mechanisms.audit.tables import audit_tables
+from mechanisms.audit.stream_subjects import audit_stream, list_twins
+from mechanisms.audit.table_subjects import audit_tables
 from mechanisms.audit.worst_cases import (
     DEPTHS,
     MIDDLE,

@@ -16,7 +16,7 @@ from mechanisms.diagnostics.score_histogram import Floats, laplace_variance
 from mechanisms.formula import Integers
 from mechanisms.noise.exact import check_rate
 from mechanisms.protocol import Noise
-from mechanisms.release.private_bounds import bound_candidates, find_first_passing
+from mechanisms.publishing.private_bounds import bound_candidates, find_first_passing
 
 CUT = Fraction(1, 50)  # of the rows beyond each of three bounds: together about what the published plot leaves out
 _MOST_SHARE = Fraction(3, 10)  # of epsilon, into bounds, as printed

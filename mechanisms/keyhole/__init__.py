@@ -1,6 +1,6 @@
 """Keyhole's own mechanisms, progressive and one-shot, and their continuation on earlier noise.
 
 May refuse: `Unachievable`.
-May import: `threshold`, `release` and below.
+May import: `threshold`, `publishing` and below.
 Read first: `one_shot.py`.
 """

@@ -41,7 +41,14 @@ from mechanisms.protocol import (
 from mechanisms.three_valued import Verdicts, settle_formula
 from mechanisms.threshold.boundary_crossing import MARGIN
 from mechanisms.threshold.joint_loss import joint_loss, sum_rates
-from mechanisms.threshold.one_shot import at_least, calibrate_at, calibrate_test, least_epsilon, rounded_up, tail_beside
+from mechanisms.threshold.one_shot import (
+    at_least,
+    calibrate_at,
+    calibrate_test,
+    least_epsilon,
+    rounded_up,
+    tail_beside,
+)
 from mechanisms.threshold.three_zone import EmptyGroups, Schedule, chance_missed, with_looks, wrong
 
 ONE_LOOK = Schedule(rates=(), shares=())

@@ -17,13 +17,7 @@ from mechanisms.apportionment.clauses import Constraint, constraints
 from mechanisms.apportionment.keyhole import LossCurve, Objective, Shares, keyhole_shares, tree_shares
 from mechanisms.apportionment.tree import tree_bound
 from mechanisms.formula import AllOf, Formula, cuts
-from mechanisms.protocol import (
-    Calibration,
-    DecisionTask,
-    Exposure,
-    FunctionalTest,
-    Unachievable,
-)
+from mechanisms.protocol import Calibration, DecisionTask, Exposure, FunctionalTest, Unachievable
 from mechanisms.threshold.joint_loss import check_covered, drop_dominated, joint_loss
 from mechanisms.threshold.one_shot import acceptance, at_least, rejection
 

@@ -13,21 +13,8 @@ from mechanisms.keyhole.common_sums import calibrate_on_sums, decide_on_sums
 from mechanisms.keyhole.contract import OneShotKind, meet_contract, task_tolerances
 from mechanisms.keyhole.one_shot import optimal_loss, single_thresholds
 from mechanisms.keyhole.run_looks import decide_anew
-from mechanisms.protocol import (
-    Calibration,
-    DecisionTask,
-    FunctionalTest,
-    Noise,
-    Outcome,
-    Unachievable,
-)
-from mechanisms.threshold.three_zone import (
-    SCHEDULE,
-    EmptyGroups,
-    calibrate_three_zone,
-    chance_missed,
-    wrong,
-)
+from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome, Unachievable
+from mechanisms.threshold.three_zone import SCHEDULE, EmptyGroups, calibrate_three_zone, chance_missed, wrong
 
 STRAY_GROUPS = 0.05  # of a question's empty groups, how many early looks may return in the mean: one in twenty answers
 

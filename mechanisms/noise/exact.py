@@ -12,14 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mechanisms.certified import (
-    Probability,
-    digits_survivals,
-    exponential,
-    geometric_survivals,
-    logistic,
-    rational,
-)
+from mechanisms.certified import Probability, digits_survivals, exponential, geometric_survivals, logistic, rational
 from mechanisms.formula import Booleans, Integers
 from mechanisms.noise.inversion import Inversion, RandomBytes
 from mechanisms.noise.random_bytes import random_bytes

@@ -1,7 +1,7 @@
 """A private bound as published: the first of doubling candidates that enough units lie within, by a sparse vector.
 
 Two-sided noise on the number of units wanted and, twice as wide, on each comparison. It is here to compare with
-(mechanisms/release/private_bounds.py): no question can name it.
+(mechanisms/publishing/private_bounds.py): no question can name it.
 
 Gaps of the print that are filled: candidates end at a public end, the last of which is released where none passes; how
 many units there are is public. Its theorem 9 takes the logarithm of zero where the first candidate is released, and is

@@ -43,9 +43,9 @@ import numpy as np
 from mechanisms.formula import Integers, cuts
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Look, Noise, Outcome, Unachievable
 from mechanisms.published.expected_undecided import Values, undecided_chances
-from mechanisms.published.looks import Progress, look_by_look, meet_contract_in_looks
 from mechanisms.published.min_entropy import min_entropy_bracket, min_entropy_by_level
 from mechanisms.published.ppwlm import FIRST_EPSILON, LOOKS, calibrate_ppwlm, check_looks, ppwlm_test, published_look
+from mechanisms.published.progressive_looks import Progress, look_by_look, meet_contract_in_looks
 from mechanisms.published.share_carryover import ZonesOf, worst_of_any_rule, zones_of_misses, zones_of_returns
 
 FINE_STEPS = 3  # as published: fine steps between two coarse ones

@@ -30,8 +30,8 @@ from mechanisms.formula import Integers, cuts
 from mechanisms.keyhole.contract import check_task, tolerances
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Knowledge, Noise, Outcome, Unachievable
-from mechanisms.published.looks import NEVER, Planned, last_look, look_by_look, meet_contract_in_looks
 from mechanisms.published.ppwlm import published_look
+from mechanisms.published.progressive_looks import NEVER, Planned, last_look, look_by_look, meet_contract_in_looks
 from mechanisms.published.tslm import refuse_zero_tolerance, tslm_test
 from mechanisms.threshold.one_shot import at_least, rounded_up
 

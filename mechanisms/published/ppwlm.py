@@ -29,7 +29,7 @@ from mechanisms.formula import Integers
 from mechanisms.keyhole.progressive import Progressive
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Look, Noise, Outcome, Unachievable
-from mechanisms.published.looks import meet_contract_in_looks
+from mechanisms.published.progressive_looks import meet_contract_in_looks
 from mechanisms.threshold.one_shot import at_least, rounded_up
 
 LOOKS = 4  # as published: m

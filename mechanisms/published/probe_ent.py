@@ -38,7 +38,6 @@ from mechanisms.noise.exact import LEAST_RATE
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Look, Noise, Outcome, Unachievable
 from mechanisms.published.dppwlm import FINE_STEPS, NextStep
 from mechanisms.published.estimate_fps import estimate_fps, narrower_tolerance
-from mechanisms.published.looks import Progress, look_by_look
 from mechanisms.published.per_occurrence import (
     calibrate_occurrences,
     noisy_distances,
@@ -48,6 +47,7 @@ from mechanisms.published.per_occurrence import (
 )
 from mechanisms.published.ppwlm import LOOKS, published_look
 from mechanisms.published.probe import DENIAL_NOTE, Denied, check_most_epsilon, reservation_of
+from mechanisms.published.progressive_looks import Progress, look_by_look
 from mechanisms.published.tslm import tslm_test
 from mechanisms.threshold.joint_loss import all_at_once
 from mechanisms.threshold.one_shot import rounded_up

@@ -1,6 +1,6 @@
 """Whole published tables: a contingency table with noise, and published methods that protect less.
 
-May refuse: nothing.
-May import: `published` and below.
+May refuse: `Unachievable`.
+May import: `noise`, `apportionment`, `three_valued` and below.
 Read first: `contingency_table.py`.
 """

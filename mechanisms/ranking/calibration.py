@@ -22,7 +22,7 @@ from functools import lru_cache
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Unachievable
 from mechanisms.ranking.overtaking import MARGIN, chance_overtaken, chance_swapped
-from mechanisms.ranking.task import RankingTask
+from mechanisms.ranking.ranking_task import RankingTask
 from mechanisms.threshold.one_shot import at_least, rounded_up
 
 _MOST_STEPS = 200  # an end to a search; half a dozen do

@@ -2,5 +2,5 @@
 
 May refuse: `Unachievable`.
 May import: `published` and below.
-Read first: `protocol.py`.
+Read first: `standing_protocol.py`.
 """

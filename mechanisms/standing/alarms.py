@@ -27,16 +27,10 @@ from mechanisms.apportionment.keyhole import Objective, Shares, keyhole_shares, 
 from mechanisms.apportionment.tree import tree_bound
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, cuts, evaluate
 from mechanisms.protocol import Epsilons, Exposure, Noise, Unachievable
-from mechanisms.standing.protocol import Looked
 from mechanisms.standing.sealed import digest_of
-from mechanisms.standing.task import StandingTask
-from mechanisms.standing.window_state import (
-    AlarmWindow,
-    RungState,
-    read_window,
-    watched_keys,
-    write_window,
-)
+from mechanisms.standing.standing_protocol import Looked
+from mechanisms.standing.standing_task import StandingTask
+from mechanisms.standing.window_state import AlarmWindow, RungState, read_window, watched_keys, write_window
 from mechanisms.threshold.joint_loss import all_at_once, drop_dominated, joint_loss
 from mechanisms.threshold.one_shot import at_least
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, Mechanism, Noise, Unachievable
-from mechanisms.standing.protocol import Looked
 from mechanisms.standing.sealed import digest_of, seal, unseal, write_number
+from mechanisms.standing.standing_protocol import Looked
 
 _LOOK = 1  # the only one, which is the close
 _PASSED = np.dtype("u1")

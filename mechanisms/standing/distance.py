@@ -19,9 +19,9 @@ from mechanisms.formula import Cut, Formula, Integers, cuts
 from mechanisms.protocol import DecisionTask, Epsilons, Noise, Unachievable
 from mechanisms.published.sparse_vector import signed_distance, weights
 from mechanisms.standing.alarms import StandingAlarms, calibrate_standing
-from mechanisms.standing.protocol import Looked
 from mechanisms.standing.sealed import digest_of
-from mechanisms.standing.task import StandingTask
+from mechanisms.standing.standing_protocol import Looked
+from mechanisms.standing.standing_task import StandingTask
 from mechanisms.threshold.joint_loss import all_at_once
 
 

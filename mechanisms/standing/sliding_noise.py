@@ -24,8 +24,8 @@ from mechanisms.formula import Booleans, Cut, Integers, evaluate
 from mechanisms.keyhole.contract import OneShotKind, meet_contract, task_tolerances
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Noise, Unachievable
-from mechanisms.standing.protocol import Looked
 from mechanisms.standing.sealed import digest_of, seal, unseal, write_number
+from mechanisms.standing.standing_protocol import Looked
 from mechanisms.standing.window_noise import STORED, NoiseShape, find_edges, find_tails, shape_window
 
 _RATE_BITS = 40  # a rate is a whole number of these parts of a power of two: 1e-12 above the least one

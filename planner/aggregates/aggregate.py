@@ -7,32 +7,24 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.aggregates.computed_measure import Clips
-from planner.aggregates.refusals import (
-    unsupported_aggregate,
-    unusable_type,
-)
+from planner.aggregates.having_refusals import unsupported_aggregate, unusable_type
 from planner.aggregates.row_expression import Arithmetic, Part, RowExpression, Values, row_expression
-from planner.catalog.model import Column, SqlType, Value
+from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, contains, position, start, write_node
 from planner.predicates.computed import ratios
 from planner.predicates.computed.compare import computed_column
-from planner.predicates.computed.numbers import NoTermError
+from planner.predicates.computed.number_arithmetic import NoTermError
 from planner.predicates.computed.read import read_measure
 from planner.predicates.condition import row_condition
 from planner.predicates.row_scope import RowScope
-from planner.question.condition import (
-    ALWAYS,
-    Condition,
-    all_of,
-    fixed_columns,
-)
+from planner.question.condition import ALWAYS, Condition, all_of, fixed_columns
 from planner.question.condition_text import canonical
-from planner.question.model import Measure
-from planner.scope.names import Scope, find_column
-from planner.values.model import Given
+from planner.question.question import Measure
+from planner.scope.name_resolution import Scope, find_column
+from planner.values.constant import Given
 
 _COUNTED = (TermKind.WHOLE, TermKind.EXACT, TermKind.DAY, TermKind.MOMENT, TermKind.TEXT)
 

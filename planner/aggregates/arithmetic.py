@@ -9,9 +9,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES, Aggregate, GroupScope, aggregate, contains_aggregate, sum_meaning
 from planner.aggregates.computed_measure import is_open, least_value
-from planner.aggregates.key_numbers import KeyNumbers
-from planner.aggregates.key_thresholds import is_public, key_numbers, refusal_of_columns
-from planner.aggregates.refusals import (
+from planner.aggregates.having_refusals import (
     added_to_replaced,
     divided_by_different_values,
     divides_integers,
@@ -21,27 +19,23 @@ from planner.aggregates.refusals import (
     no_sum_over_rows,
     weighed_by_key,
 )
+from planner.aggregates.key_numbers import KeyNumbers
+from planner.aggregates.key_thresholds import is_public, key_numbers, refusal_of_columns
 from planner.aggregates.row_expression import Arithmetic, Part, Values
-from planner.catalog.model import Product
+from planner.catalog.catalog import Product
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, position, start, write_node
-from planner.predicates.refusals import subquery_inside
-from planner.question.condition import (
-    And,
-    Condition,
-    IsNull,
-    Not,
-    any_of,
-)
+from planner.predicates.where_refusals import subquery_inside
+from planner.question.condition import And, Condition, IsNull, Not, any_of
 from planner.question.condition_text import canonical
 from planner.question.disjoint import disjoint
-from planner.question.model import Measure
 from planner.question.products import steps_of
-from planner.scope.names import find_column, numeric_scale
+from planner.question.question import Measure
+from planner.scope.name_resolution import find_column, numeric_scale
+from planner.values.constant import Constant, NotConstant, Number, Untyped, number
 from planner.values.decimals import decimal
 from planner.values.expressions import fold
-from planner.values.model import Constant, NotConstant, Number, Untyped, number
 
 COUNTED_APART = (Measure.UNITS, Measure.VALUES)
 """Measures that do not count row by row."""

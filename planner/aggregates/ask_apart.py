@@ -20,18 +20,18 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.aggregates.aggregate import GroupScope, contains_aggregate
+from planner.aggregates.having_refusals import write_parenthesised
 from planner.aggregates.order_statistics import picks_a_value
-from planner.aggregates.refusals import write_parenthesised
 from planner.aggregates.variance import is_variance
-from planner.catalog.model import Column, SqlType
+from planner.catalog.catalog import Column, SqlType
 from planner.errors import KeyholeError
 from planner.groups.ranges import number_range, time_range
 from planner.parser.tree import bare, contains, write_node
-from planner.scope.names import find_column
+from planner.scope.name_resolution import find_column
+from planner.values.constant import Constant, NotConstant, Number, Span, Untyped, number
 from planner.values.datetimes import span
 from planner.values.decimals import decimal
 from planner.values.expressions import fold
-from planner.values.model import Constant, NotConstant, Number, Span, Untyped, number
 from planner.values.operators import FLIPPED, OPERATORS
 
 _SHARE_OF_BOUNDS = 4  # measures are mostly small beside their bounds: a mean is a quarter of the upper one in hints

@@ -8,9 +8,9 @@ from typing import TypeAlias, TypeVar
 
 from planner.aggregates.key_numbers import KeyNumbers
 from planner.aggregates.row_expression import Part, Values
-from planner.catalog.model import Column
+from planner.catalog.catalog import Column
 from planner.question.condition import Condition
-from planner.question.model import Measure
+from planner.question.question import Measure
 from planner.values.decimals import decimal
 
 

@@ -16,15 +16,15 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from planner.aggregates.having_refusals import unknown_range
 from planner.aggregates.known_ranges import known_ranges
-from planner.aggregates.refusals import unknown_range
-from planner.catalog.model import Column, Computed, ComputedName, SqlType
+from planner.catalog.catalog import Column, Computed, ComputedName, SqlType
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node, write_short
 from planner.predicates.computed import ratios
 from planner.predicates.computed.compare import computed_column, measured_column
-from planner.predicates.computed.numbers import NUMBERS, NoTermError
+from planner.predicates.computed.number_arithmetic import NUMBERS, NoTermError
 from planner.predicates.computed.ranges import Clip, Known
 from planner.predicates.computed.read import read_measure, read_term
 from planner.predicates.computed.text import spell

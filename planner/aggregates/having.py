@@ -11,11 +11,11 @@ from sqlglot import exp
 from planner.aggregates.aggregate import GroupScope, aggregate, contains_aggregate
 from planner.aggregates.ask_apart import ask_apart
 from planner.aggregates.comparison import FAILS, HOLDS, Comparison, Every, Having, Outside, Some
+from planner.aggregates.having_refusals import unsupported_aggregate
 from planner.aggregates.intervals import in_seconds
 from planner.aggregates.key_thresholds import is_public
 from planner.aggregates.linear_comparison import compare_quotient_of_means, linear_comparison, multiply_out
 from planner.aggregates.order_statistics import is_truth, picks_a_value, truth_comparison, value_comparison
-from planner.aggregates.refusals import unsupported_aggregate
 from planner.aggregates.rounded_comparison import (
     compare_with_truncated,
     rounded_comparison,
@@ -26,11 +26,11 @@ from planner.aggregates.variance import is_variance, variance_comparison
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, contains, position, write_node, write_short
 from planner.predicates.condition import row_truth
-from planner.predicates.refusals import subquery_inside
+from planner.predicates.where_refusals import subquery_inside
 from planner.question.condition import ALWAYS
-from planner.scope.names import find_column, numeric_scale
+from planner.scope.name_resolution import find_column, numeric_scale
+from planner.values.constant import NotConstant
 from planner.values.expressions import fold
-from planner.values.model import NotConstant
 from planner.values.operators import FLIPPED, OPERATORS, OPPOSITE
 
 _HINT = "Combine comparisons like count(*) > 100, sum(x) >= 5, avg(x) < 2 with AND, OR and NOT."

@@ -15,10 +15,10 @@ from planner.parser.tree import bare, contains, position, write_node, write_shor
 from planner.predicates.computed.read import read_term
 from planner.predicates.computed.times import span_microseconds
 from planner.predicates.row_scope import RowScope
+from planner.values.constant import Constant, NotConstant, Span, Untyped
 from planner.values.datetimes import span
 from planner.values.decimals import decimal
 from planner.values.expressions import fold
-from planner.values.model import Constant, NotConstant, Span, Untyped
 
 
 def in_seconds(left: exp.Expr, right: exp.Expr, within: GroupScope) -> tuple[exp.Expr, exp.Expr] | None:

@@ -12,20 +12,17 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES, GroupScope, contains_aggregate
 from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Outside, Some, Spread
+from planner.aggregates.having_refusals import no_constant_threshold, of_several_keys
 from planner.aggregates.key_numbers import KeyNumbers
-from planner.aggregates.refusals import (
-    no_constant_threshold,
-    of_several_keys,
-)
 from planner.aggregates.row_expression import Arithmetic, Values
-from planner.catalog.model import Column, Lookup, SqlType, Value
+from planner.catalog.catalog import Column, Lookup, SqlType, Value
 from planner.errors import KeyholeError
 from planner.parser.tree import contains, name, position, write_node, write_short
 from planner.question.condition import ALWAYS
 from planner.scope.functional_dependencies import by_key
-from planner.scope.names import find_column
+from planner.scope.name_resolution import find_column
+from planner.values.constant import Constant, Number, Untyped, number
 from planner.values.expressions import fold
-from planner.values.model import Constant, Number, Untyped, number
 
 _NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC)
 

@@ -11,20 +11,20 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
 
-from planner.catalog.model import Computed, ComputedName, Table, Value
+from planner.catalog.catalog import Computed, ComputedName, Table, Value
 from planner.catalog.row_terms import Ends, RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.groups.ranges import number_range, time_ends
 from planner.parser.lexer import tokens
 from planner.parser.tree import parse
-from planner.predicates.computed.numbers import NUMBERS
+from planner.predicates.computed.number_arithmetic import NUMBERS
 from planner.predicates.computed.ranges import MOST_PARTS, Known
 from planner.predicates.computed.read import read_measure
 from planner.predicates.computed.times import DAY, extract
 from planner.predicates.row_scope import RowScope
 from planner.question.condition import Compare, Condition
-from planner.scope.names import Scope
-from planner.values.model import Given
+from planner.scope.name_resolution import Scope
+from planner.values.constant import Given
 
 _EPOCH = datetime(1970, 1, 1)
 _STEP = {TermKind.DAY: timedelta(days=1), TermKind.MOMENT: timedelta(microseconds=1)}

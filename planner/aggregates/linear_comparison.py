@@ -18,8 +18,7 @@ from planner.aggregates.arithmetic import (
     without_nullif,
 )
 from planner.aggregates.comparison import FAILS, Comparison, Every, Having, OtherMean, Slack, Some
-from planner.aggregates.key_thresholds import is_public, key_numbers, mean_less
-from planner.aggregates.refusals import (
+from planner.aggregates.having_refusals import (
     compared_with_itself,
     divides_integers,
     mean_against_keys,
@@ -27,12 +26,13 @@ from planner.aggregates.refusals import (
     true_without_values,
     without_base,
 )
+from planner.aggregates.key_thresholds import is_public, key_numbers, mean_less
 from planner.aggregates.row_expression import Arithmetic, Part
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node, write_short
 from planner.question.condition import ALWAYS, Condition
 from planner.question.condition_text import canonical
-from planner.question.model import Measure
+from planner.question.question import Measure
 from planner.values.decimals import decimal
 from planner.values.operators import COMPARISONS, FLIPPED
 

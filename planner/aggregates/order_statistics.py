@@ -26,29 +26,22 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import Call, GroupScope, contains_aggregate, read_call
 from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Slack, Some
-from planner.aggregates.refusals import (
-    counts_from_above,
-    unsupported_aggregate,
-)
+from planner.aggregates.having_refusals import counts_from_above, unsupported_aggregate
 from planner.aggregates.row_expression import Part, Values
-from planner.catalog.model import ComputedName, SqlType
+from planner.catalog.catalog import ComputedName, SqlType
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, contains, position, write_node, write_short
 from planner.predicates.computed.compare import computed_term
 from planner.predicates.computed.read import read_term
 from planner.predicates.condition import row_truth
 from planner.predicates.row_scope import RowScope
-from planner.predicates.terms.model import ColumnTerm, plain_term
-from planner.question.condition import (
-    Condition,
-    all_of,
-    any_of,
-)
+from planner.predicates.terms.term import ColumnTerm, plain_term
+from planner.question.condition import Condition, all_of, any_of
 from planner.question.condition_text import write_condition
-from planner.question.model import Measure
-from planner.scope.names import find_column
+from planner.question.question import Measure
+from planner.scope.name_resolution import find_column
+from planner.values.constant import Constant, NotConstant, Number
 from planner.values.expressions import fold
-from planner.values.model import Constant, NotConstant, Number
 from planner.values.operators import OPPOSITE
 
 _NUMBERS = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)

@@ -8,9 +8,9 @@ from sqlglot import exp
 from planner.aggregates.aggregate import GroupScope, contains_aggregate
 from planner.aggregates.arithmetic import Linear, linear, same_rows
 from planner.aggregates.comparison import Comparison
+from planner.aggregates.having_refusals import not_ranked
 from planner.aggregates.intervals import length_in_seconds
 from planner.aggregates.linear_comparison import compare_with_zero
-from planner.aggregates.refusals import not_ranked
 from planner.aggregates.row_expression import Part
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, contains, position

@@ -16,16 +16,16 @@ from planner.aggregates.aggregate import GroupScope
 from planner.aggregates.arithmetic import Linear, exact_quotient, kind_of_cast, linear, not_linear
 from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Some
 from planner.aggregates.computed_measure import least_value
+from planner.aggregates.having_refusals import write_parenthesised
 from planner.aggregates.key_thresholds import is_public
 from planner.aggregates.linear_comparison import compare_with_zero
 from planner.aggregates.order_statistics import picks_a_value, value_comparison
-from planner.aggregates.refusals import write_parenthesised
 from planner.aggregates.row_expression import Arithmetic
-from planner.catalog.model import Column
+from planner.catalog.catalog import Column
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node, write_short
+from planner.values.constant import NotConstant, Number, Untyped, number
 from planner.values.expressions import fold
-from planner.values.model import NotConstant, Number, Untyped, number
 from planner.values.operators import FLIPPED
 
 _TRUNCATED = exp.Trunc()

@@ -20,10 +20,8 @@ from planner.aggregates.computed_measure import (
     open_column,
     whole_measure,
 )
-from planner.aggregates.refusals import (
-    unusable_type,
-)
-from planner.catalog.model import Column, Product, SqlType
+from planner.aggregates.having_refusals import unusable_type
+from planner.catalog.catalog import Column, Product, SqlType
 from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, contains, position, write_node, write_short
@@ -31,9 +29,9 @@ from planner.predicates.condition import row_truth
 from planner.predicates.row_scope import RowScope
 from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Leaf, Not, all_of, any_of
 from planner.question.products import MOST_FACTORS, product_column
-from planner.scope.names import Scope, find_column
+from planner.scope.name_resolution import Scope, find_column
+from planner.values.constant import Given, NotConstant, Number, Untyped, number
 from planner.values.expressions import fold
-from planner.values.model import Given, NotConstant, Number, Untyped, number
 
 MOST_ARMS = 500  # of a CASE, each of which has the conditions of all before it: time grows with the square
 MOST_PARTS = 16  # of one aggregate, since CASE within CASE multiplies them; each one is a term that the SQL adds up

@@ -17,9 +17,9 @@ from sqlglot import exp
 
 from planner.aggregates.comparison import Comparison, Every, Having, Outside, Some, Spread
 from planner.aggregates.computed_measure import Clips, is_open
-from planner.aggregates.refusals import unknown_range
+from planner.aggregates.having_refusals import unknown_range
 from planner.aggregates.row_expression import Part
-from planner.catalog.model import Column, Computed
+from planner.catalog.catalog import Column, Computed
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import write_node

@@ -16,17 +16,13 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import Call, GroupScope, contains_aggregate, read_call
 from planner.aggregates.comparison import FAILS, Every, Having, Some, Spread
-from planner.aggregates.refusals import (
-    no_constant_threshold,
-    not_of_one_column,
-    unsupported_aggregate,
-)
+from planner.aggregates.having_refusals import no_constant_threshold, not_of_one_column, unsupported_aggregate
 from planner.aggregates.row_expression import RowExpression, Values, row_expression
-from planner.catalog.model import Column
+from planner.catalog.catalog import Column
 from planner.parser.tree import bare, position, write_node
-from planner.scope.names import find_column
+from planner.scope.name_resolution import find_column
+from planner.values.constant import NotConstant, Number, Untyped, number
 from planner.values.expressions import fold
-from planner.values.model import NotConstant, Number, Untyped, number
 from planner.values.operators import FLIPPED
 
 

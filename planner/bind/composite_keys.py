@@ -17,15 +17,15 @@ from fractions import Fraction
 import numpy as np
 
 from planner.bind.lookup_columns import values
-from planner.catalog.model import Column, PublicTable, SqlType, Value
+from planner.catalog.catalog import Column, PublicTable, SqlType, Value
 from planner.catalog.row_terms import RowTerm, TermKind
-from planner.predicates.computed import numbers
+from planner.predicates.computed import number_arithmetic
 from planner.predicates.computed.compare import computed_column
-from planner.predicates.computed.numbers import NoTermError, TooWideError
+from planner.predicates.computed.number_arithmetic import NoTermError, TooWideError
 from planner.predicates.computed.read import read_term
 from planner.predicates.row_scope import RowScope
-from planner.scope.names import Scope
-from planner.values.model import Given
+from planner.scope.name_resolution import Scope
+from planner.values.constant import Given
 
 _BIGINT = 2**63  # the end of the numbers that stand for several columns
 _NOTHING_GIVEN = Given(parameters={}, today=date.min)
@@ -81,12 +81,12 @@ def _number_rows(bases: Sequence[Column], spans: Sequence[_Span], within: RowSco
             raise NoTermError
         inside = column
         for function, end in (("least", high), ("greatest", low)):
-            ending = numbers.constant(Fraction(end), integral=True)
+            ending = number_arithmetic.constant(Fraction(end), integral=True)
             limit = max(inside.limit, ending.limit)
-            inside = numbers.whole(function, TermKind.WHOLE, inside, ending, scale=0, limit=limit)
+            inside = number_arithmetic.whole(function, TermKind.WHOLE, inside, ending, scale=0, limit=limit)
         digit = replace(inside, limit=max(abs(low), abs(high)))
-        size = numbers.constant(Fraction(high - low + 1), integral=True)
-        number = digit if number is None else numbers.add(numbers.multiply(number, size), digit)
+        size = number_arithmetic.constant(Fraction(high - low + 1), integral=True)
+        number = digit if number is None else number_arithmetic.add(number_arithmetic.multiply(number, size), digit)
     assert number is not None, "a key has columns"
     if number.limit >= _BIGINT:
         raise TooWideError

@@ -14,16 +14,16 @@ from typing import Any
 
 from sqlglot import exp
 
-from planner.bind.refusals import not_a_group
+from planner.bind.bind_refusals import not_a_group
+from planner.catalog.catalog import Catalog, Column, Grouping, Merged, Parts, Table, Value
 from planner.catalog.derived_columns import PART_ENDS, derived_type
 from planner.catalog.fault import Fault, Faults
-from planner.catalog.model import Catalog, Column, Grouping, Merged, Parts, Table, Value
 from planner.errors import KeyholeError
 from planner.groups.computed_keys import with_computed_keys
 from planner.parser.lexer import quote_identifier, tokens
 from planner.parser.tree import bare, parse
 from planner.scope.group_by import read_group_by
-from planner.scope.names import Scope, derivation
+from planner.scope.name_resolution import Scope, derivation
 
 _MOST_CUTS = 10_000  # that are compared with those of other steps, in some hundredths of a second
 Determines = Callable[[Column, Column, Table], bool]

@@ -22,8 +22,8 @@ from decimal import Decimal
 from itertools import pairwise
 
 from planner.bind.unit_join import bound_table
+from planner.catalog.catalog import Column, Derivation, FixedKey, Table, Value
 from planner.catalog.derived_columns import follows_by_calendar
-from planner.catalog.model import Column, Derivation, FixedKey, Table, Value
 from planner.question.condition import Compare, Condition, Within, columns, truth_of
 
 MOST_VALUES = 1000

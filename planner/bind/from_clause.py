@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.bind.refusals import (
+from planner.bind.bind_refusals import (
     ambiguous_using,
     left_join_on_more,
     more_than_one_equality,
@@ -20,7 +20,7 @@ from planner.bind.refusals import (
     unsupported_join,
     with_query_joined,
 )
-from planner.catalog.model import Catalog, PublicTable, Table
+from planner.catalog.catalog import Catalog, PublicTable, Table
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, contains, name, position
 

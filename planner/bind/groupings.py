@@ -26,8 +26,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from planner.bind.computed_groupings import bound_by_expressions, declared_apart, is_finer
-from planner.catalog.derived_columns import follows_by_calendar
-from planner.catalog.model import (
+from planner.catalog.catalog import (
     Column,
     Computed,
     Derivation,
@@ -40,6 +39,7 @@ from planner.catalog.model import (
     RowCap,
     Table,
 )
+from planner.catalog.derived_columns import follows_by_calendar
 from planner.scope.functional_dependencies import by_key
 
 

@@ -13,17 +13,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.bind.composite_keys import join_as_one
-from planner.bind.from_clause import (
-    Equality,
-    FromClause,
-    Relation,
-    alias_of,
-    conjuncts,
-    from_clause,
-)
-from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, is_too_long, looked_up, unique_values
-from planner.bind.refusals import (
+from planner.bind.bind_refusals import (
     could_count_twice,
     joins_two_types,
     more_than_one_equality,
@@ -31,15 +21,18 @@ from planner.bind.refusals import (
     too_long,
     unknown_join_column,
 )
+from planner.bind.composite_keys import join_as_one
+from planner.bind.from_clause import Equality, FromClause, Relation, alias_of, conjuncts, from_clause
+from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, is_too_long, looked_up, unique_values
 from planner.bind.unit_equalities import private_tables
 from planner.bind.unit_lists.find_lists import is_list
-from planner.catalog.model import Catalog, Column, Lookup, PublicTable, Table
+from planner.catalog.catalog import Catalog, Column, Lookup, PublicTable, Table
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, name, position
 from planner.predicates.condition import row_condition
 from planner.question.condition import Condition
-from planner.scope.names import JoinedTable, Scope, find_column
-from planner.values.model import Given
+from planner.scope.name_resolution import JoinedTable, Scope, find_column
+from planner.values.constant import Given
 
 
 @dataclass(frozen=True, slots=True)

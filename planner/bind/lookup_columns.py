@@ -12,9 +12,19 @@ from typing import cast
 
 import numpy as np
 
+from planner.catalog.catalog import (
+    Column,
+    Derivation,
+    Lookup,
+    LookupValues,
+    Product,
+    PublicTable,
+    SqlType,
+    Table,
+    Value,
+)
 from planner.catalog.derived_columns import describe_derivation
 from planner.catalog.domains import KEY_TYPES
-from planner.catalog.model import Column, Derivation, Lookup, LookupValues, Product, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.question.condition import (
     ALWAYS,
@@ -32,7 +42,7 @@ from planner.question.condition import (
     columns,
     evaluate,
 )
-from planner.question.model import Question
+from planner.question.question import Question
 
 MOST_CHARACTERS = 100_000_000  # of a looked-up column's texts: PostgreSQL takes no parameter of more than a gigabyte
 JOINED_TYPES = frozenset(

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.bind.unit_join import order, same_units
-from planner.catalog.model import Catalog, Table, UnitPath
+from planner.catalog.catalog import Catalog, Table, UnitPath
 from planner.errors import KeyholeError, UnknownColumn
 from planner.parser.lexer import readable
 

@@ -19,7 +19,7 @@ from decimal import Decimal
 from typing import TypeAlias
 
 from planner.bind.groupings import bound_by_groupings, list_computed, multiply_computed, take_apart
-from planner.catalog.model import Column, Derivation, FixedKey, Lookup, Table
+from planner.catalog.catalog import Column, Derivation, FixedKey, Lookup, Table
 
 Names: TypeAlias = Mapping[str, str]
 """A table's columns, each with its name in the joined table."""

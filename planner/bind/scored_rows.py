@@ -10,24 +10,24 @@ from sqlglot import exp
 
 from mechanisms.formula import TRUE
 from planner.aggregates.row_expression import Part, row_expression
+from planner.bind.bind_refusals import too_many_groups
 from planner.bind.lookup_columns import store_conditions
-from planner.bind.refusals import too_many_groups
 from planner.bind.set_branches import read_question
-from planner.catalog.model import Catalog, SqlType, Table
+from planner.catalog.catalog import Catalog, SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.functional import grid, row_terms
 from planner.functionals.row_range import row_range
 from planner.parser.tree import bare
 from planner.predicates.condition import row_truth
 from planner.question.condition import ALWAYS, Condition, any_of
-from planner.question.model import Accuracy, Functional, Measure, Question, Term
 from planner.question.products import with_products
+from planner.question.question import Accuracy, Functional, Measure, Question, Term
 from planner.question.range_inference import narrow_range
 from planner.question.scores import RowNumber
 from planner.scope.embedded import Embedded
 from planner.scope.key_classes import told_apart
-from planner.scope.names import Scope, find_column
-from planner.values.model import Given
+from planner.scope.name_resolution import Scope, find_column
+from planner.values.constant import Given
 
 _CONDITIONS = (
     exp.And, exp.Or, exp.Not, exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like, exp.Is,

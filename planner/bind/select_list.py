@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate, list_beside_aggregates
-from planner.bind.refusals import shows_more_than_keys
-from planner.catalog.model import Column
+from planner.bind.bind_refusals import shows_more_than_keys
+from planner.catalog.catalog import Column
 from planner.parser.tree import bare, is_star, name, write_short
 from planner.scope.key_classes import key_expression
-from planner.scope.names import Scope, find_column
+from planner.scope.name_resolution import Scope, find_column
 
 _HARMLESS = (
     exp.Literal,

@@ -17,35 +17,27 @@ from planner.aggregates.aggregate import GroupScope, contains_aggregate
 from planner.aggregates.comparison import Comparison, Every, Having, Outside, Some
 from planner.aggregates.computed_measure import Clips
 from planner.aggregates.having import read_having
+from planner.aggregates.having_refusals import unsupported_aggregate
 from planner.aggregates.key_thresholds import restrict_thresholds, without_missing
 from planner.aggregates.ranked_value import ranked_value
-from planner.aggregates.refusals import unsupported_aggregate
 from planner.aggregates.value_clips import describe_clips, find_clips, refuse_clips
+from planner.bind.bind_refusals import reads_rows_in_having
 from planner.bind.joins import row_conditions
-from planner.bind.refusals import reads_rows_in_having
+from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, SqlType, Value
 from planner.groups.inhabited.key_values import list_inhabited
 from planner.parser.tree import bare, contains, position
 from planner.predicates.condition import row_condition
 from planner.predicates.infinite_times import of_groups
-from planner.question.condition import (
-    Compare,
-    Condition,
-    Within,
-    all_of,
-    columns,
-    find_true,
-    fixed_columns,
-)
+from planner.question.condition import Compare, Condition, Within, all_of, columns, find_true, fixed_columns
 from planner.question.condition_text import canonical
 from planner.question.disjoint import Rows
-from planner.question.model import UnitRows
+from planner.question.question import UnitRows
 from planner.scope.embedded import Embedded, leaves
 from planner.scope.functional_dependencies import by_key
-from planner.scope.names import Scope
+from planner.scope.name_resolution import Scope
+from planner.values.constant import Given
 from planner.values.expressions import uses_clock
-from planner.values.model import Given
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from planner.bind.from_clause import Equality, FromClause, Relation
-from planner.bind.other_tables import describe_step
-from planner.bind.path_join import join_along_path
-from planner.bind.refusals import (
+from planner.bind.bind_refusals import (
     different_units,
     joined_with_itself,
     joins_capped,
@@ -14,10 +11,13 @@ from planner.bind.refusals import (
     not_joined_on_unit,
     using_beside_unit,
 )
+from planner.bind.from_clause import Equality, FromClause, Relation
+from planner.bind.other_tables import describe_step
+from planner.bind.path_join import join_along_path
 from planner.bind.unit_join import joined_on_unit, same_units
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.parser.lexer import readable
-from planner.scope.names import Scope, UnitTable
+from planner.scope.name_resolution import Scope, UnitTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from math import prod
 
 from planner.bind.groupings import bound_by_groupings, list_computed, multiply_computed, take_apart
 from planner.bind.path_join import bound_along_path, carry_column, find_stored_key
+from planner.catalog.catalog import Column, FixedKey, Member, Table, Total
 from planner.catalog.joined_rows import share_joined_rows
-from planner.catalog.model import Column, FixedKey, Member, Table, Total
 from planner.catalog.refresh import parse_refresh
 
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.from_clause import ON_TABLE, alias_of, conjuncts
-from planner.bind.refusals import (
+from planner.bind.bind_refusals import (
     joins_totals,
     not_by_its_groups,
     not_by_unit,
@@ -22,8 +21,9 @@ from planner.bind.refusals import (
     shows_units,
     unit_query_refusal,
 )
+from planner.bind.from_clause import ON_TABLE, alias_of, conjuncts
 from planner.bind.select_list import shows_aggregates
-from planner.catalog.model import Column, RowCap, SqlType, Table
+from planner.catalog.catalog import Column, RowCap, SqlType, Table
 from planner.errors import KeyholeError
 from planner.parser.clauses import Clauses, at_offset, check_fits, clauses, clauses_at
 from planner.parser.lexer import Token, readable
@@ -31,7 +31,7 @@ from planner.parser.subquery_readers import references
 from planner.parser.tree import bare, name, offset, position, write_node, write_short
 from planner.scope.embedded import UnitQuery
 from planner.scope.group_by import grouped_columns
-from planner.scope.names import Scope, find_column
+from planner.scope.name_resolution import Scope, find_column
 from planner.scorecard.ranked import shows_sizes_beside_ranks
 
 _IN_SUBQUERY = frozenset(("expressions", "from_", "where", "group", "having"))

@@ -21,11 +21,11 @@ from planner.aggregates.aggregate import AGGREGATES, Aggregate, GroupScope
 from planner.aggregates.arithmetic import linear
 from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Arithmetic, Values
+from planner.bind.bind_refusals import no_total, not_by_whole_unit, show_question, unit_query_refusal
 from planner.bind.fixed_keys import bound_fixed
 from planner.bind.joins import row_conditions
-from planner.bind.refusals import no_total, not_by_whole_unit, show_question, unit_query_refusal
 from planner.bind.unit_query import total_columns, unit_table
-from planner.catalog.model import Column, SqlType, Table
+from planner.catalog.catalog import Column, SqlType, Table
 from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
 from planner.functionals.functional import functional, grid, row_terms
@@ -35,19 +35,14 @@ from planner.parser.tree import bare, name, position, write_node
 from planner.predicates.computed.read import read_term
 from planner.predicates.condition import row_condition, row_truth
 from planner.predicates.row_scope import RowScope
-from planner.question.condition import (
-    Condition,
-    all_of,
-    columns,
-    fixed_columns,
-)
-from planner.question.model import Functional, Measure, Term, UnitRows, UnitTotal
+from planner.question.condition import Condition, all_of, columns, fixed_columns
 from planner.question.products import with_products
+from planner.question.question import Functional, Measure, Term, UnitRows, UnitTotal
 from planner.question.three_valued import Truth
 from planner.scope.embedded import Embedded, UnitQuery
-from planner.scope.names import Scope
+from planner.scope.name_resolution import Scope
+from planner.values.constant import Given
 from planner.values.decimals import decimal, terminating_decimal
-from planner.values.model import Given
 
 _TYPES = {
     Arithmetic.INTEGER: (SqlType.INTEGER, "bigint"),

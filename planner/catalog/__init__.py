@@ -2,5 +2,5 @@
 
 May refuse: KH002, KH003, KH006, KH010, KH201, KH304, KH402.
 May import: `errors` and below.
-Read first: `model.py`.
+Read first: `catalog.py`.
 """

@@ -1,6 +1,6 @@
 """The columns that the policy exposes, and what questions make of them: types, derivations, bands.
 
-A value of the catalog (`planner.catalog.model`), public and frozen.
+A value of the catalog (`planner.catalog.catalog`), public and frozen.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence

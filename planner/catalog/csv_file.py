@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 from planner.catalog.sql_types import sql_type
 
 READ = "read_csv"

@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 
+from planner.catalog.catalog import Column, Derivation, SqlType, Value
 from planner.catalog.fault import Fault
-from planner.catalog.model import Column, Derivation, SqlType, Value
 
 DATE_PARTS = ("year", "quarter", "month", "week", "day")
 EXTRACTED_FROM_DATE = ("year", "isoyear", "quarter", "month", "week", "day", "dow", "isodow", "doy")

@@ -6,8 +6,8 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from hashlib import sha256
 
+from planner.catalog.catalog import SqlType, Value
 from planner.catalog.fault import Fault
-from planner.catalog.model import SqlType, Value
 
 MAX_VALUES = 1_000_000  # the default of `max_keys`: a key with more values could not be grouped by, even alone
 KEY_TYPES = (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlType.TIMESTAMP)

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from planner.catalog.model import Column, Table, Value
+from planner.catalog.catalog import Column, Table, Value
 from planner.errors import cut_at_word
 
 _MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?"

@@ -10,8 +10,8 @@ References: docs/decisions/0040-named-steps.md.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from planner.catalog.model import Catalog, SqlType, Table
-from planner.catalog.relations import RelationIdentity
+from planner.catalog.catalog import Catalog, SqlType, Table
+from planner.catalog.relation_names import RelationIdentity
 
 _COMPARED_ALIKE = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.DATE, SqlType.UUID})
 """Types of which two stored values that differ are read as two: no time zone and no rounding is between them."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Hashable
 from hashlib import sha256
 from typing import Any, TypeVar
 
+from planner.catalog.catalog import Value
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Value
 
 _Result = TypeVar("_Result")
 _Values = tuple[Value, ...]

@@ -10,10 +10,10 @@ from decimal import Decimal
 from hashlib import sha256
 from typing import cast
 
+from planner.catalog.catalog import SqlType, Value
 from planner.catalog.csv_file import CsvFile
 from planner.catalog.domains import encode_value
 from planner.catalog.fault import Fault
-from planner.catalog.model import SqlType, Value
 from planner.catalog.pace import Pace
 from planner.catalog.sql_types import SourceColumn, sql_type
 

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from planner.explain.balances import QuestionBalance
 from planner.explain.guarantee import shared_noise_sentence
-from planner.explain.numbers import at_least
+from planner.explain.rounded_numbers import at_least
 from planner.question.plan import Plan
 
 

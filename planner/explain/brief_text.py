@@ -6,16 +6,10 @@ Depends on public inputs alone. EXPLAIN VERBOSE has the details.
 from collections.abc import Iterator
 
 from mechanisms.formula import TRUE
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.explain.balance_lines import brief_balance_lines
 from planner.explain.balances import QuestionBalance
-from planner.explain.guarantee import (
-    DENIABLE,
-    cut_rows_sentence,
-    guarantee_sentence,
-    predicate_texts,
-    promised_rates,
-)
+from planner.explain.guarantee import DENIABLE, cut_rows_sentence, guarantee_sentence, predicate_texts, promised_rates
 from planner.explain.literal_labels import letter_literals, spell_formula, words
 from planner.explain.literal_table import describe_clipping, shorten_formula
 from planner.explain.ranking import ranked_text, ranks_alone

@@ -14,8 +14,8 @@ from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import sum_rates
 from mechanisms.threshold.one_shot import at_least
 from mechanisms.threshold.three_zone import expected_rate
-from planner.question.model import Functional
 from planner.question.plan import Plan
+from planner.question.question import Functional
 
 DISTANCES = (1, 3, 10)  # in tolerances: where the contract begins, a usual distance, and far away
 """How many tolerances a group is short of its thresholds, for what it is expected to lose."""

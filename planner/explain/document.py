@@ -30,8 +30,8 @@ from planner.explain.literal_labels import (
 )
 from planner.explain.ranking import ranking_json
 from planner.explain.render import bounding_notes
-from planner.question.model import Offsets
 from planner.question.plan import APART, Plan
+from planner.question.question import Offsets
 
 
 def explain_json(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, ...] = ()) -> dict[str, Any]:

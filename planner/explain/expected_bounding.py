@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from math import floor
 
-from planner.question.model import Functional, Measure
 from planner.question.plan import Plan
+from planner.question.question import Functional, Measure
 from planner.question.unit_groups import groups_of_one_unit
 
 ASSUMPTIONS = (

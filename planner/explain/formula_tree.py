@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from mechanisms.formula import Cut, Formula
 from planner.explain.literal_labels import letter_literals, letters, literal_of, order_formula, typed_letters, words
-from planner.explain.numbers import at_most, share
+from planner.explain.rounded_numbers import at_most, share
 from planner.question.plan import Plan
 
 IDLE = "does not matter, costs nothing"

@@ -6,14 +6,14 @@ from typing import Any
 
 from mechanisms.formula import TRUE
 from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE
-from planner.catalog.model import Computed
+from planner.catalog.catalog import Computed
 from planner.explain.balances import SharedNoise
 from planner.explain.literal_labels import spell_formula, words
-from planner.explain.numbers import at_most, percent, plain
 from planner.explain.ranking import ranking_json, ranking_promise, ranks_alone
+from planner.explain.rounded_numbers import at_most, percent, plain
 from planner.explain.wrong_groups import wrong_groups
-from planner.question.model import BANDED, aggregate_text
 from planner.question.plan import Plan
+from planner.question.question import BANDED, aggregate_text
 
 PROMISE_OF_CELLS = (
     "`epsilon_per_predicate` bounds what all answers together reveal about a unit's presence in one cell, if the "

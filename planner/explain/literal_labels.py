@@ -7,10 +7,10 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts
-from planner.explain.numbers import plain
+from planner.explain.rounded_numbers import plain
 from planner.functionals.atoms.atom_labels import label
-from planner.question.model import Atom, Functional, Question
 from planner.question.plan import Minimised, Plan
+from planner.question.question import Atom, Functional, Question
 
 Literal: TypeAlias = tuple[int, int, bool]  # functional, cut, above
 

@@ -26,9 +26,9 @@ from planner.explain.literal_labels import (
     spell_formula,
     typed_letters,
 )
-from planner.explain.numbers import at_most, plain, share
-from planner.question.model import Functional, Measure
+from planner.explain.rounded_numbers import at_most, plain, share
 from planner.question.plan import APART, Plan
+from planner.question.question import Functional, Measure
 from planner.values.decimals import decimal
 
 MOST_ROWS = 12  # of the table; the others are in JSON

@@ -5,7 +5,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from planner.explain.numbers import at_least, at_most, plain
+from planner.explain.rounded_numbers import at_least, at_most, plain
 
 
 class Payer(StrEnum):

@@ -5,9 +5,9 @@ from typing import Any
 
 from mechanisms.formula import TRUE
 from mechanisms.ranking.calibration import RankingCalibration
-from planner.explain.numbers import at_most, percent, plain
-from planner.question.model import Ranked
+from planner.explain.rounded_numbers import at_most, percent, plain
 from planner.question.plan import Plan
+from planner.question.question import Ranked
 
 
 def ranking_promise(plan: Plan) -> str | None:

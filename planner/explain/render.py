@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator
 
-from planner.catalog.model import Column, Computed, Product, Table
+from planner.catalog.catalog import Column, Computed, Product, Table
 from planner.errors import cut_at_word
 from planner.explain.balance_lines import balance_lines
 from planner.explain.balances import QuestionBalance
 from planner.explain.guarantee import cells_sentence, cut_rows_sentence, guarantee_sentence
 from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
-from planner.explain.numbers import plain
 from planner.explain.ranking import ranking_lines, ranks_alone
+from planner.explain.rounded_numbers import plain
 from planner.explain.wrong_groups import wrong_groups
 from planner.functionals.unit_rows import unit_rows_text
-from planner.question.model import Question
 from planner.question.plan import Plan
+from planner.question.question import Question
 
 SQL_LINES = 14  # of EXPLAIN's one screen; the rest is in JSON
 

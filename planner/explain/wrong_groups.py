@@ -13,8 +13,8 @@ from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
 from mechanisms.threshold.three_zone import wrong
-from planner.question.model import NEAR_EMPTY
 from planner.question.plan import Minimised, Plan
+from planner.question.question import NEAR_EMPTY
 
 _OWN = (Keyhole.name, Progressive.name)  # whose rates are known at every distance
 

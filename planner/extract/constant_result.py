@@ -10,8 +10,8 @@ from planner.extract.outer_query import Asking
 from planner.parser.tree import bare, contains, is_number, read_limit
 from planner.scope.embedded import EmbeddedVirtual
 from planner.values.comparisons import constant_truth
+from planner.values.constant import Given
 from planner.values.expressions import uses_clock
-from planner.values.model import Given
 
 _NOTHING_GIVEN = Given(parameters={}, today=date.min)
 _BEFORE_WHERE = frozenset(("with_", "from_", "joins", "laterals", "where"))

@@ -5,23 +5,23 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from planner.bind.bind_refusals import no_key
 from planner.bind.joins import joins
 from planner.bind.other_tables import offer_join
 from planner.bind.path_join import list_declared
-from planner.bind.refusals import no_key
 from planner.bind.unit_join import bound_table
 from planner.bind.unit_lists.read_lists import read_lists
 from planner.bind.unit_query import NOTHING, UnitReading, check_groups, unit_readings
 from planner.bind.unit_values.find_sources import ValueSource
 from planner.bind.unit_values.read_rows import RowsReading, rows_readings
 from planner.bind.unit_values.read_values import list_read_sources, read_values
-from planner.catalog.model import Catalog, Column, Merged, Parts, Table
+from planner.catalog.catalog import Catalog, Column, Merged, Parts, Table
 from planner.errors import KeyholeError
+from planner.extract.extract_refusals import example_question, no_threshold, outside_question
 from planner.extract.form import checked_keys, partition_keys
 from planner.extract.hints.curve_thresholds import ask_by_thresholds
 from planner.extract.key_edits import key_edits, shown_keys
 from planner.extract.private_read import QuestionReading
-from planner.extract.refusals import example_question, no_threshold, outside_question
 from planner.groups.computed_keys import with_computed_keys
 from planner.groups.shown_values import around_answer
 from planner.parser.clauses import Clauses, at_offset, check_fits, clauses, clauses_at
@@ -33,17 +33,12 @@ from planner.scope.embedded import Embedded, Predicate, RankedExpression, UnitQu
 from planner.scope.functional_dependencies import existing_sql
 from planner.scope.group_by import read_group_by
 from planner.scope.key_classes import stored_key
-from planner.scope.names import Scope
+from planner.scope.name_resolution import Scope
 from planner.scorecard.empty_source import empty_source
-from planner.scorecard.number_columns import (
-    Numbers,
-    NumberSql,
-    band_numbers,
-    told_numbers,
-)
-from planner.scorecard.numbers import find_numbers, name_sorting, numbers_pass_on, sorted_numbers
+from planner.scorecard.number_columns import Numbers, NumberSql, band_numbers, told_numbers
 from planner.scorecard.ranked import RankedItem, ranked_item
 from planner.scorecard.shown import list_predicates, shown_predicates
+from planner.scorecard.shown_numbers import find_numbers, name_sorting, numbers_pass_on, sorted_numbers
 
 
 @dataclass(frozen=True, slots=True)

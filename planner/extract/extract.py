@@ -8,14 +8,12 @@ from sqlglot import exp
 
 from planner.bind.unit_lists.find_lists import find_listing_tables
 from planner.bind.unit_values.find_sources import find_value_tables
-from planner.catalog.model import Catalog, StoredQuestion, Table
-from planner.catalog.monitors import Monitor
+from planner.catalog.catalog import Catalog, StoredQuestion, Table
+from planner.catalog.monitor import Monitor
 from planner.errors import KeyholeError, not_allowed
 from planner.extract.constant_result import constantly_empty, idle_tables
 from planner.extract.cut import Place, question_edits
-from planner.extract.normalise import Normalised, normalise
-from planner.extract.outer_query import Asking
-from planner.extract.refusals import (
+from planner.extract.extract_refusals import (
     like_keyholes_table,
     monitor_asks_nothing,
     nested_questions,
@@ -25,6 +23,8 @@ from planner.extract.refusals import (
     stored_asks_nothing,
     too_many_questions,
 )
+from planner.extract.normalise import Normalised, normalise
+from planner.extract.outer_query import Asking
 from planner.extract.set_operations import join_branches
 from planner.extract.virtual_relations import (
     VIRTUAL_SCHEMA,

@@ -9,23 +9,9 @@ from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.from_clause import ON_TABLE, conjuncts
 from planner.bind.select_list import check_beside_aggregates, check_item, check_shown, shows_aggregates
 from planner.bind.unit_lists.find_lists import find_lists
-from planner.catalog.model import Column, Lookup
+from planner.catalog.catalog import Column, Lookup
 from planner.errors import KeyholeError, UnknownColumn
-from planner.extract.hints.number_in_place import put_number_in_place
-from planner.extract.hints.people import refuse_people
-from planner.extract.hints.questions import (
-    excludes_emptiness,
-    join_ways,
-    set_operation,
-    spell_out_aliases,
-    suggest_domain,
-    suggest_question,
-    with_public_total,
-)
-from planner.extract.hints.scorecards import suggest_ranking, suggest_scorecard
-from planner.extract.key_domains import lists_domain
-from planner.extract.private_read import QuestionReading
-from planner.extract.refusals import (
+from planner.extract.extract_refusals import (
     groups_by_no_key,
     hides_alias,
     list_in_having,
@@ -45,14 +31,28 @@ from planner.extract.refusals import (
     unsupported_operator,
     value_of_all_rows,
 )
+from planner.extract.hints.answerable_questions import (
+    excludes_emptiness,
+    join_ways,
+    set_operation,
+    spell_out_aliases,
+    suggest_domain,
+    suggest_question,
+    with_public_total,
+)
+from planner.extract.hints.number_in_place import put_number_in_place
+from planner.extract.hints.people import refuse_people
+from planner.extract.hints.scorecards import suggest_ranking, suggest_scorecard
+from planner.extract.key_domains import lists_domain
+from planner.extract.private_read import QuestionReading
 from planner.groups.computed_keys import with_computed_keys
 from planner.parser.tree import bare, contains, name, read_limit
 from planner.scope.group_by import grouped_expressions, grouping_sets, read_group_by, resolve_item
 from planner.scope.key_classes import known_text, list_read_keys
-from planner.scope.names import find_column
+from planner.scope.name_resolution import find_column
 from planner.scorecard.key_order import resolve_in_order
-from planner.scorecard.numbers import RANKS, most_rows, named_number
 from planner.scorecard.shown import with_constants
+from planner.scorecard.shown_numbers import RANKS, most_rows, named_number
 
 _ALLOWED_CLAUSES = frozenset(
     (

@@ -20,10 +20,10 @@ from itertools import chain
 
 from sqlglot import exp
 
-from planner.catalog.model import Catalog, PublicTable, SqlType, Table, Value
+from planner.catalog.catalog import Catalog, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
+from planner.extract.extract_refusals import subquery_in_list
 from planner.extract.private_read import PrivateRead
-from planner.extract.refusals import subquery_in_list
 from planner.parser.clauses import clauses, closing_index
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token
@@ -31,9 +31,9 @@ from planner.parser.spans import Searched, spans
 from planner.parser.tree import MOST_CHARACTERS, bare, contains, name, write_node
 from planner.predicates.condition import row_condition
 from planner.question.condition import evaluate
-from planner.scope.names import Scope
+from planner.scope.name_resolution import Scope
+from planner.values.constant import Given
 from planner.values.expressions import uses_clock
-from planner.values.model import Given
 from planner.values.spelling import STANDARD
 
 MOST_VALUES = 1_000  # of one subquery: they become text of the question; a longer list stays a subquery

@@ -12,16 +12,16 @@ from sqlglot import exp
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.joins import joins
 from planner.bind.select_list import check_shown, shows_aggregates
-from planner.catalog.model import Column
+from planner.catalog.catalog import Column
 from planner.errors import KeyholeError
 from planner.extract.constant_result import idle_tables
-from planner.extract.hints.questions import about_keys
+from planner.extract.hints.answerable_questions import about_keys
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import clauses, fits
 from planner.parser.edits import Edit
 from planner.scope.group_by import grouped_expressions, read_group_by
 from planner.scope.grouping_sets import write_out_groupings
-from planner.scope.names import Scope
+from planner.scope.name_resolution import Scope
 
 _CLAUSES = frozenset(("with_", "expressions", "from_", "where", "order", "limit", "offset", "distinct", "joins"))
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from planner.aggregates.order_statistics import is_truth
-from planner.catalog.model import Column, Derivation, Lookup, Merged, Parts, SqlType, Table
+from planner.catalog.catalog import Column, Derivation, Lookup, Merged, Parts, SqlType, Table
+from planner.extract.extract_refusals import unreadable_list, unsupported_spelling
 from planner.extract.private_read import QuestionReading
-from planner.extract.refusals import unreadable_list, unsupported_spelling
 from planner.parser.clauses import at_offset, closing_index, end_of, opening_index
 from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier
@@ -18,7 +18,7 @@ from planner.scope.functional_dependencies import find_groups, lookup_sql
 from planner.scope.group_by import resolve_item
 from planner.scope.key_classes import find_plain, in_cycle, key_expression, known_text, stand_in
 from planner.scope.key_times import write_in_cycle
-from planner.scope.names import Scope, derivation, same
+from planner.scope.name_resolution import Scope, derivation, same
 from planner.scope.number_keys import find_number, number_name
 from planner.scope.truth_keys import find_truth, value_name
 

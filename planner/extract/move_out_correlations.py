@@ -29,7 +29,7 @@ from planner.parser.lexer import quote_identifier
 from planner.parser.subquery_readers import conjunct_spans
 from planner.parser.tree import bare, contains, name
 from planner.values.comparisons import constant_truth
-from planner.values.model import Given
+from planner.values.constant import Given
 
 _AROUND = (exp.Subquery, exp.Exists, exp.All, exp.Any)
 _CLAUSES = frozenset(("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "distinct"))

@@ -44,9 +44,9 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from planner.catalog.model import Catalog, Table
+from planner.catalog.catalog import Catalog, Table
 from planner.errors import KeyholeError
-from planner.extract.bands import drop_having_of_rows, spell_out_band_columns, spell_out_bands
+from planner.extract.band_extraction import drop_having_of_rows, spell_out_band_columns, spell_out_bands
 from planner.extract.groupings.merge_groupings import merge_groupings
 from planner.extract.inline_public_lists import inline_public_lists, inline_public_values
 from planner.extract.key_domains import group_by_listed_keys, write_out_grouping_sets

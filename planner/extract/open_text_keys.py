@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from planner.bind.from_clause import conjuncts
 from planner.bind.joins import joins
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.parser.edits import Edit
@@ -27,7 +27,7 @@ from planner.parser.spans import Searched, spans
 from planner.parser.tree import bare, contains
 from planner.scope.group_by import resolve_item
 from planner.scope.key_classes import key_expression
-from planner.scope.names import Scope, find_column
+from planner.scope.name_resolution import Scope, find_column
 from planner.values.sql_literals import text as text_literal
 
 _MOST_TEXTS = 8  # groups are looked for in all combinations of conditions

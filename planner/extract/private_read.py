@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.catalog.model import Catalog, Table
+from planner.catalog.catalog import Catalog, Table
 from planner.parser.clauses import Clauses
 from planner.parser.lexer import Token
 from planner.parser.tree import Parsed
 from planner.scope.embedded import UnitListQuery, UnitQuery, UnitValuesQuery
-from planner.scope.names import Scope
+from planner.scope.name_resolution import Scope
 from planner.scorecard.number_columns import NO_NUMBERS, Numbers
 from planner.scorecard.ranked import RankedItem
 from planner.scorecard.shown import ShownPredicate, with_constants

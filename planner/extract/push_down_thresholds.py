@@ -12,10 +12,10 @@ from sqlglot import exp
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.select_list import shows_aggregates
 from planner.bind.unit_query import unit_readings
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
+from planner.extract.extract_refusals import shows_sizes
 from planner.extract.private_read import PrivateRead
-from planner.extract.refusals import shows_sizes
 from planner.parser.clauses import Clauses, at_offset, clauses, fits
 from planner.parser.edits import Edit, Origin, Room
 from planner.parser.lexer import Token

@@ -8,7 +8,7 @@ from itertools import pairwise
 from planner.catalog.key_space import as_text
 from planner.parser.lexer import Token, readable, tokens
 from planner.scope.embedded import Embedded
-from planner.values.model import ArrayValue, Foreign, ParameterValue, Span
+from planner.values.constant import ArrayValue, Foreign, ParameterValue, Span
 
 MOST_CHARACTERS = 2_000
 """Kept of one text: a page, against megabytes that clients may send with every question and no event ever loses."""

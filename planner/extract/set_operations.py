@@ -14,9 +14,9 @@ from typing import Literal, TypeAlias
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.catalog.model import Column, Lookup, Merged, Parts, Table
+from planner.catalog.catalog import Column, Lookup, Merged, Parts, Table
 from planner.extract.cut import Place
-from planner.extract.refusals import compares_scorecards
+from planner.extract.extract_refusals import compares_scorecards
 from planner.groups.inhabited.column_roots import roots_of
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
@@ -26,7 +26,7 @@ from planner.scope.embedded import Embedded, Joined
 from planner.scope.functional_dependencies import by_key
 from planner.scope.group_by import resolve_item
 from planner.scope.key_classes import known_text
-from planner.scope.names import Scope, find_column
+from planner.scope.name_resolution import Scope, find_column
 
 MOST_COMPARISONS = 48  # below a question's literals, as some become two; beyond, each side is answered apart
 _OPERATIONS: dict[type[exp.Expr], Literal["union", "intersect", "except"]] = {

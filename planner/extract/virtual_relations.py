@@ -6,7 +6,7 @@ each monitor, with its alerts.
 
 from dataclasses import dataclass, field
 
-from planner.catalog.monitors import Monitor
+from planner.catalog.monitor import Monitor
 from planner.parser.lexer import quote_identifier
 from planner.scope.embedded import Embedded
 

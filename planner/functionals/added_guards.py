@@ -20,7 +20,7 @@ from math import ceil, floor
 from planner.aggregates.aggregate import sum_meaning
 from planner.aggregates.comparison import Comparison, Every, Having, Outside, Slack, Some, Spread
 from planner.aggregates.row_expression import Part, Values
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.catalog.tolerance import Tolerances, quote_literal, with_amount
 from planner.errors import KeyholeError
 from planner.functionals.functional import functional
@@ -29,7 +29,7 @@ from planner.functionals.guards import ComparisonPlace, Guarded, implies
 from planner.parser.lexer import readable
 from planner.question.condition import ALWAYS, Condition
 from planner.question.condition_text import canonical
-from planner.question.model import Accuracy, Measure, Term
+from planner.question.question import Accuracy, Measure, Term
 from planner.values.decimals import round_up
 from planner.values.operators import FLIPPED
 

@@ -8,8 +8,8 @@ cells of all tables with the same units. Proof: docs/proofs/cells.md.
 
 from dataclasses import dataclass, replace
 
-from planner.catalog.model import Column, Derivation, Lookup, SqlType, Table
-from planner.question.model import Functional, ListedRows, Measure, Question
+from planner.catalog.catalog import Column, Derivation, Lookup, SqlType, Table
+from planner.question.question import Functional, ListedRows, Measure, Question
 
 
 @dataclass(frozen=True, slots=True)

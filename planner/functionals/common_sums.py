@@ -19,10 +19,10 @@ from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
 from mechanisms.protocol import CommonSums
 from planner.functionals.functional import LARGEST, bound_sum
-from planner.functionals.identity import functional_identity
+from planner.functionals.functional_identity import functional_identity
 from planner.functionals.sensitivity import joint_sensitivity_of
 from planner.question.condition_text import canonical
-from planner.question.model import Functional, Measure, Question, Term, aggregate_text
+from planner.question.question import Functional, Measure, Question, Term, aggregate_text
 
 MOST_TIMES = 2**20  # by which a count is multiplied: with as many rows as there may be it stays within an int64
 _MOST_IN_THE_MIDDLE = 12  # thresholds, of which the count is taken off in their middle; of more, where it costs least

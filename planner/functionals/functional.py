@@ -11,17 +11,14 @@ from math import ceil, floor, gcd, lcm
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
 from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Part
-from planner.catalog.model import Column, Computed, Product, SqlType, Table
+from planner.catalog.catalog import Column, Computed, Product, SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.implied_totals import declared_range, implied_range
 from planner.functionals.row_range import row_range
 from planner.parser.lexer import readable
-from planner.question.condition import (
-    NEVER,
-    Condition,
-)
+from planner.question.condition import NEVER, Condition
 from planner.question.condition_text import canonical
-from planner.question.model import Functional, Measure, Term
+from planner.question.question import Functional, Measure, Term
 from planner.question.range_inference import narrow_range
 from planner.values.decimals import decimal
 

@@ -19,12 +19,12 @@ from typing import TypeAlias
 from planner.aggregates.aggregate import sum_meaning
 from planner.aggregates.comparison import Comparison, Every, Having, Outside, Some, Spread
 from planner.aggregates.row_expression import Part, Values
-from planner.catalog.model import SqlType, Table
+from planner.catalog.catalog import SqlType, Table
 from planner.catalog.tolerance import Tolerances
 from planner.functionals.guards import implies
 from planner.functionals.row_range import is_never_null
 from planner.question.condition import Condition, all_of
-from planner.question.model import Measure, Term
+from planner.question.question import Measure, Term
 
 Leaf: TypeAlias = Comparison | Spread
 _Counted: TypeAlias = tuple[object, ...]

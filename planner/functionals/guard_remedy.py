@@ -16,17 +16,13 @@ from math import ceil
 
 from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Values
-from planner.catalog.model import ComputedName, Table
+from planner.catalog.catalog import ComputedName, Table
 from planner.catalog.tolerance import Tolerances, quote_literal, with_amount
 from planner.parser.lexer import readable
-from planner.question.condition import (
-    ALWAYS,
-    IsNull,
-    columns,
-)
+from planner.question.condition import ALWAYS, IsNull, columns
 from planner.question.condition_text import write_condition
 from planner.question.disjoint import disjoint
-from planner.question.model import Accuracy
+from planner.question.question import Accuracy
 
 WORTH = 5
 """How many units' rows the tolerance of a shown guard is worth: at usual error rates it costs about 0.6 epsilon."""

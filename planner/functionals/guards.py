@@ -20,16 +20,10 @@ from planner.aggregates.row_expression import Values
 from planner.errors import KeyholeError
 from planner.functionals.guard_remedy import Remedy, read_alone
 from planner.functionals.row_range import Range, not_true
-from planner.question.condition import (
-    ALWAYS,
-    And,
-    Condition,
-    IsNull,
-    all_of,
-)
+from planner.question.condition import ALWAYS, And, Condition, IsNull, all_of
 from planner.question.condition_text import canonical
 from planner.question.disjoint import disjoint
-from planner.question.model import Functional, Measure, Term
+from planner.question.question import Functional, Measure, Term
 
 
 @dataclass(frozen=True, slots=True)

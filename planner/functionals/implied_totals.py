@@ -14,11 +14,11 @@ from fractions import Fraction
 from itertools import product
 from math import ceil, floor, prod
 
-from planner.catalog.model import Product, Table
+from planner.catalog.catalog import Product, Table
 from planner.question.condition import And, Condition, IsNull, Not, Or, all_of
 from planner.question.condition_text import canonical
-from planner.question.model import Term
 from planner.question.products import product_range, steps_of
+from planner.question.question import Term
 
 Range = tuple[Fraction, Fraction]
 MOST_FACTORS = 8  # of all terms together: twice as many corners are looked at with each

@@ -24,7 +24,7 @@ from fractions import Fraction
 from math import ceil, floor
 
 from planner.aggregates.comparison import Comparison, Every, Having, Some, Spread
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.catalog.tolerance import Amount, Tolerances, quote_literal, with_amount
 from planner.errors import KeyholeError
 from planner.functionals.added_guards import GuardAdding, find_complemented, flatten
@@ -33,7 +33,7 @@ from planner.functionals.group_sizes import GroupSize, covers, group_sizes, mean
 from planner.functionals.guard_remedy import WORTH, next_round, remedy
 from planner.functionals.row_range import row_range
 from planner.question.condition import Condition
-from planner.question.model import BANDED, Accuracy
+from planner.question.question import BANDED, Accuracy
 from planner.values.decimals import decimal, round_up
 from planner.values.operators import FLIPPED
 

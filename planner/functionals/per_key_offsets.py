@@ -12,7 +12,7 @@ import numpy as np
 from mechanisms.formula import Integers
 from planner.aggregates.key_numbers import KeyNumbers
 from planner.errors import KeyholeError
-from planner.question.model import Offsets, Question
+from planner.question.question import Offsets, Question
 from planner.values.decimals import decimal
 
 LIMIT = 2**61

@@ -14,18 +14,12 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TypeAlias
 
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.functionals.row_range import Range, may_be_nan, not_true, range_of_sum
-from planner.question.condition import (
-    ALWAYS,
-    And,
-    Condition,
-    IsNull,
-    Not,
-)
+from planner.question.condition import ALWAYS, And, Condition, IsNull, Not
 from planner.question.condition_text import canonical
 from planner.question.disjoint import disjoint
-from planner.question.model import Term
+from planner.question.question import Term
 from planner.question.range_inference import narrow_range
 
 MOST_CORNERS = 256  # every calibration looks at each; with more, the plain sum is charged: sound and dearer

@@ -18,21 +18,11 @@ from itertools import combinations
 
 from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Part
-from planner.catalog.model import Column, Lookup, SqlType, Table
-from planner.question.condition import (
-    ALWAYS,
-    And,
-    Condition,
-    IsNull,
-    Leaf,
-    Not,
-    Within,
-    all_of,
-    any_of,
-)
+from planner.catalog.catalog import Column, Lookup, SqlType, Table
+from planner.question.condition import ALWAYS, And, Condition, IsNull, Leaf, Not, Within, all_of, any_of
 from planner.question.condition_text import canonical
 from planner.question.disjoint import Rows
-from planner.question.model import Term
+from planner.question.question import Term
 from planner.question.range_inference import narrow_range
 
 MOST_CONDITIONS = 8  # all 256 subsets of so many are looked at; beyond, the range is wider and still sound

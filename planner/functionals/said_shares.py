@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from planner.catalog.catalog import Table
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Table
 from planner.question.condition import And, Compare, columns
-from planner.question.model import Atom, Functional, Question, Term
+from planner.question.question import Atom, Functional, Question, Term
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from planner.functionals.functional import grid
 from planner.functionals.row_corners import row_corners
 from planner.question.condition import And, Condition, IsNull, Not, all_of, any_of, columns
 from planner.question.disjoint import disjoint
-from planner.question.model import Functional, Measure, Question
+from planner.question.question import Functional, Measure, Question
 
 MOST_FUNCTIONALS = 16  # have at most 324 maximal cliques (Moon and Moser 1965); beyond, all count as changed at once
 MOST_COMPARED = 64  # corners

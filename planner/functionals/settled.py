@@ -14,13 +14,13 @@ from math import inf
 from mechanisms.formula import FALSE, TRUE, Cut, Formula
 from planner.aggregates.comparison import Comparison
 from planner.aggregates.row_expression import Values
-from planner.catalog.model import Column, Table
+from planner.catalog.catalog import Column, Table
 from planner.errors import KeyholeError
 from planner.functionals.guards import Guarded, GuardedFormula, implies
 from planner.functionals.row_range import Range, range_of_sum, row_range
 from planner.question.condition import Condition
 from planner.question.condition_text import canonical
-from planner.question.model import Functional, Measure, Term
+from planner.question.question import Functional, Measure, Term
 from planner.question.range_inference import narrow_range
 
 

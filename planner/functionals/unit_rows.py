@@ -6,25 +6,15 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
-from planner.catalog.model import Column, Computed, ComputedName, Value
+from planner.catalog.catalog import Column, Computed, ComputedName, Value
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
-from planner.functionals.identity import functional_identity
+from planner.functionals.functional_identity import functional_identity
 from planner.predicates.computed.text import spell
-from planner.question.condition import (
-    ALWAYS,
-    And,
-    Compare,
-    Condition,
-    Leaf,
-    Like,
-    Not,
-    Within,
-    columns,
-)
+from planner.question.condition import ALWAYS, And, Compare, Condition, Leaf, Like, Not, Within, columns
 from planner.question.condition_text import canonical
-from planner.question.model import Functional, Measure, Question, Term, UnitRows, UnitTotal, ValueKind
 from planner.question.products import steps_of
+from planner.question.question import Functional, Measure, Question, Term, UnitRows, UnitTotal, ValueKind
 
 _PARTS_OF_STEP = 10**4  # a mean compares exactly with a constant of four more decimals than its values have
 _LARGEST_MEAN = 2**52  # whose double is exact in double precision

@@ -29,12 +29,12 @@ from math import floor, isqrt, log
 
 from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Outside, Slack, Some, Spread
 from planner.aggregates.row_expression import Part, Values
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.catalog.tolerance import Amount, Tolerances, squeeze_name, tolerances
 from planner.errors import KeyholeError
 from planner.functionals.functional import grid
 from planner.parser.lexer import readable
-from planner.question.model import Accuracy, Measure
+from planner.question.question import Accuracy, Measure
 from planner.question.range_inference import narrow_range
 from planner.values.decimals import decimal
 from planner.values.operators import OPPOSITE

@@ -15,17 +15,17 @@ from functools import lru_cache
 
 from sqlglot import exp
 
+from planner.catalog.catalog import Column, Computed, ComputedName, Derivation, Parts, SqlType, Value
 from planner.catalog.derived_columns import DATE_PARTS, OF_CLOCK, PART_ENDS, derived_type
 from planner.catalog.domains import count_values
 from planner.catalog.fault import Fault
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Column, Computed, ComputedName, Derivation, Parts, SqlType, Value
 from planner.errors import KeyholeError, cut_at_word
+from planner.groups.computed_numbers import with_numbers, without_numbers
 from planner.groups.conditions import part_by_conditions
 from planner.groups.cuts import CutFinder
 from planner.groups.null_groups import has_null_group, keeps_null, part_of_time
 from planner.groups.number_parts import column_unit, number_parts
-from planner.groups.numbers import with_numbers, without_numbers
 from planner.groups.open_texts import list_said_ends, list_said_texts, refuse_open_texts
 from planner.groups.pieces import MOST_CUTS, MOST_STEPS, NotFinite, TooManyCuts
 from planner.groups.pinned_values import is_listed_number, part_by_values
@@ -40,7 +40,7 @@ from planner.scope.group_by import resolve_item
 from planner.scope.key_classes import find_plain, is_too_wide, key_expression, stand_in
 from planner.scope.key_partitions import identify_parts, label_parts, may_miss_texts
 from planner.scope.key_times import find_cycle, shown_part
-from planner.scope.names import Scope, derivation, find_column
+from planner.scope.name_resolution import Scope, derivation, find_column
 from planner.scope.number_keys import is_number_key
 from planner.values.datetimes import extract_part, truncate_to_unit
 from planner.values.expressions import uses_clock

@@ -12,7 +12,7 @@ from itertools import permutations
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, Derivation, Parts, SqlType, Table, Value
+from planner.catalog.catalog import Column, Derivation, Parts, SqlType, Table, Value
 from planner.catalog.sql_types import text_limit
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, contains
@@ -20,10 +20,10 @@ from planner.predicates.condition import row_truth
 from planner.question.condition import Compare, Condition, Like, Within, columns
 from planner.question.row_work import are_dear
 from planner.scope.key_partitions import list_tests
-from planner.scope.names import Scope, find_column
+from planner.scope.name_resolution import Scope, find_column
 from planner.scope.truth_keys import TESTS
+from planner.values.constant import Given
 from planner.values.like import collapse_wildcards, like
-from planner.values.model import Given
 
 MOST_PATTERNS = 4  # each more doubles the combinations for which a text is looked for
 _NOTHING_GIVEN = Given(parameters={}, today=date.min)

@@ -43,8 +43,8 @@ from planner.groups.even_cuts import (
 )
 from planner.groups.pieces import MOST_CUTS, MOST_STEPS, Line, NotFinite, Pieces, TooManyCuts, limit_lines, pair_lines
 from planner.parser.tree import bare, contains, write_node, write_short
-from planner.scope.names import numeric_scale
-from planner.values.model import number
+from planner.scope.name_resolution import numeric_scale
+from planner.values.constant import number
 
 _MOST_BITS = 1_000  # of a number in an expression of constants: columns have no more than a few hundred
 _COMPARED: dict[type[exp.Expr], bool | None] = {  # whether a number that is equal is below the cut; None: both

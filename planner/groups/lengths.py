@@ -12,19 +12,19 @@ from math import ceil, floor
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, SqlType
+from planner.catalog.catalog import Column, SqlType
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.groups.ranges import find_end, find_moment, number_range, time_ends
 from planner.parser.tree import bare
 from planner.predicates.computed.compare import computed_column
-from planner.predicates.computed.numbers import NoTermError
+from planner.predicates.computed.number_arithmetic import NoTermError
 from planner.predicates.computed.read import read_term
 from planner.predicates.row_scope import RowScope
 from planner.question.condition import Condition
-from planner.scope.names import Scope, find_column, kind_of
+from planner.scope.name_resolution import Scope, find_column, kind_of
+from planner.values.constant import Given, NotConstant
 from planner.values.expressions import fold
-from planner.values.model import Given, NotConstant
 
 _NOTHING_GIVEN = Given(parameters={}, today=date.min)
 _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
+from planner.catalog.catalog import Column, Derivation, Parts, SqlType, Value
 from planner.catalog.derived_columns import PART_ENDS
-from planner.catalog.model import Column, Derivation, Parts, SqlType, Value
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, contains, write_node
@@ -20,7 +20,7 @@ from planner.scope.key_classes import KeyExpression, key_expression
 from planner.scope.key_expressions import image
 from planner.scope.key_times import find_cycle
 from planner.scope.key_values import NotExact, Typed, type_value
-from planner.scope.names import Scope, derivation, find_column
+from planner.scope.name_resolution import Scope, derivation, find_column
 
 
 def has_null_group(base: Column, items: Iterable[exp.Expr], scope: Scope, said: tuple[Condition, ...]) -> bool:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor, inf, isfinite, nextafter
 
-from planner.catalog.model import Column, Parts, SqlType, Value
+from planner.catalog.catalog import Column, Parts, SqlType, Value
 from planner.catalog.steps import Lying, Steps
 from planner.groups.cuts import CutFinder
 from planner.groups.doubles import Cut

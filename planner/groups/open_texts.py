@@ -9,15 +9,15 @@ from datetime import date
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, Parts, SqlType
+from planner.catalog.catalog import Column, Parts, SqlType
 from planner.errors import KeyholeError
 from planner.parser.tree import position, write_node, write_short
 from planner.predicates.condition import row_condition
 from planner.question.condition import Compare, Condition, Like, Or, Within
 from planner.scope.key_classes import key_expression
-from planner.scope.names import Scope, find_column
+from planner.scope.name_resolution import Scope, find_column
+from planner.values.constant import Given
 from planner.values.like import escape_pattern, parts
-from planner.values.model import Given
 
 _NOTHING_GIVEN = Given(parameters={}, today=date.min)
 _MOST_TEXTS = 1_000  # each is compared with every row's text

@@ -8,11 +8,11 @@ follow from pinned data alone.
 
 from decimal import Decimal
 
-from planner.catalog.model import Column, Lookup, Parts, SqlType, Value
+from planner.catalog.catalog import Column, Lookup, Parts, SqlType, Value
 from planner.groups.null_groups import keeps_null
 from planner.question.condition import Condition
 from planner.scope.key_classes import MOST_VALUES
-from planner.scope.names import Scope
+from planner.scope.name_resolution import Scope
 
 _LISTED = frozenset((SqlType.NUMERIC, SqlType.DOUBLE))  # looked-up values of other types are keys by themselves
 

@@ -8,16 +8,16 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from planner.catalog.catalog import Column, Derivation, SqlType, Value
 from planner.catalog.derived_columns import calendar_step
-from planner.catalog.model import Column, Derivation, SqlType, Value
 from planner.errors import KeyholeError
 from planner.parser.tree import bare
 from planner.predicates.condition import row_condition
 from planner.question.condition import Compare, Condition, Within
-from planner.scope.names import Scope
+from planner.scope.name_resolution import Scope
+from planner.values.constant import Given
 from planner.values.datetimes import truncate_to_unit
 from planner.values.expressions import uses_clock
-from planner.values.model import Given
 
 _DAYS = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}
 _NOTHING_GIVEN = Given(parameters={}, today=date.min)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from decimal import Decimal
 
+from planner.catalog.catalog import Column, Merged, Parts, Table, Value
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Column, Merged, Parts, Table, Value
 from planner.catalog.steps import Lying
 from planner.parser.lexer import quote_identifier
 from planner.scope.number_keys import is_number_key, number_name, shown_type

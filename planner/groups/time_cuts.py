@@ -14,13 +14,13 @@ from datetime import date, datetime, time, timedelta
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, Parts, SqlType
+from planner.catalog.catalog import Column, Parts, SqlType
 from planner.groups.pieces import MOST_STEPS, TooManyCuts
 from planner.groups.ranges import Times
 from planner.scope.key_expressions import image
 from planner.scope.key_times import read_age, read_shift, read_stride, shown_part
 from planner.scope.key_values import NotExact, convert
-from planner.scope.names import Scope, derivation, find_column, kind_of, part_of
+from planner.scope.name_resolution import Scope, derivation, find_column, kind_of, part_of
 from planner.values.datetimes import truncate_to_unit
 
 _FIXED = {

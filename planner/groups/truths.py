@@ -11,7 +11,7 @@ from datetime import date
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, Computed, ComputedName, Parts, SqlType
+from planner.catalog.catalog import Column, Computed, ComputedName, Parts, SqlType
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.groups.conditions import MOST_PATTERNS
@@ -23,9 +23,9 @@ from planner.question.row_work import are_dear
 from planner.question.three_valued import known_unless_null
 from planner.scope.key_classes import is_too_wide, key_expression
 from planner.scope.key_partitions import identify_parts, label_parts
-from planner.scope.names import Scope, find_column
+from planner.scope.name_resolution import Scope, find_column
 from planner.scope.truth_keys import find_truth, is_test, name_alike
-from planner.values.model import Given
+from planner.values.constant import Given
 
 _NOTHING_GIVEN = Given(parameters={}, today=date.min)
 _NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from planner.catalog.catalog import Column, SqlType
 from planner.catalog.derived_columns import OF_CLOCK, PART_ENDS
-from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node, write_short
 from planner.scope.key_classes import key_expression
-from planner.scope.names import Scope, derivation, find_column, kind_of
+from planner.scope.name_resolution import Scope, derivation, find_column, kind_of
 
 _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
 

@@ -10,7 +10,7 @@ References: docs/proofs/joint_loss.md; docs/proofs/units_over_a_horizon.md; docs
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from planner.catalog.model import NamedStep, RowCap
+from planner.catalog.catalog import NamedStep, RowCap
 from planner.lower.bounding.choose_groups import (
     can_list,
     fence_groups,
@@ -29,7 +29,7 @@ from planner.lower.row import RowSql
 from planner.lower.whole_joins.fences import read_whole
 from planner.question.as_of import AsOf
 from planner.question.condition import ALWAYS
-from planner.question.model import Measure, Question
+from planner.question.question import Measure, Question
 
 
 @dataclass(frozen=True, slots=True)

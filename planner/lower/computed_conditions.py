@@ -17,14 +17,14 @@ from itertools import count
 from math import log2
 from types import MappingProxyType
 
-from planner.catalog.model import Column, Computed, ComputedName, Merged, Parts, SqlType, Table
+from planner.catalog.catalog import Column, Computed, ComputedName, Merged, Parts, SqlType, Table
 from planner.catalog.steps import Steps
 from planner.errors import KeyholeError
 from planner.lower.layout import indent_blocks, select
 from planner.lower.row import RowSql
 from planner.lower.sums.null_tests import is_free
 from planner.question.condition import ALWAYS, And, Condition, Leaf, Not, Or
-from planner.question.model import Functional
+from planner.question.question import Functional
 from planner.question.row_work import UNNOTICED_TESTS, are_dear
 
 _STEP_TESTS = 4  # how often the number of a step reads a value

@@ -9,8 +9,8 @@ References: docs/proofs/joint_loss.md; docs/proofs/units_over_a_horizon.md; docs
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from planner.catalog.catalog import Column, Table, Value
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, Table, Value
 from planner.lower.row import RowSql
 from planner.question.as_of import AsOf
 

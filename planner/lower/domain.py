@@ -3,8 +3,8 @@
 from datetime import date, datetime, timedelta
 from itertools import pairwise
 
+from planner.catalog.catalog import Column, Derivation, SqlType, Value
 from planner.catalog.listed_values import remember_of_list
-from planner.catalog.model import Column, Derivation, SqlType, Value
 from planner.lower.row import RowSql
 
 LONGEST_LIST = 1000  # values spelled in the statement; without the list more rows are read, and the same are kept

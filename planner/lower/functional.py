@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from planner.catalog.model import SqlType, Table
+from planner.catalog.catalog import SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.row_range import row_range
 from planner.lower.dialects.grid import INT4, INT8, integer_type
@@ -11,7 +11,7 @@ from planner.lower.row import RowSql
 from planner.lower.sums.row_sum import add_terms, range_terms
 from planner.question.condition import ALWAYS, And, Condition
 from planner.question.condition_text import canonical
-from planner.question.model import OF_ONE_UNIT, Functional, Measure, Term
+from planner.question.question import OF_ONE_UNIT, Functional, Measure, Term
 from planner.values.sql_literals import integer
 
 _LARGEST = 2**62  # sums end here, so that what is added to them later stays within a bigint

@@ -11,14 +11,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count, pairwise
 
-from planner.catalog.model import Column, Table
+from planner.catalog.catalog import Column, Table
 from planner.errors import KeyholeError
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.layout import indent_blocks, select, where
 from planner.lower.look import before, moment, not_before, windows_to_read
 from planner.lower.row import RowSql
 from planner.question.as_of import Hopping
-from planner.question.model import Question
+from planner.question.question import Question
 
 
 def put_into_windows(table: Table, question: Question, *, dialect: Dialect) -> Table:

@@ -16,9 +16,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+from planner.catalog.catalog import Column, Lookup, LookupValues, Member, NamedStep, SqlType, Table, Value
 from planner.catalog.domains import encode_value
-from planner.catalog.model import Column, Lookup, LookupValues, Member, NamedStep, SqlType, Table, Value
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.kept.named_steps import merge_steps, name_step
 from planner.lower.lookups.public_conditions import (
     Place,

@@ -1,11 +1,11 @@
 """When the public values of a grouping column are tested: once a row as the table is read, or once a group."""
 
-from planner.catalog.model import Column, Value
+from planner.catalog.catalog import Column, Value
 from planner.lower.contribution_bounds import not_null
 from planner.lower.domain import LONGEST_LIST, gapless, list_domain, restriction
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS, Condition
-from planner.question.model import Question
+from planner.question.question import Question
 
 
 def pair_keys(question: Question) -> list[tuple[Column, tuple[Value, ...]]]:

@@ -5,9 +5,9 @@ Which keys of a unit count is drawn by md5; here each counts as far as it does i
 
 from dataclasses import dataclass
 
+from planner.catalog.catalog import Column, Derivation, Lookup, SqlType, Table
 from planner.catalog.known_keys import forget_keys
-from planner.catalog.model import Column, Derivation, Lookup, SqlType, Table
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.domain import restriction
 from planner.lower.kept.named_steps import define_steps
 from planner.lower.row import RowSql

@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 
+from planner.catalog.catalog import Column, Derivation, SqlType, Table, Value
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, Derivation, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.lower.contribution_bounds import exceeds_groups, not_null
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.domain import restriction
 from planner.lower.functional import FunctionalSql
 from planner.lower.joins import join_lookups, join_members
 from planner.lower.row import RowSql
 from planner.question.as_of import AsOf, InTime
 from planner.question.condition import ALWAYS
-from planner.question.model import Measure, Question
+from planner.question.question import Measure, Question
 
 
 def over_horizon(question: Question) -> Question:

@@ -17,10 +17,10 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor, prod
 
-from planner.catalog.model import Column, Product, SqlType
+from planner.catalog.catalog import Column, Product, SqlType
 from planner.errors import KeyholeError
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.grid import INT8, Grid, integer_type
-from planner.lower.dialects.model import Dialect
 from planner.lower.row import RowSql, compare_exactly
 from planner.question.products import product_range
 from planner.values.sql_literals import decimal, integer

@@ -19,8 +19,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
-from planner.catalog.model import Column, Computed, Derivation, Lookup, Parts, SqlType, Table
-from planner.lower.dialects.model import Dialect
+from planner.catalog.catalog import Column, Computed, Derivation, Lookup, Parts, SqlType, Table
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.row import RowSql
 from planner.lower.sums.null_tests import is_free
 from planner.question.condition import (

@@ -9,9 +9,9 @@ References: docs/decisions/0040-named-steps.md.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from planner.catalog.model import Column, Lookup, Table
+from planner.catalog.catalog import Column, Lookup, Table
 from planner.question.condition import Condition, columns
-from planner.question.model import Functional, Question, ValuesOfRows
+from planner.question.question import Functional, Question, ValuesOfRows
 
 OF_ALL_ROWS = ("least", "greatest", "rows", "values", "total", "mean")
 """Kinds of values that a unit's rows come to together; the others are those of a window over its rows."""

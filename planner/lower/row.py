@@ -13,12 +13,12 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor
 
-from planner.catalog.model import Column, Computed, Derivation, Lookup, Merged, Parts, Product, SqlType, Table, Value
+from planner.catalog.catalog import Column, Computed, Derivation, Lookup, Merged, Parts, Product, SqlType, Table, Value
 from planner.catalog.sql_types import text_limit
 from planner.errors import KeyholeError
 from planner.lower.computed.groups import number_combination, number_part
 from planner.lower.computed.term import compute_term
-from planner.lower.dialects.model import Dialect, ExactValues
+from planner.lower.dialects.dialect import Dialect, ExactValues
 from planner.question.condition import And, Compare, Condition, IsNull, Leaf, Like, Not, Within
 from planner.values.like import collapse_wildcards, only_lengths, split_at_percent
 from planner.values.sql_literals import decimal, integer, integer_limit

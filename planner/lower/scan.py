@@ -14,14 +14,14 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from mechanisms.formula import TRUE
-from planner.catalog.model import NamedStep, Table
+from planner.catalog.catalog import NamedStep, Table
 from planner.errors import KeyholeError
 from planner.functionals.unit_rows import one_row
 from planner.lower.bounded_scan import BoundedScan
 from planner.lower.bounding.choose_groups import can_list, counts_rows
 from planner.lower.computed_conditions import compute_conditions, has_dear, list_conditions
 from planner.lower.contribution_bounds import Bounding
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.functional import FunctionalSql
 from planner.lower.heavy_units.list_heavy import can_be_summed, list_heavy_units
 from planner.lower.heavy_units.reach_heavy import HeavyRows, can_tell_apart, reads_own_values
@@ -42,8 +42,8 @@ from planner.lower.unit_rows import answer, list_needed, relation, unit_columns
 from planner.lower.unit_values.store_values import join_with_values
 from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, split_front
 from planner.question.condition import ALWAYS, Condition
-from planner.question.model import Functional, Question, Term, UnitRows
 from planner.question.plan import ReadRelation, Rewritten
+from planner.question.question import Functional, Question, Term, UnitRows
 
 
 def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:

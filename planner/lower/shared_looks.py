@@ -12,15 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mechanisms.formula import TRUE
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
-from planner.functionals.identity import summed_identity
-from planner.lower.dialects.model import Dialect
+from planner.functionals.functional_identity import summed_identity
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.functional import FunctionalSql, conjunction
 from planner.lower.joins import join_lookups, join_members
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS
-from planner.question.model import Functional, Question
+from planner.question.question import Functional, Question
 from planner.question.row_work import are_dear
 
 MOST_SHARED = 64

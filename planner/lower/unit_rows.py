@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
-from planner.catalog.model import Column, SqlType, Table
+from planner.catalog.catalog import Column, SqlType, Table
 from planner.functionals.unit_rows import column_in_steps, in_steps, rename_column, rename_columns
 from planner.lower.computed_conditions import compute_conditions
 from planner.lower.contribution_bounds import Bounding
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.functional import FunctionalSql
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS, Condition
-from planner.question.model import Functional, Measure, Question, UnitRows, UnitTotal
+from planner.question.question import Functional, Measure, Question, UnitRows, UnitTotal
 from planner.values.sql_literals import integer
 
 RELATION = "units"

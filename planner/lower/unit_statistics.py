@@ -16,9 +16,9 @@ from enum import StrEnum
 from fractions import Fraction
 from math import floor
 
-from planner.catalog.model import Column, Table
+from planner.catalog.catalog import Column, Table
 from planner.lower.contribution_bounds import not_null
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.domain import restriction
 from planner.lower.kept.named_steps import define_steps
 from planner.lower.layout import indent_blocks, select, where

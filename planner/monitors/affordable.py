@@ -5,12 +5,12 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
 
-from planner.catalog.model import Budget, Catalog
-from planner.catalog.monitors import Alert, Clears, Monitor
+from planner.catalog.catalog import Budget, Catalog
+from planner.catalog.monitor import Alert, Clears, Monitor
 from planner.errors import KeyholeError
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.monitors.build import plan_monitor
-from planner.monitors.model import MonitorPlan
+from planner.monitors.monitor_plan import MonitorPlan
 from planner.policy.durations import nearest_part, write_duration
 
 _Tried = TypeVar("_Tried")

@@ -13,13 +13,18 @@ from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.standing.alarms import alarms_decide
 from mechanisms.standing.sliding_noise import SlidingNoise, calibrate_sliding
 from mechanisms.standing.window_noise import shape_window, state_bytes
-from planner.catalog.model import SqlType
-from planner.catalog.monitors import Monitor
+from planner.catalog.catalog import SqlType
+from planner.catalog.monitor import Monitor
 from planner.functionals.sensitivity import joint_sensitivity
-from planner.monitors.model import WindowPlan
-from planner.monitors.refusals import cannot_be_watched, table_cannot_be_watched, unreachable, windows_do_not_fit
+from planner.monitors.monitor_plan import WindowPlan
+from planner.monitors.monitor_question_refusals import (
+    cannot_be_watched,
+    table_cannot_be_watched,
+    unreachable,
+    windows_do_not_fit,
+)
 from planner.policy.durations import nearest_part, write_duration
-from planner.question.model import Question
+from planner.question.question import Question
 
 MOST_STATE_BYTES = 32_000_000
 """Of the noise of all groups, read and written at each look: measured at some 20 ms a megabyte, and a log of the

@@ -11,30 +11,26 @@ from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import cuts
 from mechanisms.standing.alarms import alarms_decide
 from mechanisms.standing.distance import StandingDistance
-from mechanisms.standing.protocol import Standing
-from mechanisms.standing.streams import NO_BOUND
+from mechanisms.standing.standing_protocol import Standing
+from mechanisms.standing.standing_streams import NO_BOUND
 from mechanisms.threshold.one_shot import at_least
 from planner.bind.groupings import list_computed, multiply_computed
+from planner.catalog.catalog import Catalog, Column, Derivation, SqlType, Table
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Catalog, Column, Derivation, SqlType, Table
-from planner.catalog.monitors import Alert, Monitor
-from planner.lower.dialects.model import Dialect
+from planner.catalog.monitor import Alert, Monitor
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.look import chooses, chooses_groups
 from planner.monitors.at_once import check_in_time
 from planner.monitors.growth import list_regimes, stays_true
-from planner.monitors.identity import identify
-from planner.monitors.model import MonitorPlan
+from planner.monitors.monitor_identity import identify
+from planner.monitors.monitor_plan import MonitorPlan
+from planner.monitors.monitor_question_refusals import cannot_be_watched, table_cannot_be_watched, windows_do_not_fit
 from planner.monitors.read_question import read_question
-from planner.monitors.refusals import (
-    cannot_be_watched,
-    table_cannot_be_watched,
-    windows_do_not_fit,
-)
-from planner.monitors.streams import check_streamable
+from planner.monitors.stream_monitor import check_streamable
 from planner.monitors.watching import watch
 from planner.monitors.windows import Horizon, is_made_by_question, list_windows
 from planner.policy.durations import write_duration
-from planner.question.model import Functional, Question
+from planner.question.question import Functional, Question
 from planner.question.unit_groups import groups_of_one_unit
 
 _Item = TypeVar("_Item")

@@ -15,9 +15,9 @@ from mechanisms.protocol import Unachievable
 from mechanisms.standing.alarms import StandingAlarms
 from mechanisms.standing.distance import StandingDistance
 from planner.explain.literal_labels import in_users_unit
-from planner.explain.numbers import plain
+from planner.explain.rounded_numbers import plain
 from planner.monitors.growth import list_leasts
-from planner.monitors.model import MonitorPlan
+from planner.monitors.monitor_plan import MonitorPlan
 
 _DISTANCES = (-8, -4, -2, -1, 0, 1, 4)  # in tolerances beyond the threshold, at the window's last look
 

@@ -10,13 +10,13 @@ from mechanisms.standing.distance import StandingDistance
 from mechanisms.standing.sliding_noise import SlidingNoise
 from planner.explain.brief_text import MORE
 from planner.explain.literal_labels import spell_formula, words
-from planner.explain.numbers import at_most, percent, plain
 from planner.explain.render import bound_of_computed
+from planner.explain.rounded_numbers import at_most, percent, plain
 from planner.monitors.guarantee import count_groups, count_of, promise, promise_json
-from planner.monitors.looks import look_of
-from planner.monitors.model import MonitorPlan
+from planner.monitors.monitor_looks import look_of
+from planner.monitors.monitor_plan import MonitorPlan
 from planner.policy.durations import write_duration
-from planner.question.model import Atom
+from planner.question.question import Atom
 
 _PRICED_ALONE = frozenset({Way.SIGNED_TREE})
 """Ways that are beside the others to compare prices, and that no monitor can take."""

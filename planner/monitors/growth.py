@@ -5,9 +5,9 @@ Proof: docs/proofs/standing.md.
 
 from mechanisms.alarm.shapes import Regime
 from mechanisms.standing.alarms import alarms_decide
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.look import grows
-from planner.question.model import Question
+from planner.question.question import Question
 
 
 def list_regimes(question: Question, *, dialect: Dialect) -> tuple[Regime, ...]:

@@ -4,8 +4,8 @@ from decimal import Decimal
 from typing import Any
 
 from planner.explain.guarantee import slack
-from planner.explain.numbers import at_most, percent, plain
-from planner.monitors.model import MonitorPlan
+from planner.explain.rounded_numbers import at_most, percent, plain
+from planner.monitors.monitor_plan import MonitorPlan
 from planner.policy.durations import write_duration
 from planner.question.unit_groups import groups_of_one_unit
 

@@ -5,16 +5,21 @@ from datetime import date
 
 from mechanisms.formula import cuts
 from mechanisms.registry import DEFAULT
-from planner.bind.question import ask
-from planner.catalog.model import Catalog
-from planner.catalog.monitors import Monitor
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog
+from planner.catalog.monitor import Monitor
 from planner.catalog.tolerance import tolerances
 from planner.errors import KeyholeError, cut_at_word
 from planner.extract.extract import declare_monitor, embed
-from planner.monitors.refusals import cannot_be_watched, no_bare_question, refused_question, table_cannot_be_watched
+from planner.monitors.monitor_question_refusals import (
+    cannot_be_watched,
+    no_bare_question,
+    refused_question,
+    table_cannot_be_watched,
+)
 from planner.parser.lexer import Token, tokens
 from planner.plan.reduce import reduce_question
-from planner.question.model import Accuracy, Measure, Question
+from planner.question.question import Accuracy, Measure, Question
 from planner.scope.embedded import Embedded, leaves
 from planner.values.expressions import uses_clock
 

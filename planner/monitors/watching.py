@@ -13,21 +13,21 @@ from mechanisms.registry import MECHANISMS
 from mechanisms.standing.alarms import StandingAlarms
 from mechanisms.standing.close import decide_at_close
 from mechanisms.standing.distance import StandingDistance, calibrate_early, list_early
-from mechanisms.standing.protocol import Standing
-from mechanisms.standing.task import StandingTask
+from mechanisms.standing.standing_protocol import Standing
+from mechanisms.standing.standing_task import StandingTask
 from mechanisms.threshold.one_shot import at_least
 from planner.catalog.key_space import KeySpace
-from planner.catalog.monitors import Monitor
+from planner.catalog.monitor import Monitor
 from planner.functionals.sensitivity import joint_sensitivity
 from planner.monitors.at_once import price_at_once, watch_at_once
 from planner.monitors.growth import list_leasts, stays_true
-from planner.monitors.model import WindowPlan
-from planner.monitors.refusals import refused_question, unreachable
-from planner.monitors.streams import price_stream, watch_streamed
+from planner.monitors.monitor_plan import WindowPlan
+from planner.monitors.monitor_question_refusals import refused_question, unreachable
+from planner.monitors.stream_monitor import price_stream, watch_streamed
 from planner.monitors.windows import Horizon
 from planner.plan.calibrate import calibrate_without_common_sums
-from planner.plan.refusals import unreachable as plan_refusal
-from planner.question.model import Question
+from planner.plan.plan_refusals import unreachable as plan_refusal
+from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
 
 

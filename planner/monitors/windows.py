@@ -10,13 +10,13 @@ from itertools import pairwise
 
 from mechanisms.alarm.calibration import MOST_LOOKS
 from mechanisms.alarm.prices import WatchedWindow
+from planner.catalog.catalog import Column, Computed, Derivation, Lookup, Merged, Parts, SqlType, Table, Value
 from planner.catalog.derived_columns import calendar_step
-from planner.catalog.model import Column, Computed, Derivation, Lookup, Merged, Parts, SqlType, Table, Value
-from planner.catalog.monitors import Monitor
-from planner.monitors.model import WindowPlan
-from planner.monitors.refusals import windows_do_not_fit
+from planner.catalog.monitor import Monitor
+from planner.monitors.monitor_plan import WindowPlan
+from planner.monitors.monitor_question_refusals import windows_do_not_fit
 from planner.policy.durations import nearest_part, write_duration
-from planner.question.model import Question
+from planner.question.question import Question
 
 MOST_WINDOWS = 1_000_000
 """Of a horizon: a window a minute for almost two years."""

@@ -15,8 +15,8 @@ from planner.errors import KeyholeError
 from planner.plan.calibrate import choose_calibration
 from planner.plan.rank import choose_ranking
 from planner.plan.reduce import reduce_question
-from planner.question.model import Question
 from planner.question.plan import together
+from planner.question.question import Question
 
 MOST_TOLERANCE = Decimal(50)  # percent that a hint offers: beyond, an answer says little about the threshold
 MOST_MISSES = Decimal("0.2")  # false-negative rate that a hint offers: beyond, every fifth group is missed

@@ -9,15 +9,15 @@ from mechanisms.keyhole.contract import TREE_NOTE
 from mechanisms.ranking.calibration import RankingCalibration
 from planner.explain.wrong_groups import tell_chances
 from planner.functionals.atoms.formula_warnings import warn_of_both_sides
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.scan import rewrite
 from planner.plan.calibrate import calibrate, with_common_sums
-from planner.plan.identity import fingerprint
 from planner.plan.key_blocks import rewrite_blocks
+from planner.plan.question_identity import fingerprint
 from planner.plan.rank import calibrate_ranked
 from planner.plan.reduce import reduce_question
-from planner.question.model import Question
 from planner.question.plan import Minimised, Plan, Rewritten
+from planner.question.question import Question
 
 CACHED_PLANS = 128  # one question is planned by EXPLAIN, by its run and when it is asked again
 

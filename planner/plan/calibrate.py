@@ -10,11 +10,11 @@ from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Unachievab
 from mechanisms.registry import MECHANISMS
 from planner.functionals.common_sums import find_common_sums
 from planner.functionals.sensitivity import JointSensitivity, joint_sensitivity
-from planner.plan.refusals import unreachable
+from planner.plan.decision_task import blocks_worth_trying, decision_task
+from planner.plan.plan_refusals import unreachable
 from planner.plan.shareable_noise import describe_sharing, find_short_blocks, least_in_blocks, narrow_to_blocks
-from planner.plan.task import blocks_worth_trying, decision_task
-from planner.question.model import Question
 from planner.question.plan import APART, Sharing
+from planner.question.question import Question
 
 _MOST_TRIED_ALONE = 3  # functionals with dear blocks: each further one is a calibration more
 

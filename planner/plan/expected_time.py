@@ -7,11 +7,11 @@ a declared size has no expected time.
 from collections.abc import Mapping
 from math import expm1, log1p, prod
 
-from planner.catalog.model import Catalog, Lookup, Table
+from planner.catalog.catalog import Catalog, Lookup, Table
 from planner.catalog.pace import EngineWork, ExpectedTime, TableSize
 from planner.lower.contribution_bounds import exceeds_groups
-from planner.question.model import Question
 from planner.question.plan import Plan
+from planner.question.question import Question
 
 
 def expect_time(plan: Plan, catalog: Catalog) -> ExpectedTime | None:

@@ -12,15 +12,15 @@ from dataclasses import replace
 from itertools import pairwise, product
 from math import prod
 
+from planner.catalog.catalog import Column, Value
 from planner.catalog.key_space import KeySpace
 from planner.catalog.listed_values import remember_of_list
-from planner.catalog.model import Column, Value
 from planner.lower.contribution_bounds import exceeds_groups
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.domain import LONGEST_LIST, ORDERED
 from planner.lower.scan import rewrite
-from planner.question.model import Question
 from planner.question.plan import KeyBlock
+from planner.question.question import Question
 
 
 def rewrite_blocks(question: Question, *, dialect: Dialect) -> tuple[KeyBlock, ...]:

@@ -1,15 +1,9 @@
 """A reduced question's ranking, calibrated: how much noise its keys need to be put in their order."""
 
 from mechanisms.protocol import Unachievable
-from mechanisms.ranking.calibration import (
-    ONE_LOOK,
-    SCHEDULE,
-    RankingCalibration,
-    calibrate_ranking,
-    groups_that_count,
-)
+from mechanisms.ranking.calibration import ONE_LOOK, SCHEDULE, RankingCalibration, calibrate_ranking, groups_that_count
 from planner.errors import KeyholeError
-from planner.question.model import Question
+from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
 from planner.rankings.ranked import ranking_task
 

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from mechanisms.formula import FALSE, Cut, Formula, cuts
-from planner.functionals.identity import functional_identity
+from planner.functionals.functional_identity import functional_identity
 from planner.functionals.unit_rows import canonical_rows
 from planner.plan.minimise import minimise
-from planner.question.model import Question, Ranked
 from planner.question.plan import Minimised
+from planner.question.question import Question, Ranked
 from planner.rankings.ranked import ranking_task
 
 

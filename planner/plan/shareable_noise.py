@@ -17,9 +17,9 @@ from mechanisms.keyhole.one_shot import optimal_loss, single_thresholds
 from mechanisms.protocol import SHORT_BLOCKS, Calibration, DecisionTask, Mechanism
 from mechanisms.threshold.one_shot import least_epsilon
 from planner.catalog.refresh import parse_refresh
-from planner.plan.identity import leave_paths
-from planner.question.model import Question
+from planner.plan.question_identity import leave_paths
 from planner.question.plan import Sharing
+from planner.question.question import Question
 
 _CHEAPER = 0.98  # of a test on the sum: less is hardly worth a line in EXPLAIN
 

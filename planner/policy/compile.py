@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from planner.catalog.domains import domain_digest
-from planner.catalog.fault import Fault, nearest
-from planner.catalog.model import (
+from planner.catalog.catalog import (
     Analyst,
     Budget,
     Catalog,
@@ -30,6 +28,8 @@ from planner.catalog.model import (
     UnitRoot,
     Value,
 )
+from planner.catalog.domains import domain_digest
+from planner.catalog.fault import Fault, nearest
 from planner.catalog.pace import TableSize
 from planner.catalog.pins import PinnedDomain, PinnedTable, Pins
 from planner.catalog.sql_types import SourceColumn as SourceColumn
@@ -39,7 +39,7 @@ from planner.policy.compile_monitors import compiled_monitors
 from planner.policy.expression_totals import read_total
 from planner.policy.file import Policy
 from planner.policy.relation_names import known_names, relation
-from planner.policy.rules.tables import unit_root
+from planner.policy.rules.table_rules import unit_root
 from planner.policy.sections import SourceSection, TableSection, keys_of
 from planner.policy.source_faults import REPIN, absent_column, unpinned_table
 from planner.policy.stored_questions import number_parameters

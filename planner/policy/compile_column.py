@@ -5,10 +5,10 @@ A domain is what the policy and the pinned public tables give, held against what
 
 from decimal import Decimal
 
+from planner.catalog.catalog import LONGEST_TEXT, Bands, Column, Derivation, SqlType, Value
 from planner.catalog.derived_columns import derived_type, parse_derivation, possible
 from planner.catalog.domains import KEY_TYPES, count_values, domain_digest, encode_value, list_values, take_values
 from planner.catalog.fault import Fault
-from planner.catalog.model import LONGEST_TEXT, Bands, Column, Derivation, SqlType, Value
 from planner.catalog.pins import PinnedDomain, Pins
 from planner.catalog.sql_types import SourceColumn, has_time_zone, sql_type, text_limit
 from planner.policy.file import Policy

@@ -2,7 +2,7 @@
 
 from datetime import date, datetime, timedelta
 
-from planner.catalog.monitors import Alert, Clears, Monitor, Windows
+from planner.catalog.monitor import Alert, Clears, Monitor, Windows
 from planner.policy.sections import MonitorSection, PolicyDocument
 
 

@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from planner.catalog.catalog import Total
 from planner.catalog.fault import Fault, Faults, nearest
-from planner.catalog.model import Total
 from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
 from planner.parser.tree import bare, name, parse

@@ -17,7 +17,7 @@ from pydantic import PrivateAttr, ValidationError
 from planner.catalog.csv_file import CsvFile
 from planner.catalog.fault import Fault
 from planner.errors import KeyholeError
-from planner.policy.refusals import PolicyText, find_blanks, refusal, refuse_together
+from planner.policy.policy_refusals import PolicyText, find_blanks, refusal, refuse_together
 from planner.policy.relation_names import relation
 from planner.policy.rules.document import find_faults
 from planner.policy.rules.texts import find_text_faults

@@ -6,7 +6,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 from planner.catalog.sql_types import SourceColumn, sql_type, text_limit
 
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from planner.catalog.model import SqlType
-from planner.catalog.relations import ForeignKey, RelationIdentity
+from planner.catalog.catalog import SqlType
+from planner.catalog.relation_names import ForeignKey, RelationIdentity
 from planner.catalog.sql_types import SourceColumn, sql_type
 from planner.policy.identifiers import ID_WORDS, NUMBER_WORDS, is_identifier, names_person, split_words
 

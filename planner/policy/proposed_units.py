@@ -8,7 +8,7 @@ of people has one row for each. A table that leads to nobody, and in which other
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 from planner.catalog.sql_types import sql_type
 from planner.policy.identifiers import find_people, names_people
 from planner.policy.key_steps import KeyedTable, KeyStep, SourceTable, find_steps, read_keys

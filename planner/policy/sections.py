@@ -14,11 +14,11 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 
 from mechanisms.registry import BOUNDED, DEFAULT, MECHANISMS
-from mechanisms.streams.names import HIERARCHIES
+from mechanisms.streams.stream_names import HIERARCHIES
+from planner.catalog.catalog import MOST_BANDS
 from planner.catalog.fault import Fault, nearest
 from planner.catalog.joined_rows import MOST_OF_ONE_TABLE
-from planner.catalog.model import MOST_BANDS
-from planner.catalog.monitors import MECHANISMS as OF_MONITORS
+from planner.catalog.monitor import MECHANISMS as OF_MONITORS
 from planner.catalog.pace import LONGEST_TIMEOUT_MS
 from planner.policy.durations import parse_duration, parse_moment
 

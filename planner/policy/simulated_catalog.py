@@ -11,8 +11,8 @@ from itertools import count, islice
 
 from sqlglot import exp
 
+from planner.catalog.catalog import Catalog, Derivation, SqlType, Value
 from planner.catalog.derived_columns import derived_type, parse_derivation, possible
-from planner.catalog.model import Catalog, Derivation, SqlType, Value
 from planner.catalog.pins import PinnedTable, Pins, pinned_table
 from planner.catalog.sql_types import SourceColumn, sql_type
 from planner.errors import KeyholeError
@@ -20,7 +20,7 @@ from planner.parser.lexer import tokens
 from planner.parser.tree import parse
 from planner.policy.compile import compile_catalog, key_domains
 from planner.policy.file import Policy
-from planner.policy.rules.tables import unit_root
+from planner.policy.rules.table_rules import unit_root
 from planner.policy.rules.unit_paths import find_reached_columns
 from planner.policy.sections import ColumnSection, KeySection, TableSection
 

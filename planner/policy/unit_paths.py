@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from planner.catalog.catalog import Column, SqlType, Table, UnitPath
 from planner.catalog.fault import Fault, nearest
-from planner.catalog.model import Column, SqlType, Table, UnitPath
 from planner.catalog.refresh import parse_refresh
 from planner.policy.file import Policy
 from planner.policy.sections import WrittenPath

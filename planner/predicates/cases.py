@@ -8,9 +8,9 @@ from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
 from planner.parser.tree import bare
 from planner.predicates.computed.read import read_term
-from planner.predicates.refusals import unlisted_refusal
 from planner.predicates.row_scope import RowScope
-from planner.values.model import Number
+from planner.predicates.where_refusals import unlisted_refusal
+from planner.values.constant import Number
 
 MOST_CHOICES = 100  # of one comparison: each is compiled as a comparison of its own
 

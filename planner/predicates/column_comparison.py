@@ -9,25 +9,17 @@ from uuid import UUID
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, SqlType, Value
+from planner.catalog.catalog import Column, SqlType, Value
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import position, write_short
-from planner.predicates.refusals import unlisted_refusal
+from planner.predicates.where_refusals import unlisted_refusal
 from planner.question.condition import NEVER, Compare, IsNull, Not
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
+from planner.values.constant import Constant, Foreign, Number, Untyped, nearest_real, number, wrong
 from planner.values.datetimes import moment
 from planner.values.decimals import terminating_decimal
 from planner.values.expressions import truth
-from planner.values.model import (
-    Constant,
-    Foreign,
-    Number,
-    Untyped,
-    nearest_real,
-    number,
-    wrong,
-)
 from planner.values.operators import OPPOSITE
 
 _INT64 = 2**63  # the end of bigint

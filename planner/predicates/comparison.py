@@ -2,17 +2,17 @@
 
 from sqlglot import exp
 
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position
 from planner.predicates.computed.compare import compare_terms
-from planner.predicates.refusals import no_term
 from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.coalesce import without_nulls
 from planner.predicates.terms.operand import operand
+from planner.predicates.where_refusals import no_term
 from planner.question.condition import NEVER, Condition, IsNull, Not
 from planner.question.three_valued import UNKNOWN, Truth, always, known_unless_null
-from planner.scope.names import find_column
+from planner.scope.name_resolution import find_column
 from planner.values.comparisons import constants_compared
 from planner.values.operators import FLIPPED
 

@@ -6,7 +6,7 @@ and IS TRUE are exact under SQL's three values, and the result needs no value "u
 
 from sqlglot import exp
 
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import bare
@@ -16,14 +16,14 @@ from planner.predicates.computed.compare import computed_term
 from planner.predicates.infinite_times import written_base
 from planner.predicates.membership import membership, quantifier, read_quantified
 from planner.predicates.pattern import expression_truth, pattern_truth
-from planner.predicates.refusals import not_allowed, unlisted_refusal
 from planner.predicates.row_scope import RowScope, combine_truths
 from planner.predicates.terms.operand import operand, term
+from planner.predicates.where_refusals import not_allowed, unlisted_refusal
 from planner.question.condition import ALWAYS, NEVER, Condition, IsNull, Not, all_of, any_of, columns, parts_of
 from planner.question.three_valued import UNKNOWN, Truth, always
-from planner.scope.names import Scope, find_column
+from planner.scope.name_resolution import Scope, find_column
 from planner.values import expressions as constant
-from planner.values.model import Constant, Given, Untyped, wrong
+from planner.values.constant import Constant, Given, Untyped, wrong
 from planner.values.operators import OPERATORS
 
 MOST_PARTS = 5_000  # of what repeats its parts: CASE and IS UNKNOWN

@@ -10,14 +10,14 @@ from datetime import date, datetime
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, Derivation, SqlType
+from planner.catalog.catalog import Column, Derivation, SqlType
 from planner.predicates.column_comparison import compare_column
-from planner.predicates.terms.model import ColumnTerm, plain_term
+from planner.predicates.terms.term import ColumnTerm, plain_term
 from planner.question.condition import NEVER, And, Compare, Condition, IsNull, Or, all_of, any_of
 from planner.question.three_valued import Truth
 from planner.scope.key_classes import stored_key
-from planner.scope.names import Scope
-from planner.values.model import Constant
+from planner.scope.name_resolution import Scope
+from planner.values.constant import Constant
 
 
 def written_base(column: Column, node: exp.Expr, scope: Scope) -> Column | None:

@@ -11,7 +11,7 @@ from itertools import product
 from sqlglot import exp
 
 from planner.errors import KeyholeError
-from planner.predicates.refusals import name_spellings, unlisted_refusal
+from planner.predicates.where_refusals import name_spellings, unlisted_refusal
 from planner.values.like import escape_pattern
 
 MOST_LETTERS = 6  # each doubles the spellings: at most 64 patterns of one LIKE

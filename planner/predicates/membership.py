@@ -5,23 +5,23 @@ from typing import cast as typed
 
 from sqlglot import exp
 
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, contains, write_short
 from planner.predicates.column_comparison import is_real, rounded_to_real
 from planner.predicates.comparison import rows_equal, sides_compared
-from planner.predicates.refusals import subquery_inside, unlisted_refusal
 from planner.predicates.row_scope import RowScope, combine_truths
-from planner.predicates.terms.model import ColumnTerm
 from planner.predicates.terms.operand import operand
+from planner.predicates.terms.term import ColumnTerm
+from planner.predicates.where_refusals import subquery_inside, unlisted_refusal
 from planner.question.condition import ALWAYS, NEVER, Compare, IsNull, Not, Or, Within, any_of
 from planner.question.three_valued import UNKNOWN, Truth, always, known_unless_null
 from planner.values import expressions as constant
 from planner.values.array_literals import members
 from planner.values.comparisons import constants_compared
+from planner.values.constant import ArrayValue, Constant, Number, Span, Untyped, wrong
 from planner.values.datetimes import instant, midnight, moment
 from planner.values.expressions import given_value
-from planner.values.model import ArrayValue, Constant, Number, Span, Untyped, wrong
 from planner.values.parameter_casts import read_parameter_cast
 
 

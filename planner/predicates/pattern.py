@@ -2,20 +2,20 @@
 
 from sqlglot import exp
 
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 from planner.parser.lexer import readable
 from planner.parser.tree import bare
 from planner.predicates.computed.compare import computed_term, match_text
 from planner.predicates.letter_case import lower_pattern, spellings, unsure_case
-from planner.predicates.refusals import no_term
 from planner.predicates.row_scope import RowScope, combine_truths
-from planner.predicates.terms.model import ColumnTerm
 from planner.predicates.terms.operand import operand
+from planner.predicates.terms.term import ColumnTerm
 from planner.predicates.terms.text import any_like
+from planner.predicates.where_refusals import no_term
 from planner.question.three_valued import UNKNOWN, Truth, always
+from planner.values.constant import Constant, wrong
 from planner.values.functions import text_of
 from planner.values.like import escape_pattern, is_unfinished, like, parts, with_escape
-from planner.values.model import Constant, wrong
 from planner.values.regular_expressions import patterns_of_expression, patterns_of_similar, plain_expression
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.parser.tree import write_short
-from planner.predicates.refusals import no_term, other_tables, unlisted_refusal
+from planner.predicates.where_refusals import no_term, other_tables, unlisted_refusal
 from planner.question.condition import all_of, any_of
 from planner.question.three_valued import Truth
-from planner.scope.names import Scope, find_column
+from planner.scope.name_resolution import Scope, find_column
+from planner.values.constant import Constant, Given, NotConstant
 from planner.values.expressions import fold
-from planner.values.model import Constant, Given, NotConstant
 
 
 @dataclass(frozen=True, slots=True)

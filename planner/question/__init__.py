@@ -2,5 +2,5 @@
 
 May refuse: KH214, KH402, KH900.
 May import: `values`, `policy` and below.
-Read first: `model.py`.
+Read first: `question.py`.
 """

@@ -6,7 +6,7 @@ References: docs/proofs/units_over_a_horizon.md.
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from planner.catalog.model import Column, Value
+from planner.catalog.catalog import Column, Value
 
 
 @dataclass(frozen=True, slots=True)

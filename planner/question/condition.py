@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from planner.catalog.model import Value
+from planner.catalog.catalog import Value
 from planner.values.like import find_matcher, like
 from planner.values.operators import COMPARISONS, FLIPPED
 

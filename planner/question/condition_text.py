@@ -6,7 +6,7 @@ from decimal import Decimal
 from functools import lru_cache
 from hashlib import sha256
 
-from planner.catalog.model import Value
+from planner.catalog.catalog import Value
 from planner.parser.lexer import readable
 from planner.question.condition import And, Compare, Condition, IsNull, Like, Not, Or, Within
 from planner.values.operators import OPPOSITE

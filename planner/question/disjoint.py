@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from itertools import pairwise, product
 from typing import Any
 
-from planner.catalog.model import Value
+from planner.catalog.catalog import Value
 from planner.question.condition import (
     And,
     Compare,

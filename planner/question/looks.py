@@ -5,11 +5,11 @@ References: docs/proofs/units_over_a_horizon.md.
 
 from dataclasses import replace
 
+from planner.catalog.catalog import Column, SqlType, Table, Value
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.question.as_of import AsOf
-from planner.question.model import Question
+from planner.question.question import Question
 
 
 def look_at(question: Question, as_of: AsOf, *, windows: tuple[Value, ...]) -> Question:

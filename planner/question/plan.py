@@ -12,9 +12,9 @@ from mechanisms.ranking.calibration import RankingCalibration
 from mechanisms.registry import MECHANISMS, compare
 from mechanisms.threshold.joint_loss import all_at_once
 from mechanisms.threshold.one_shot import at_least
+from planner.catalog.catalog import Value
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Value
-from planner.question.model import Question
+from planner.question.question import Question
 
 APART = "apart"
 """What `Calibration.compared` has the loss under that noise on every functional by itself would come to."""

@@ -10,7 +10,7 @@ in doubt it says that some may.
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from planner.catalog.model import Column, SqlType, Table, Value
+from planner.catalog.catalog import Column, SqlType, Table, Value
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Or, Within, all_of, columns
 from planner.question.disjoint import disjoint
 

@@ -15,7 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
-from planner.catalog.model import Column, Computed, Product, SqlType, Table
+from planner.catalog.catalog import Column, Computed, Product, SqlType, Table
 from planner.parser.lexer import readable
 from planner.values.decimals import terminating_decimal
 

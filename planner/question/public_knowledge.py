@@ -15,7 +15,7 @@ from math import floor
 from mechanisms.protocol import Knowledge
 from planner.catalog.tolerance import split_outside, squeeze_name
 from planner.errors import KeyholeError
-from planner.question.model import Functional, Question, aggregate_text
+from planner.question.question import Functional, Question, aggregate_text
 
 _NUMBER = r"\d{1,15}(?:\.\d{1,15})?"
 _PART = re.compile(

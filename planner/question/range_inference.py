@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import ceil, floor, isfinite
 from typing import TypeAlias
 
-from planner.catalog.model import Column, Lookup, Product, SqlType, Table, Value
+from planner.catalog.catalog import Column, Lookup, Product, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.question.condition import And, Compare, Condition, IsNull, Leaf, Not, Within
 from planner.question.products import product_range, steps_of

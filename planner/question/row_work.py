@@ -15,7 +15,7 @@ from the time of an answer how much of it one row took.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from planner.catalog.model import Column, Computed, Lookup, Table
+from planner.catalog.catalog import Column, Computed, Lookup, Table
 from planner.errors import KeyholeError
 from planner.question.condition import Condition, Like
 from planner.values.like import collapse_wildcards, split_at_percent

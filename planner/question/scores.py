@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from planner.question.condition import ALWAYS, Condition
-from planner.question.model import Question, Term
+from planner.question.question import Question, Term
 
 
 @dataclass(frozen=True, slots=True)

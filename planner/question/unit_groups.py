@@ -2,7 +2,7 @@
 
 from math import prod
 
-from planner.question.model import Question
+from planner.question.question import Question
 
 
 def groups_of_one_unit(question: Question) -> int:

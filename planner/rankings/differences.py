@@ -18,15 +18,15 @@ from mechanisms.formula import TRUE
 from mechanisms.threshold.one_shot import least_rate
 from planner.aggregates.aggregate import sum_meaning
 from planner.aggregates.comparison import Comparison, Having, Slack, Spread
+from planner.catalog.catalog import Table
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Table
 from planner.catalog.tolerance import Tolerances, quote_literal, tolerances, with_amount
 from planner.errors import KeyholeError
 from planner.functionals.cells import cell_reach
 from planner.functionals.functional import functional, grid
 from planner.functionals.row_range import row_range
 from planner.question.condition import Condition
-from planner.question.model import Accuracy, Functional, Measure, Question, UnitRows
+from planner.question.question import Accuracy, Functional, Measure, Question, UnitRows
 from planner.question.unit_groups import groups_of_one_unit
 from planner.rankings.ranked import PRICE
 from planner.values.decimals import decimal, round_up

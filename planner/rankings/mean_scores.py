@@ -26,7 +26,7 @@ import numpy as np
 
 from mechanisms.formula import Integers
 from planner.aggregates.comparison import Comparison, Every, Having
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.catalog.tolerance import tolerances
 from planner.errors import KeyholeError
 from planner.functionals.functional import LARGEST, functional, grid
@@ -36,7 +36,7 @@ from planner.functionals.per_key_offsets import LIMIT
 from planner.functionals.row_range import row_range
 from planner.question.condition import Condition
 from planner.question.condition_text import canonical
-from planner.question.model import Accuracy, Functional, MeanScore, Measure, Ranked
+from planner.question.question import Accuracy, Functional, MeanScore, Measure, Ranked
 from planner.values.decimals import decimal
 
 _USUAL = Fraction(1, 10)  # of how far values can lie apart

@@ -8,9 +8,9 @@ from math import floor
 
 from mechanisms.protocol import Unachievable
 from mechanisms.ranking.calibration import tolerance_at
-from mechanisms.ranking.task import RankingTask
+from mechanisms.ranking.ranking_task import RankingTask
 from planner.aggregates.comparison import Comparison, Having
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.catalog.tolerance import OF_BOUNDS, Amount, Step, allowed_steps, quote_literal, tolerances, with_amount
 from planner.errors import KeyholeError
 from planner.functionals.cells import cell_reach
@@ -18,7 +18,7 @@ from planner.functionals.functional import functional, grid
 from planner.functionals.guard_remedy import next_round
 from planner.functionals.row_range import row_range, within_bounds
 from planner.question.condition import Condition
-from planner.question.model import Accuracy, Functional, Measure, Question, Ranked
+from planner.question.question import Accuracy, Functional, Measure, Question, Ranked
 from planner.question.unit_groups import groups_of_one_unit
 from planner.rankings.mean_scores import fit_rows, rank_mean, score_mean, tell_rows
 from planner.values.decimals import decimal

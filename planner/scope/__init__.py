@@ -2,5 +2,5 @@
 
 May refuse: KH100, KH105, KH106, KH201, KH202, KH215.
 May import: `question` and below.
-Read first: `names.py`.
+Read first: `name_resolution.py`.
 """

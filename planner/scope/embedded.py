@@ -7,14 +7,14 @@ from typing import Literal
 
 from sqlglot import exp
 
+from planner.catalog.catalog import Column, StoredParameter, Table
 from planner.catalog.key_space import WHOLE_TABLE
-from planner.catalog.model import Column, StoredParameter, Table
 from planner.errors import KeyholeError
 from planner.parser.edits import Origin
 from planner.question.condition import Condition
-from planner.question.model import OwnOrder, ValueKind
+from planner.question.question import OwnOrder, ValueKind
 from planner.scope.key_classes import stored_key
-from planner.scope.names import JoinedTable, Scope, UnitTable
+from planner.scope.name_resolution import JoinedTable, Scope, UnitTable
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterator, Mapping
 from math import prod
 from typing import Any
 
-from planner.catalog.model import Column, ComputedName, Lookup, LookupValues, Parts, SqlType, Value
+from planner.catalog.catalog import Column, ComputedName, Lookup, LookupValues, Parts, SqlType, Value
 from planner.parser.lexer import quote_identifier
-from planner.scope.names import JoinedTable, Scope
+from planner.scope.name_resolution import JoinedTable, Scope
 
 _MOST_ROWS = 10_000  # of a public table whose combinations are read with the question: a few milliseconds
 

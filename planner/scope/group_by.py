@@ -6,13 +6,13 @@ from itertools import combinations
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, Derivation, Lookup
+from planner.catalog.catalog import Column, Derivation, Lookup
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, is_star, name, position, start, write_node, write_short
 from planner.scope.functional_dependencies import bases_told_by, classes_told_by, leading_columns
 from planner.scope.key_classes import by_expressions, find_plain, key_expression, put_together
-from planner.scope.names import Scope, derivation, find_column, same
+from planner.scope.name_resolution import Scope, derivation, find_column, same
 
 _LARGEST_INTEGER = 2**31 - 1  # PostgreSQL reads a longer number as a numeric, which is no position
 

@@ -21,7 +21,7 @@ from planner.parser.lexer import Token, quote_identifier, readable
 from planner.parser.spans import Searched, spans
 from planner.parser.tree import bare, name, start
 from planner.scope.group_by import list_grouped_items
-from planner.scope.names import Scope, find_column
+from planner.scope.name_resolution import Scope, find_column
 from planner.scope.truth_keys import name_alike
 
 _IN_AGGREGATE = (exp.AggFunc, exp.Filter, exp.WithinGroup)

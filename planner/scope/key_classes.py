@@ -15,9 +15,9 @@ from math import prod
 
 from sqlglot import exp
 
+from planner.catalog.catalog import Column, Derivation, Lookup, LookupValues, Merged, Parts, SqlType, Value
 from planner.catalog.derived_columns import EXTRACTED_FROM_DATE
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Column, Derivation, Lookup, LookupValues, Merged, Parts, SqlType, Value
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node, write_short
 from planner.scope.functional_dependencies import combine_groups
@@ -25,7 +25,7 @@ from planner.scope.key_expressions import images
 from planner.scope.key_partitions import identify_parts, label_parts, merge_parts, name_merged
 from planner.scope.key_times import InCycle, find_cycle, shown_part
 from planner.scope.key_values import NotExact, Typed, nearest_double, type_value
-from planner.scope.names import Scope, find_column, kind_of, part_of
+from planner.scope.name_resolution import Scope, find_column, kind_of, part_of
 from planner.scope.number_keys import find_number
 from planner.scope.truth_keys import find_truth
 

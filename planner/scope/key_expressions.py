@@ -29,7 +29,7 @@ from planner.scope.key_values import (
     to_text,
     unify,
 )
-from planner.values.model import number
+from planner.values.constant import number
 
 _MOST_STEPS = 500_000  # for all values together: fifty parts for each of the most that a key may have
 

@@ -8,16 +8,7 @@ from sqlglot import exp
 
 from planner.parser.tree import write_short
 from planner.scope.key_arithmetic import exact_quotient
-from planner.scope.key_values import (
-    NUMBERS,
-    NotExact,
-    Raw,
-    Typed,
-    compare,
-    exact_number,
-    read_fraction,
-    unify,
-)
+from planner.scope.key_values import NUMBERS, NotExact, Raw, Typed, compare, exact_number, read_fraction, unify
 from planner.scope.text_functions import WRITING, read_text, write_text
 
 _Of = Callable[[exp.Expr], Typed]

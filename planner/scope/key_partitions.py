@@ -9,8 +9,8 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import combinations, pairwise, product
 
+from planner.catalog.catalog import Column, ComputedName, Merged, Parts, Table, Value
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Column, ComputedName, Merged, Parts, Table, Value
 from planner.question.condition import And, Compare, Condition, Like, Not, Or, all_of
 from planner.values.like import escape_pattern, like, like_prefix
 

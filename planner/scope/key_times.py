@@ -25,11 +25,11 @@ from planner.scope.key_values import (
     read_moment,
     to_text,
 )
-from planner.scope.names import numeric_scale, part_of, text_width
+from planner.scope.name_resolution import numeric_scale, part_of, text_width
+from planner.values.constant import Given, NotConstant, Span, Untyped
 from planner.values.datetimes import extract_part, shift_moment, truncate_to_unit
 from planner.values.datetimes import span as read_span
 from planner.values.expressions import fold
-from planner.values.model import Given, NotConstant, Span, Untyped
 
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
            "December")  # fmt: skip

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from planner.catalog.model import SqlType, Value
+from planner.catalog.catalog import SqlType, Value
 from planner.parser.tree import write_short
 
 Raw: TypeAlias = (

@@ -2,8 +2,8 @@
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, ComputedName, Parts, SqlType
-from planner.scope.names import Scope
+from planner.catalog.catalog import Column, ComputedName, Parts, SqlType
+from planner.scope.name_resolution import Scope
 from planner.scope.truth_keys import name_alike
 
 NUMBERS = (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.catalog.source_names import SourceName, find_source_name
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit

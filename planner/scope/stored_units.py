@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from planner.catalog.model import Catalog, Table
+from planner.catalog.catalog import Catalog, Table
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
 from planner.parser.lexer import readable

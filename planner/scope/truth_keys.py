@@ -4,9 +4,9 @@ from hashlib import sha256
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, ComputedName, Parts, SqlType
+from planner.catalog.catalog import Column, ComputedName, Parts, SqlType
 from planner.parser.tree import write_node
-from planner.scope.names import Scope, find_column
+from planner.scope.name_resolution import Scope, find_column
 
 TESTS = (
     exp.EQ,

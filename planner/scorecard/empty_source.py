@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from sqlglot import exp
 
-from planner.catalog.model import BandColumn, Catalog, Table
+from planner.catalog.catalog import BandColumn, Catalog, Table
 from planner.parser.clauses import Clauses, at_offset, closing_index
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier

@@ -11,14 +11,14 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
 from planner.parser.tree import bare, name, parse, position, write_node
 from planner.scope.embedded import Embedded
 from planner.scope.group_by import read_position
 from planner.scope.key_classes import known_text
-from planner.scope.names import find_column
+from planner.scope.name_resolution import find_column
 
 _CUTS = ("limit", "offset", "fetch", "locks")
 

@@ -13,24 +13,18 @@ from decimal import Decimal
 from sqlglot import exp
 
 from planner.aggregates.aggregate import list_beside_aggregates
-from planner.catalog.model import Bands, Column
+from planner.catalog.catalog import Bands, Column
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
 from planner.parser.spans import Searched, spans
 from planner.parser.tree import bare, contains, name, offset, start, write_node
-from planner.scope.bands import find_bands
 from planner.scope.embedded import ToldNumber, ToldNumbers, predicate_column
-from planner.scope.names import Scope, find_column
-from planner.scorecard.numbers import (
-    UNTOUCHED,
-    PassedOn,
-    ShownNumber,
-    SortedNumber,
-    named_number,
-)
+from planner.scope.name_resolution import Scope, find_column
+from planner.scope.owner_bands import find_bands
 from planner.scorecard.proven_bounds import Bound, prove_bound
 from planner.scorecard.shown import ShownPredicate
+from planner.scorecard.shown_numbers import UNTOUCHED, PassedOn, ShownNumber, SortedNumber, named_number
 
 # around an aggregate: what leaves the order of two numbers as it is
 _WRAPPINGS = (exp.Paren, exp.Cast, exp.Round, exp.Coalesce, exp.Floor, exp.Ceil)

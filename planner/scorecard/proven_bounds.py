@@ -14,12 +14,12 @@ from math import ceil, floor
 
 from sqlglot import exp
 
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, write_node
-from planner.scope.names import Scope, find_column
+from planner.scope.name_resolution import Scope, find_column
+from planner.values.constant import number as as_number
 from planner.values.decimals import terminating_decimal
-from planner.values.model import number as as_number
 from planner.values.operators import FLIPPED_KINDS, OPPOSITE_KINDS
 
 _MOST_TERMS = 256  # conjunctions of a formula: beyond, nothing is proved; of hand-written ones none has as many

@@ -21,8 +21,8 @@ from planner.parser.lexer import Token
 from planner.parser.spans import Searched, spans
 from planner.parser.tree import bare, contains, position, write_node
 from planner.scorecard.find import find_predicates, shows_size
-from planner.scorecard.numbers import RANKS, ShownNumber, is_cut_to_first, named_number
 from planner.scorecard.place_cuts import ALL, ANYWHERE, PlaceCut, cut_by_order, cut_by_uses
+from planner.scorecard.shown_numbers import RANKS, ShownNumber, is_cut_to_first, named_number
 
 _CUTS = ("limit", "offset", "fetch", "for")
 _JOINS = ("union", "intersect", "except")

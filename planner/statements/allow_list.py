@@ -2,7 +2,7 @@
 
 from planner.parser.lexer import Token
 from planner.statements.kinds import OWN_NAMES
-from planner.statements.refusals import (
+from planner.statements.statement_refusals import (
     acts_on_server,
     name_to_be_computed,
     own_name_refused,

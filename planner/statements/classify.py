@@ -6,7 +6,7 @@ Whatever is let through by mistake still fails: the shadow holds no private data
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.errors import not_allowed
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token, tokens
@@ -26,8 +26,8 @@ from planner.statements.kinds import (
 )
 from planner.statements.prepare_execute import declare_statement, execute_statement, prepare_statement
 from planner.statements.query import query_statement
-from planner.statements.refusals import nested_too_deeply, prepares_transaction, several_statements
 from planner.statements.set_reset import reset_statement, set_statement
+from planner.statements.statement_refusals import nested_too_deeply, prepares_transaction, several_statements
 
 
 @dataclass(frozen=True, slots=True)

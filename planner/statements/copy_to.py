@@ -1,11 +1,11 @@
 """COPY of a query to the client: COPY (query) TO STDOUT, with PostgreSQL's options. Nothing else of COPY is allowed."""
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token
 from planner.statements.kinds import Copied, Copying, PassThrough, Statement
 from planner.statements.query import query_statement
-from planner.statements.refusals import copies_elsewhere, copies_other, copies_table
+from planner.statements.statement_refusals import copies_elsewhere, copies_other, copies_table
 
 
 def copy_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:

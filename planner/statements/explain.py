@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.errors import not_allowed
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token
@@ -10,7 +10,12 @@ from planner.scope.embedded import Embedded, EmbeddedVirtual
 from planner.statements.kinds import Executing, Explaining, PassThrough, Statement
 from planner.statements.prepare_execute import execute_statement
 from planner.statements.query import query_statement
-from planner.statements.refusals import explains_several, nothing_explained, runs_what_it_explains, unknown_format
+from planner.statements.statement_refusals import (
+    explains_several,
+    nothing_explained,
+    runs_what_it_explains,
+    unknown_format,
+)
 
 
 def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:

@@ -11,14 +11,14 @@ from decimal import Decimal
 
 from sqlglot import exp
 
+from planner.catalog.catalog import Catalog
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
 from planner.extract.question_text import spell_value
 from planner.parser.lexer import tokens
 from planner.parser.tree import contains, parse
 from planner.statements.classify import Statement, classify
-from planner.values.model import ArrayValue, Foreign, ParameterValue, Span
+from planner.values.constant import ArrayValue, Foreign, ParameterValue, Span
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.errors import not_allowed
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token

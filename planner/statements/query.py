@@ -1,6 +1,6 @@
 """A query, alone or inside a DECLARE, PREPARE or EXPLAIN: passed to the shadow, or with questions inside."""
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.extract.extract import embed
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token

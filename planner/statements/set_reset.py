@@ -1,13 +1,13 @@
 """SET and RESET: settings of Keyhole are checked, those of PostgreSQL are passed on where they are harmless."""
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.parser.lexer import Token
 from planner.statements import stored_parameters
 from planner.statements.allow_list import check_setting
 from planner.statements.kinds import PassThrough, SetKeyhole, Statement
-from planner.statements.refusals import names_no_setting, role_refused, without_value
 from planner.statements.settings import check
+from planner.statements.statement_refusals import names_no_setting, role_refused, without_value
 
 
 def set_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statement:

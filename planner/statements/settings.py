@@ -6,12 +6,12 @@ from decimal import Decimal, InvalidOperation
 
 from mechanisms.registry import DEFAULT, INFORMED, LIMITED
 from mechanisms.registry import MECHANISMS as REGISTERED
-from planner.catalog.model import NUMBERS, Catalog, Defaults
+from planner.catalog.catalog import NUMBERS, Catalog, Defaults
 from planner.catalog.tolerance import tolerances
 from planner.errors import KeyholeError
-from planner.question.model import Accuracy
 from planner.question.public_knowledge import public_knowledge
-from planner.statements.refusals import (
+from planner.question.question import Accuracy
+from planner.statements.statement_refusals import (
     bad_value,
     mechanism_refused,
     unknown_setting,

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from decimal import Decimal
 
+from planner.catalog.catalog import Catalog, StoredParameter, StoredQuestion, Value
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Catalog, StoredParameter, StoredQuestion, Value
 from planner.parser.lexer import tokens
 from planner.scope.embedded import Embedded
-from planner.statements.refusals import bad_parameter, unknown_parameter
+from planner.statements.statement_refusals import bad_parameter, unknown_parameter
 from planner.values.sql_literals import text as text_literal
 
 PREFIX = "keyhole.param."

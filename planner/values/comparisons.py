@@ -7,8 +7,7 @@ from sqlglot import exp
 
 from planner.parser.tree import bare
 from planner.values import expressions as constant
-from planner.values.datetimes import midnight, moment
-from planner.values.model import (
+from planner.values.constant import (
     ArrayValue,
     Clock,
     Constant,
@@ -21,6 +20,7 @@ from planner.values.model import (
     number,
     wrong,
 )
+from planner.values.datetimes import midnight, moment
 from planner.values.operators import COMPARISONS, OPERATORS
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from planner.parser.tree import bare
-from planner.values.model import Constant, NotConstant, Number
+from planner.values.constant import Constant, NotConstant, Number
 from planner.values.operators import COMPARISONS, OPERATORS
 
 Fold = Callable[[exp.Expr], Constant]

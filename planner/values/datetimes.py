@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.parser.tree import write_node
-from planner.values.model import Clock, Span, wrong
+from planner.values.constant import Clock, Span, wrong
 
 _MOMENT = re.compile(
     r"\s*(?:(\d{4})-(\d{1,2})-(\d{1,2})|(\d{4})(\d{2})(\d{2}))"

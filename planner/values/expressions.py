@@ -9,6 +9,19 @@ from sqlglot import exp
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, contains, name, position, write_node, write_short
 from planner.values import functions as constant_calls
+from planner.values.constant import (
+    Constant,
+    Foreign,
+    Given,
+    NotConstant,
+    Number,
+    ParameterValue,
+    Span,
+    Untyped,
+    nearest_real,
+    number,
+    wrong,
+)
 from planner.values.constant_cases import choose
 from planner.values.datetimes import (
     STEPS,
@@ -22,19 +35,6 @@ from planner.values.datetimes import (
     step_name,
     time_of_day,
     truncate_to_unit,
-)
-from planner.values.model import (
-    Constant,
-    Foreign,
-    Given,
-    NotConstant,
-    Number,
-    ParameterValue,
-    Span,
-    Untyped,
-    nearest_real,
-    number,
-    wrong,
 )
 from planner.values.parameter_casts import read_parameter_cast
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.parser.tree import write_short
+from planner.values.constant import Constant, Number, Untyped, wrong
 from planner.values.datetimes import instant
-from planner.values.model import Constant, Number, Untyped, wrong
 
 _PATTERNS = {
     "%Y-%m-%d": re.compile(r"(\d{4})-(\d\d)-(\d\d)\Z", re.ASCII),

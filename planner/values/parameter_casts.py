@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from sqlglot import exp
 
 from planner.parser.tree import bare
-from planner.values.model import ParameterCast
+from planner.values.constant import ParameterCast
 
 TYPES: dict[str, tuple[str, int]] = {
     "BOOLEAN": ("bool", 16),

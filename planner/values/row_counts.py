@@ -6,8 +6,8 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.parser.tree import position, write_short
+from planner.values.constant import Given, NotConstant, Number, Untyped
 from planner.values.expressions import fold
-from planner.values.model import Given, NotConstant, Number, Untyped
 
 
 def read_count(node: exp.Expr, given: Given) -> int | None:

@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
-from planner.catalog.model import Column, SqlType, Value
+from planner.catalog.catalog import Column, SqlType, Value
 from planner.errors import KeyholeError
 from planner.values.sql_literals import decimal, duckdb_numeric, identifier, integer, integer_limit, text
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from planner.question.plan import Plan
     from proxy.cli.simulate import Simulation
     from proxy.cli.simulate_monitor import MonitorSimulation
+    from proxy.open_policy.service import Service
     from proxy.pipeline.messages import Asked
-    from proxy.service.service import Service
     from proxy.shadow.key_labels import KeyLabels
 
 As = Annotated[str | None, typer.Option("--as", help="The analyst who asks. Default: the policy's first one.")]
@@ -55,10 +55,10 @@ def query(
     """Ask one question and print the keys that pass. Spends budget."""
     from planner.explain.numbers_told import number_notices, numbers_document
     from proxy.cli.pictures import answer_page, draw_answer
+    from proxy.open_policy.service import Service
     from proxy.pipeline import stages as pipeline
     from proxy.report.terminal import psql_table, row_count
     from proxy.rest.sorted_keys import show_keys
-    from proxy.service.service import Service
 
     with refusals(as_json=as_json, sql=sql), Service.open(policy) as service:
         asked = _make_asked(service, sql, given, analyst)
@@ -119,9 +119,9 @@ def explain(
     Spends nothing and opens no source: it reads what is pinned.
     """
     from planner.explain.formula_tree import trees
+    from proxy.open_policy.service import Service
     from proxy.pipeline import stages as pipeline
     from proxy.pipeline.answering import explain_question, explained_document
-    from proxy.service.service import Service
 
     with refusals(as_json=as_json, sql=sql), Service.open_for_reading(policy) as service:
         print_left_out(service)
@@ -229,11 +229,11 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Plan a list of questions as a whole: what fits, and how all would. Spends nothing and opens no source."""
-    from accountant.model import NANO
+    from accountant.charges import NANO
     from proxy.dashboard.plan_report import PlanReport, with_tolerances
     from proxy.dashboard.question_list import read_list
     from proxy.dashboard.tolerance_split import plan_list
-    from proxy.service.service import Service
+    from proxy.open_policy.service import Service
 
     try:
         sql = file.read_text(encoding="utf-8")

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from accountant.unit_balance import NO_UNIT_LOSS, UnitRoom
-from planner.bind.question import ask
-from planner.catalog.model import Catalog, Grouping, Table
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog, Grouping, Table
 from planner.errors import KeyholeError
-from planner.explain.numbers import percent
+from planner.explain.rounded_numbers import percent
 from planner.lower.unit_statistics import LOW_SIDES, BoundOf
 from planner.parser.lexer import quote_identifier
 from planner.plan import build as planning
@@ -34,6 +34,8 @@ from proxy.cli.common import (
     show_work,
     write_html,
 )
+from proxy.open_policy.accounts import nano
+from proxy.open_policy.service import Service
 from proxy.owner.typed_figures import read_epsilon, read_number, read_share
 from proxy.pipeline.claim import worst_curve
 from proxy.pipeline.messages import bare_question
@@ -44,8 +46,6 @@ from proxy.release.dry_run import plan_alone, rehearse
 from proxy.report.html.page import Verbatim
 from proxy.report.html.plots import Bar, bar_plot
 from proxy.report.section import ReportSection, show_page
-from proxy.service.accounts import nano
-from proxy.service.service import Service
 
 _SURE = f"{float(100 * (1 - BETA / 2)):g} % sure"
 _WIDER = "pasted into the policy, more of each unit counts than now, and questions cost more or need more tolerance"

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from planner.catalog.key_space import KeySpace
 from planner.scope.embedded import Embedded
+from proxy.open_policy.service import Service
 from proxy.process.generations import brief_shadow
-from proxy.service.service import Service
 from proxy.shadow.binaries import own_binaries
 from proxy.shadow.key_labels import KeyLabels, LabelReader
 

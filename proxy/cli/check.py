@@ -12,15 +12,25 @@ from accountant.errors import LedgerUnavailable
 from accountant.ledger import Ledger
 from accountant.store.witness import NOTHING
 from planner.aggregates.known_ranges import list_unread_ranges
-from planner.catalog.model import LONGEST_TEXT, Catalog, SqlType
+from planner.catalog.catalog import LONGEST_TEXT, Catalog, SqlType
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
 from planner.policy.rules.doubts import describe_size_doubts, describe_source_doubts
-from planner.policy.rules.relations import describe_shared_relations
+from planner.policy.rules.relation_rules import describe_shared_relations
 from planner.policy.rules.unit_paths import find_unproved_paths
 from planner.policy.sections import ServerLimitsSection
+from proxy.open_policy.accounts import are_apart
+from proxy.open_policy.broken_tables import BrokenTable, PinnedWhereBroken
+from proxy.open_policy.known_ledger import accept_ledger, find_lost, ledger_witness, may_be_new
+from proxy.open_policy.moved_data import pin_states
+from proxy.open_policy.pins import PinChange, Pinning, pin, pins_path, source_schema, write_pins
+from proxy.open_policy.pins import refresh as declare_new
+from proxy.open_policy.policy_relations import check_names, identify_tables, remember_names
+from proxy.open_policy.service import ledger_url, open_ledger
+from proxy.open_policy.service_refusals import ledger_unreadable
+from proxy.open_policy.serving_folder import identify_pins, serving_folder, wait_for_processes
 from proxy.owner.pace import pin_pace
 from proxy.owner.policy_words import budget_lines, table_lines
 from proxy.report.analyst_shares import describe_changed_shares
@@ -29,16 +39,6 @@ from proxy.report.monitor_prices import PricedMonitor, describe_doubtful_monitor
 from proxy.report.proposal_prices import describe_dear_proposals
 from proxy.security.file_modes import describe_exposed_files
 from proxy.security.tls import Tls, exposure
-from proxy.service.accounts import are_apart
-from proxy.service.broken_tables import BrokenTable, PinnedWhereBroken
-from proxy.service.known_ledger import accept_ledger, find_lost, ledger_witness, may_be_new
-from proxy.service.moved_data import pin_states
-from proxy.service.pins import PinChange, Pinning, pin, pins_path, source_schema, write_pins
-from proxy.service.pins import refresh as declare_new
-from proxy.service.refusals import ledger_unreadable
-from proxy.service.relations import check_names, identify_tables, remember_names
-from proxy.service.service import ledger_url, open_ledger
-from proxy.service.serving_folder import identify_pins, serving_folder, wait_for_processes
 from proxy.shadow.binaries import Binaries, own_binaries
 from proxy.shadow.wheel import describe_older, wheel_release
 from proxy.sources.protocol import Source
@@ -186,7 +186,7 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
 def _try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: Binaries | None) -> None:
     """Ask PostgreSQL whether it reads stored questions, and starts from the owner's programs."""
     if binaries is not None or catalog.stored_questions:
-        from proxy.process.generations import try_shadow  # only here: it brings all that serves
+        from proxy.process.generations import try_shadow
 
         try_shadow(catalog, limits=limits, binaries=binaries)
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from accountant.balances.dependencies import Knowledge
     from accountant.ledger import Ledger
+    from proxy.open_policy.service import Service
     from proxy.report.heat_map import HeatMap
-    from proxy.service.service import Service
 
 PolicyPath = Annotated[Path, typer.Option("--policy", "-p", help="The policy file.", envvar="KEYHOLE_POLICY")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a program to read.")]
@@ -52,14 +52,14 @@ def refusals(*, as_json: bool, sql: str | None = None) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as stopped:
-        from proxy.release.refusals import StoppedRelease
+        from proxy.release.release_refusals import StoppedRelease
 
         if not isinstance(stopped, StoppedRelease):
             raise
         print(stopped, file=sys.stderr)
         raise typer.Exit(_STOPPED) from None
     except KeyholeError as error:
-        from proxy.report.refusals import as_psql_prints
+        from proxy.report.report_refusals import as_psql_prints
         from proxy.rest.problems import problem
 
         if as_json:
@@ -81,8 +81,8 @@ def owners_ledger(policy: Path, *, knowledge: "Knowledge | None" = None, trust: 
     from accountant.balances.dependencies import nothing_known
     from accountant.errors import LedgerUnavailable
     from planner.policy.file import Policy
-    from proxy.service.refusals import ledger_unreadable
-    from proxy.service.service import open_ledger
+    from proxy.open_policy.service import open_ledger
+    from proxy.open_policy.service_refusals import ledger_unreadable
 
     with open_ledger(Policy.load(policy), knowledge=knowledge or nothing_known, trust=trust) as ledger:
         try:

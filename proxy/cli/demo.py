@@ -23,7 +23,7 @@ import psycopg
 from psycopg import sql
 from rich.console import Console
 
-from accountant.model import NANO
+from accountant.charges import NANO
 from deploy.demo import build
 from mechanisms.formula import Booleans, Formula, Integers, evaluate, relax_formula
 from mechanisms.keyhole.common_sums import read_functionals
@@ -38,12 +38,12 @@ from proxy.cli import check as checking
 from proxy.cli.common import check_page, write_html
 from proxy.cli.pictures import answer_page, draw_answer
 from proxy.observe.logs import to_standard_error
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Answer, Asked
 from proxy.process.addresses import Addresses
 from proxy.process.serve import in_background
 from proxy.report.terminal import psql_table, row_count
-from proxy.service.service import Service
 
 USER = PASSWORD = "demo"  # noqa: S105 (the demo policy's analyst, on loopback alone)
 ROWS_SHOWN = 4  # of an answer: enough to see what its rows are, so few that the demo stays readable

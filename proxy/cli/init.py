@@ -10,21 +10,21 @@ from itertools import chain, count
 from pathlib import Path, PurePath
 from types import MappingProxyType
 
+from planner.catalog.catalog import LONGEST_TEXT, SqlType
 from planner.catalog.fault import Fault
-from planner.catalog.model import LONGEST_TEXT, SqlType
 from planner.catalog.refresh import parse_refresh
-from planner.catalog.relations import RelationIdentity
+from planner.catalog.relation_names import RelationIdentity
 from planner.catalog.sql_types import SourceColumn, has_time_zone, sql_type, text_limit
 from planner.errors import KeyholeError
 from planner.policy.identifiers import SMALL_INTEGERS, is_identifier
 from planner.policy.key_steps import KeyStep, SourceTable
+from planner.policy.policy_refusals import BLANK
 from planner.policy.proposed_units import ProposedUnit, propose_units
-from planner.policy.refusals import BLANK
 from planner.policy.relation_names import FILES, NAME_PART, SPARK_PART, find_relation_fault, relation
 from planner.policy.sections import SourceKind, SourceSection, TableSection
 from proxy.cli.presets import GROUPS, Purpose, Unit, posterior, preset
 from proxy.sources.open import SparkLogin, open_source
-from proxy.sources.spark.refusals import no_table_listed
+from proxy.sources.spark.spark_refusals import no_table_listed
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _TOKEN = re.compile(r";token=[^;]*", re.IGNORECASE)

@@ -31,6 +31,8 @@ from proxy.cli.common import (
     the_one,
     unwritable,
 )
+from proxy.open_policy.service import ledger_url
+from proxy.open_policy.service_refusals import ledger_unopened, ledger_unreadable
 from proxy.owner.verification import read_kept, verify_ledger
 from proxy.report import ledger_files
 from proxy.report.ledger_tables import (
@@ -43,8 +45,6 @@ from proxy.report.ledger_tables import (
     show_question,
 )
 from proxy.report.terminal import psql_table, row_count
-from proxy.service.refusals import ledger_unopened, ledger_unreadable
-from proxy.service.service import ledger_url
 
 app = typer.Typer(
     name="ledger",

@@ -129,10 +129,10 @@ def budget(
     as_json: Json = False,
 ) -> None:
     """Show what is spent and what is left. The owner's view is exact; --as shows what one analyst may see."""
+    from proxy.open_policy.service import Service
     from proxy.report import budget as budgets
     from proxy.report.budget_terminal import tables
     from proxy.report.heat_map_svg import heat_map_svg
-    from proxy.service.service import Service
 
     with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
         with show_work("adding up the ledger"):
@@ -360,7 +360,7 @@ def _read_own(policy: Path | None, *, table: str | None, place: str | None, time
         given = next(name for name, value in said.items() if value is not None)
         wanted = "--policy, --table, --place and --time together name a table of your own"
         raise Mistyped(given, f"{wanted}; missing: {', '.join(missing)}")
-    from proxy.owner.streams import read_streams
+    from proxy.owner.table_streams import read_streams
 
     with show_work("reading private rows, for your eyes alone"):
         return read_streams(policy, table=table, place=place, time=time)
@@ -417,7 +417,7 @@ def _run(arguments: list[str] | None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except Exception as error:
-        from proxy.report.refusals import as_psql_prints, internal_error
+        from proxy.report.report_refusals import as_psql_prints, internal_error
 
         unforeseen = internal_error()
         unforeseen.hint = f"Please report it, with these words: {_place(error)}."

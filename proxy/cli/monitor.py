@@ -10,10 +10,10 @@ import typer
 
 from accountant.monitor_model import MonitorState
 from planner.catalog.key_space import set_apart
-from planner.catalog.monitors import Monitor
+from planner.catalog.monitor import Monitor
 from planner.monitors.build import plan_monitor
 from planner.monitors.explain import explain_monitor, monitor_json
-from planner.monitors.model import MonitorPlan
+from planner.monitors.monitor_plan import MonitorPlan
 from proxy.cli.brief_labels import BriefLabels
 from proxy.cli.common import (
     DEFAULT_POLICY,
@@ -27,14 +27,14 @@ from proxy.cli.common import (
     reason,
     refusals,
 )
+from proxy.monitors.alert_json import alert_document, clearing_document
 from proxy.monitors.notifications import Change, ToldAlert
 from proxy.monitors.reading import MonitorReading
 from proxy.monitors.start import check_startable, start_monitor
-from proxy.monitors.telling import alert_document, clearing_document
+from proxy.open_policy.service import Service
 from proxy.owner.decisions import MonitorChange, change_monitor
 from proxy.report.ledger_tables import SHORT_ID
 from proxy.report.terminal import psql_table, row_count, visible
-from proxy.service.service import Service
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The monitor, as the policy calls it.")]
 

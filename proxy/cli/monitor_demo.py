@@ -26,14 +26,14 @@ from deploy.demo import build
 from mechanisms.alarm.prices import afresh_price
 from mechanisms.formula import cuts
 from planner.monitors.build import plan_monitor
-from planner.monitors.model import MonitorPlan
+from planner.monitors.monitor_plan import MonitorPlan
 from proxy.cli import check as checking
 from proxy.cli.demo import PASSWORD, USER, demo_console, step
 from proxy.monitors.runner import MonitorRunner
 from proxy.monitors.start import start_monitor
+from proxy.open_policy.service import Service
 from proxy.process.addresses import Addresses
 from proxy.process.serve import in_background
-from proxy.service.service import Service
 
 NAME = "busy_day"
 QUESTION = "tell me when a country has more than 60 customers today. It is looked at every hour."

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from accountant.balances.dependencies import Knowledge, nothing_known
+from accountant.charges import NANO
 from accountant.errors import LedgerMisuse, MonitorStands
-from accountant.model import NANO
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.cli.common import (
@@ -27,12 +27,12 @@ from proxy.cli.common import (
     show_work,
     the_one,
 )
+from proxy.open_policy.column_dependencies import dependencies
+from proxy.open_policy.pins import catalog_on_pins
 from proxy.owner.decisions import Cap, make_grant, read_fingerprint
 from proxy.report import odometer as odometers
 from proxy.report.ledger_tables import SHORT_ID
 from proxy.report.terminal import psql_table, row_count, visible
-from proxy.service.column_dependencies import dependencies
-from proxy.service.pins import catalog_on_pins
 
 window = typer.Typer(name="window", help="Open a budget window: all balances start from zero.", no_args_is_help=True)
 
@@ -216,7 +216,7 @@ def passwd(
     token: Annotated[bool, typer.Option("--token", help="Make a bearer token for REST instead.")] = False,
 ) -> None:
     """Make a password verifier or a REST token. Prints the line for the policy; asks for the password, or reads it."""
-    from proxy.wire import scram
+    from proxy.security import scram
 
     if token:
         made = secrets.token_urlsafe(32)

@@ -14,10 +14,7 @@ from typer.core import TyperGroup
 
 if TYPE_CHECKING:
     # for whoever reads imports, such as a linter: `_load` imports these by name
-    from proxy.cli import ask, bounds, ledger, monitor, owner  # noqa: F401
-    from proxy.cli.diagnose import command as diagnose  # noqa: F401
-    from proxy.cli.publish import command as publish  # noqa: F401
-    from proxy.cli.risk import command as risk  # noqa: F401
+    pass
 
 
 @dataclass(frozen=True, slots=True)

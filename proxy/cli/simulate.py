@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from accountant.balances.grants import in_force
+from accountant.charges import NANO
 from accountant.limits import Limits
-from accountant.model import NANO
 from accountant.unit_balance import UnitLoss, UnitRoom
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
 from planner.explain.cost_breakdown import expected_losses
@@ -22,7 +22,7 @@ from planner.explain.document import explain_json
 from planner.explain.expected_bounding import ASSUMPTIONS, SPREAD_ASSUMPTIONS, Clipping, find_cuts
 from planner.explain.guarantee import guarantee_sentence
 from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
-from planner.explain.numbers import at_most, percent
+from planner.explain.rounded_numbers import at_most, percent
 from planner.plan import build as planning
 from planner.plan.affordable_settings import Target
 from planner.policy.file import Policy
@@ -30,12 +30,12 @@ from planner.policy.simulated_catalog import StoodIn, stand_in_catalog
 from planner.question.plan import Plan
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements import settings
+from proxy.open_policy.accounts import limits, nano
+from proxy.open_policy.pins import pins_path, read_pins
+from proxy.open_policy.service import OWNER
 from proxy.pipeline.advice.levers import find_offers
 from proxy.pipeline.claim import groups_that_add_up, losses_in_cell, worst_curve
 from proxy.pipeline.messages import Asked, bare_question
-from proxy.service.accounts import limits, nano
-from proxy.service.pins import pins_path, read_pins
-from proxy.service.service import OWNER
 from proxy.sources.open import source_dialect
 
 MANY = (1, 5, 20)

@@ -7,12 +7,12 @@ from typing import Any
 
 from planner.catalog.fault import nearest
 from planner.errors import KeyholeError
-from planner.explain.numbers import at_most, percent, plain
+from planner.explain.rounded_numbers import at_most, percent, plain
 from planner.monitors.affordable import exceeded_cap, find_fitting
 from planner.monitors.build import plan_monitor
 from planner.monitors.chances import Course, Courses, list_courses
 from planner.monitors.explain import explain_monitor, monitor_json
-from planner.monitors.model import MonitorPlan
+from planner.monitors.monitor_plan import MonitorPlan
 from planner.policy.simulated_catalog import stand_in_catalog
 from proxy.cli.simulate import Sizes, read_alone
 from proxy.sources.open import source_dialect

@@ -8,7 +8,8 @@ from fastapi import APIRouter, FastAPI, Response
 from planner.policy.sections import ConsoleSection
 from proxy.console.analyst.asking import add_asking_pages
 from proxy.console.analyst.history import add_history_pages
-from proxy.console.analyst.monitors import add_monitor_pages
+from proxy.console.analyst.monitor_pages import add_monitor_pages
+from proxy.console.console_refusals import no_such_page
 from proxy.console.ended_logins import EndedLogins
 from proxy.console.guarded_routes import analyst_routes, open_routes, owner_routes
 from proxy.console.login import add_login_routes
@@ -18,7 +19,6 @@ from proxy.console.parts import ConsoleParts
 from proxy.console.play.routes import BEGIN as PLAY
 from proxy.console.play.routes import OWNERS_BEGIN as OWNERS_PLAY
 from proxy.console.play.routes import add_play_routes, name_owner, name_player
-from proxy.console.refusals import no_such_page
 from proxy.console.session_cookie import PURPOSE, SessionSeal
 from proxy.console.static_files import PLACE, StaticFolder
 from proxy.play.hall import Hall

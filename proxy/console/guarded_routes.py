@@ -12,15 +12,15 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse
 
-from planner.catalog.model import Analyst
+from planner.catalog.catalog import Analyst
 from planner.errors import KeyholeError
+from proxy.console.console_refusals import from_another_site, no_session, no_such_page
 from proxy.console.page import FILES, PLAYGROUND, error_page
 from proxy.console.parts import ConsoleParts
-from proxy.console.refusals import from_another_site, no_session, no_such_page
 from proxy.console.session_cookie import ANALYST, OWNER, ConsoleSession, credential_of, sent_cookie
 from proxy.rest.app import StrictRequest, address_of
 from proxy.rest.middleware import LEAVING
-from proxy.rest.refusals import respond_to_malformed, respond_to_unserved
+from proxy.rest.request_refusals import respond_to_malformed, respond_to_unserved
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 LOGIN, OWNER_LOGIN = "/console/login", "/console/owner/login"

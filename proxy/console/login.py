@@ -13,8 +13,9 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Request, Response
 from starlette.responses import RedirectResponse
 
-from planner.catalog.model import Analyst
+from planner.catalog.catalog import Analyst
 from planner.errors import KeyholeError
+from proxy.console.console_refusals import no_form, wrong_login, wrong_owner_token
 from proxy.console.guarded_routes import (
     LOGIN,
     OWNER_LOGIN,
@@ -26,13 +27,12 @@ from proxy.console.guarded_routes import (
 )
 from proxy.console.page import page
 from proxy.console.parts import ConsoleParts
-from proxy.console.refusals import no_form, wrong_login, wrong_owner_token
 from proxy.console.session_cookie import ANALYST, OWNER, credential_of, set_cookie, take_cookie
 from proxy.rest.app import address_of
 from proxy.rest.gate import authenticate
 from proxy.rest.problems import http_status
 from proxy.security.mock_users import Strangers
-from proxy.wire.scram import Verifier, fits
+from proxy.security.scram import Verifier, fits
 
 START, OWNER_START = "/console/ask", "/console/owner"
 _FORM = "application/x-www-form-urlencoded"

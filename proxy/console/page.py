@@ -13,7 +13,7 @@ from proxy.console.static_files import StaticFolder
 from proxy.report.terminal import visible
 from proxy.rest.middleware import CODE
 from proxy.rest.problems import problem
-from proxy.rest.refusals import HttpRefusal
+from proxy.rest.request_refusals import HttpRefusal
 
 FILES = "console.files"  # in the state of a request: where its page finds what it loads
 PLAYGROUND = "console.playground"  # in the state of a request: whether there is one

@@ -9,10 +9,10 @@ from proxy.console.session_cookie import SessionSeal
 from proxy.console.static_files import StaticFolder
 from proxy.monitors.notifications import AlertHub
 from proxy.monitors.reading import Readings
+from proxy.open_policy.service import Serving
 from proxy.rest.gate import Gate
+from proxy.rest.readiness import Readiness
 from proxy.security.mock_users import Strangers
-from proxy.service.readiness import Readiness
-from proxy.service.service import Serving
 from proxy.shadow.key_labels import LabelReader
 
 

@@ -19,7 +19,7 @@ from hmac import digest as hmac_digest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from planner.catalog.model import Analyst
+from planner.catalog.catalog import Analyst
 
 PURPOSE = b"sessions of the console"
 ANALYST, OWNER = "analyst", "owner"

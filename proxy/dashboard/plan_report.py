@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from accountant.charges import NANO
 from accountant.errors import BalanceScope
-from accountant.model import NANO
 from planner.catalog.tolerance import quote_literal
-from planner.explain.numbers import at_least, at_most, plain
+from planner.explain.rounded_numbers import at_least, at_most, plain
 from proxy.dashboard.question_list import Listed
 from proxy.dashboard.tolerance_split import FACTORS, PlannedList
+from proxy.open_policy.service import Service
 from proxy.pipeline.rehearsal import Quote, Rehearsed
 from proxy.report.terminal import psql_table, visible
-from proxy.service.service import Service
 
 _SCOPES = {
     BalanceScope.PER_QUERY: "what one question may cost",

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from planner.catalog.model import Analyst, Catalog
+from planner.catalog.catalog import Analyst, Catalog
 from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
 from planner.scope.embedded import Embedded

@@ -27,10 +27,10 @@ from planner.plan.rank import choose_ranking
 from planner.plan.reduce import reduce_question
 from proxy.concurrency.fair_queue import Turns
 from proxy.dashboard.question_list import Listed
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.claim import claim_now
 from proxy.pipeline.rehearsal import Decided, Known, Question, Rehearsals, Rehearsed
-from proxy.service.service import Service
 
 FACTORS = (
     *(Decimal(digits).scaleb(power - 2) for power in (-1, 0, 1, 2) for digits in range(100, 1000)),

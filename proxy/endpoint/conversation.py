@@ -12,7 +12,7 @@ from proxy.endpoint.login import ClientGone, ClientStream
 from proxy.session.session import Session
 from proxy.shadow.relay import Relay
 from proxy.wire.frontend import Terminate
-from proxy.wire.server import Received
+from proxy.wire.server_side import Received
 
 _AT_A_TIME = 64  # messages, most of which need no wait: thousands lie in one read
 

@@ -10,12 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from ssl import SSLError
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from proxy.endpoint.tls_handshake import Channel, agree, begins_with_tls, shake_hands
 from proxy.security.failed_logins import FailedLogins
 from proxy.security.mock_users import Strangers
+from proxy.security.scram import AuthenticationFailed, ScramServer, Verifier
 from proxy.security.tls import Credentials, Tls
+from proxy.security.violation import ProtocolViolation
 from proxy.wire.backend import (
     AUTH_OK,
     AUTH_SASL,
@@ -26,10 +28,8 @@ from proxy.wire.backend import (
 )
 from proxy.wire.cursor import Cursor
 from proxy.wire.frontend import NEWEST_MINOR, PROTOCOL_3_0, Cancel, Credential, EncryptionRequest, Startup
-from proxy.wire.scram import AuthenticationFailed, ScramServer, Verifier
-from proxy.wire.server import Received, ServerConnection
+from proxy.wire.server_side import Received, ServerConnection
 from proxy.wire.startup import Login, login
-from proxy.wire.violation import ProtocolViolation
 
 UTF8 = codecs.lookup("utf-8")
 CHUNK_BYTES = 64 * 1024

@@ -13,7 +13,7 @@ from ssl import SSLError
 
 import structlog
 
-from planner.catalog.model import Analyst
+from planner.catalog.catalog import Analyst
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection, ServerLimitsSection
 from proxy.concurrency.cancellable_work import internal_error
@@ -30,6 +30,7 @@ from proxy.observe.telemetry import Face, Telemetry, TurnedAway
 from proxy.security.failed_logins import FailedLogins
 from proxy.security.mock_users import Strangers
 from proxy.security.tls import Tls
+from proxy.security.violation import ProtocolViolation
 from proxy.session.error_fields import fatal, refusal, violation
 from proxy.session.name_hints import NameHints
 from proxy.session.parts import SessionParts
@@ -40,9 +41,8 @@ from proxy.shadow.link import Refused
 from proxy.shadow.relay import Relay
 from proxy.wire.backend import BackendKeyData, ParameterStatus, ReadyForQuery
 from proxy.wire.frontend import Cancel
-from proxy.wire.server import ServerConnection
+from proxy.wire.server_side import ServerConnection
 from proxy.wire.startup import Login
-from proxy.wire.violation import ProtocolViolation
 
 log = structlog.get_logger("keyhole.endpoint")
 

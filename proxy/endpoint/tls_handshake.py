@@ -13,7 +13,7 @@ from cryptography.x509.oid import NameOID
 
 from proxy.security.half_open import HalfOpen, HeldEnd
 from proxy.security.tls import ALPN, Credentials
-from proxy.wire.violation import ProtocolViolation
+from proxy.security.violation import ProtocolViolation
 
 AGREED = b"S"
 SHUTDOWN_TIMEOUT_S = 2.0  # for the client's own close, which many never send; until then its socket stays open

@@ -17,23 +17,23 @@ import structlog
 
 from accountant.monitor_model import MonitorRun, WindowLook, WindowState
 from mechanisms.formula import Integers
-from planner.catalog.model import RELEASED_BY
+from planner.catalog.catalog import RELEASED_BY
 from planner.errors import KeyholeError
 from planner.functionals.per_key_offsets import without_offsets
 from planner.lower.scan import rewrite
 from planner.lower.shared_looks import share_scans
-from planner.monitors.looks import look_of
-from planner.monitors.model import MonitorLook, MonitorPlan
-from planner.question.model import Question
+from planner.monitors.monitor_looks import look_of
+from planner.monitors.monitor_plan import MonitorLook, MonitorPlan
 from planner.question.plan import ReadRelation
+from planner.question.question import Question
 from proxy.monitors.places import Places
 from proxy.monitors.schedule import DueLook
 from proxy.observe.logs import fault
-from proxy.report.refusals import internal_error
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
+from proxy.report.report_refusals import internal_error
 from proxy.sources.public_moments import PublicMoments
 from proxy.sources.read_types import ColumnGone, TypesChanged, check_types
-from proxy.sources.refusals import column_gone
+from proxy.sources.source_refusals import column_gone
 
 log = structlog.get_logger("keyhole.monitors")
 

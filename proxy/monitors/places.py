@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from accountant.model import NanoArray
+from accountant.charges import NanoArray
 from accountant.monitor_model import MonitorRun
 from mechanisms.formula import Booleans
 from mechanisms.protocol import Epsilons
-from planner.monitors.model import MonitorPlan
+from planner.monitors.monitor_plan import MonitorPlan
+from proxy.open_policy.accounts import label, nano
 from proxy.pipeline.claim import is_class, list_members
-from proxy.service.accounts import label, nano
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Refusals of reading monitors, in words: the same for one that is not there and one that is not the reader's."""
 
+from accountant.charges import NANO
 from accountant.errors import OverBudget
-from accountant.model import NANO
 from planner.errors import KeyholeError
 
 

@@ -18,17 +18,18 @@ from accountant.errors import LedgerError, OverBudget
 from accountant.ledger import Ledger
 from accountant.monitor_model import MonitorRun, MonitorState
 from planner.catalog.key_space import KeySpace
-from planner.catalog.monitors import Monitor
+from planner.catalog.monitor import Monitor
 from planner.errors import KeyholeError
 from planner.extract.extract import declare_monitor
 from planner.extract.virtual_relations import MonitorRelation
 from planner.monitors.build import plan_monitor
 from planner.monitors.explain import explain_monitor, explain_monitor_briefly, monitor_json
 from planner.monitors.guarantee import promise
-from planner.monitors.model import MonitorPlan, WindowPlan
+from planner.monitors.monitor_plan import MonitorPlan, WindowPlan
 from planner.scope.embedded import Embedded
 from planner.statements.kinds import ExplainFormat
 from planner.statements.listening import channel_of
+from proxy.monitors.alert_json import Telling, as_utc, key_text, relation_row, write_iso, write_time
 from proxy.monitors.notifications import (
     Admitted,
     Change,
@@ -41,11 +42,10 @@ from proxy.monitors.notifications import (
 )
 from proxy.monitors.read_refusals import reading_too_dear, unreadable_monitor
 from proxy.monitors.schedule import count_moments, next_moment, number_of
-from proxy.monitors.telling import Telling, as_utc, key_text, relation_row, write_iso, write_time
+from proxy.open_policy.accounts import limits
+from proxy.open_policy.service import Service, Serving
+from proxy.open_policy.service_refusals import ledger_unavailable
 from proxy.pipeline.virtual_rows import RelationRows, VirtualRow
-from proxy.service.accounts import limits
-from proxy.service.refusals import ledger_unavailable
-from proxy.service.service import Service, Serving
 from proxy.shadow.address import OWNER
 from proxy.shadow.key_labels import KeyLabels, labels_not_ready
 

@@ -20,19 +20,19 @@ import structlog
 from accountant.errors import LedgerError, LookTaken, MonitorStopped, WindowLost, WindowOver
 from accountant.monitor_model import MonitorRun, MonitorState, WindowState
 from mechanisms.formula import Integers
-from planner.catalog.model import Catalog
-from planner.catalog.monitors import Monitor
+from planner.catalog.catalog import Catalog
+from planner.catalog.monitor import Monitor
 from planner.errors import KeyholeError
 from planner.monitors.build import plan_monitor
-from planner.monitors.model import MonitorPlan
+from planner.monitors.monitor_plan import MonitorPlan
 from proxy.monitors.clock import WatchedClock, count_seconds, wait_after_jump
 from proxy.monitors.look import PreparedLook, WatchedRun, read_together
-from proxy.monitors.refusals import changed_since_start, gone_from_policy, looks_in_the_future, window_lost
+from proxy.monitors.monitor_refusals import changed_since_start, gone_from_policy, looks_in_the_future, window_lost
 from proxy.monitors.schedule import DueLook, list_due, moment_of, next_moment
 from proxy.observe.logs import fault
 from proxy.observe.telemetry import GaugeReading, LookEnding
-from proxy.service.refusals import ledger_unavailable
-from proxy.service.service import Service, Serving
+from proxy.open_policy.service import Service, Serving
+from proxy.open_policy.service_refusals import ledger_unavailable
 
 log = structlog.get_logger("keyhole.monitors")
 

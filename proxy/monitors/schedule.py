@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from planner.monitors.model import WindowPlan
+from planner.monitors.monitor_plan import WindowPlan
 
 
 @dataclass(frozen=True, slots=True)

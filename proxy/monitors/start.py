@@ -3,24 +3,24 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from accountant.charges import MOST_NANO_PER_CHARGE, Charge, Wording
 from accountant.errors import LedgerError, MonitorStands, NotApproved, OverBudget
 from accountant.limits import Limits
-from accountant.model import MOST_NANO_PER_CHARGE, Charge, Wording
 from accountant.monitor_model import MonitorRun, MonitorState, WindowAxis
-from planner.catalog.model import RELEASED_BY, Analyst
+from planner.catalog.catalog import RELEASED_BY, Analyst
 from planner.errors import KeyholeError
 from planner.extract.question_text import question_text
 from planner.functionals.cells import cell_reach
 from planner.monitors.affordable import find_fitting
 from planner.monitors.guarantee import promise
-from planner.monitors.model import MonitorPlan
-from proxy.monitors import refusals
+from planner.monitors.monitor_plan import MonitorPlan
+from proxy.monitors import monitor_refusals
+from proxy.open_policy.accounts import label, limits_on, nano
+from proxy.open_policy.service import Service
+from proxy.open_policy.service_refusals import ledger_unavailable
 from proxy.pipeline.claim import charged_keys
 from proxy.pipeline.messages import bare_question
-from proxy.pipeline.refusals import approval_needed
-from proxy.service.accounts import label, limits_on, nano
-from proxy.service.refusals import ledger_unavailable
-from proxy.service.service import Service
+from proxy.pipeline.question_refusals import approval_needed
 
 _NOBODY = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=None, per_unit=None)
 
@@ -30,10 +30,10 @@ def charge_of(service: Service, plan: MonitorPlan) -> Charge:
     family, cells = charged_keys(plan.question, version=service.version(plan.question.table))
     reach = cell_reach(plan.question)
     if reach.everywhere:
-        raise refusals.chooses_groups(plan.monitor.name)
+        raise monitor_refusals.chooses_groups(plan.monitor.name)
     most = reach.losses_in_cell(1) * nano(plan.epsilon_per_cell)
     if most > MOST_NANO_PER_CHARGE:
-        raise refusals.too_dear_to_start(plan)
+        raise monitor_refusals.too_dear_to_start(plan)
     return Charge(
         question=plan.fingerprint,
         analyst=RELEASED_BY,
@@ -130,11 +130,11 @@ def in_words(service: Service, plan: MonitorPlan) -> Iterator[None]:
     try:
         yield
     except OverBudget as over:
-        refusal = refusals.over_budget(over, plan, fitting=_find_fitting(service, plan))
+        refusal = monitor_refusals.over_budget(over, plan, fitting=_find_fitting(service, plan))
     except NotApproved as waiting:
         refusal = approval_needed(waiting)
     except MonitorStands as stands:
-        refusal = refusals.stands_already(stands.monitor)
+        refusal = monitor_refusals.stands_already(stands.monitor)
     except LedgerError:
         refusal = ledger_unavailable()
     else:

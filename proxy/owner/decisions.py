@@ -3,13 +3,13 @@
 import re
 from enum import StrEnum
 
+from accountant.charges import NANO
 from accountant.errors import BalanceScope, LedgerMisuse, MonitorStopped
 from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
-from accountant.model import NANO
 from accountant.monitor_model import MonitorRun
 from planner.policy.file import Policy
-from proxy.monitors import refusals
+from proxy.monitors import monitor_refusals
 from proxy.owner.mistyped import Mistyped
 
 MOST_GRANTED = 1000  # epsilon: more is no protection, and rather a slip of the finger
@@ -91,7 +91,7 @@ def find_run(ledger: Ledger, name: str) -> MonitorRun:
     """Return the newest run of a monitor. Raise KH606 if there is none."""
     run = ledger.monitors.find(name)
     if run is None:
-        raise refusals.never_started(name)
+        raise monitor_refusals.never_started(name)
     return run
 
 
@@ -109,4 +109,4 @@ def change_monitor(ledger: Ledger, name: str, change: MonitorChange, *, by: str,
     try:
         verbs[change](run, by=by, why=why)
     except MonitorStopped as stopped:
-        raise refusals.not_standing(name, stopped.state) from None
+        raise monitor_refusals.not_standing(name, stopped.state) from None

@@ -13,13 +13,13 @@ from typing import Any
 from planner.bind.computed_groupings import read_grouping
 from planner.bind.groupings import bound_by_groupings
 from planner.bind.unit_join import same_units
+from planner.catalog.catalog import Catalog, Column, Parts, Table
 from planner.catalog.joined_rows import share_joined_rows
 from planner.catalog.key_space import as_text, set_apart
-from planner.catalog.model import Catalog, Column, Parts, Table
 from planner.lower.left_out import WORST, LeftOut
 from planner.policy.compile_column import exposed_names
 from planner.policy.file import Policy
-from proxy.service.pins import pins_path, read_pins
+from proxy.open_policy.pins import pins_path, read_pins
 from proxy.sources.protocol import Source
 from proxy.sources.shared import open_policy_source
 

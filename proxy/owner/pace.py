@@ -9,8 +9,8 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
-from planner.bind.question import ask
-from planner.catalog.model import Budget, Catalog, Column, Defaults, SqlType, Table
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Budget, Catalog, Column, Defaults, SqlType, Table
 from planner.catalog.pace import EngineWork, Pace, TableSize
 from planner.catalog.pins import Pins
 from planner.plan.build import plan

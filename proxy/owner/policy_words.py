@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from planner.catalog.model import Bands, Catalog, Column, Grouping, Table, TableCaps
+from planner.catalog.catalog import Bands, Catalog, Column, Grouping, Table, TableCaps
 
 
 def table_lines(table: Table) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 from threading import Event
 from typing import TypeVar
 
-from planner.catalog.model import NUMBERS
+from planner.catalog.catalog import NUMBERS
 from planner.errors import KeyholeError
 from planner.explain.balances import QuestionBalance
 from planner.explain.brief_text import explain_briefly
@@ -20,8 +20,8 @@ from planner.explain.render import explain_text
 from planner.explain.wrong_groups import wrong_groups
 from planner.extract.outer_query import outer_sql
 from planner.plan.expected_time import expect_time
-from planner.question.model import BANDED
 from planner.question.plan import Plan
+from planner.question.question import BANDED
 from planner.scope.embedded import Embedded, EmbeddedVirtual, leaves
 from planner.statements import stored_parameters
 from planner.statements.classify import (
@@ -42,9 +42,10 @@ from planner.statements.kinds import ExplainFormat
 from planner.statements.listening import listened_channel
 from planner.statements.settings import ALL_SETTINGS
 from planner.statements.settings import numbers as choose_numbers
-from planner.values.model import ParameterCast
+from planner.values.constant import ParameterCast
 from planner.values.parameter_casts import find_parameter_casts
 from proxy.concurrency.fair_queue import alone
+from proxy.open_policy.service import Service
 from proxy.pipeline import approval
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.advice import affordable
@@ -53,7 +54,6 @@ from proxy.pipeline.messages import Asked, Prepared, ReleasedArrays, Request, St
 from proxy.pipeline.text_cache import SHORT_CHARACTERS, remember_texts
 from proxy.pipeline.together import check_together, explain_together
 from proxy.pipeline.virtual_rows import MonitorReader, RelationRows, virtual_rows
-from proxy.service.service import Service
 
 T = TypeVar("T")
 CACHED_STATEMENTS = 128

@@ -1,13 +1,13 @@
 """A test of whether a question waits for the owner's approval, without asking it."""
 
+from accountant.charges import Charge
 from accountant.errors import LedgerError, NotApproved
-from accountant.model import Charge
 from planner.explain.balances import Waiting
+from proxy.open_policy.service import Service
+from proxy.open_policy.service_refusals import ledger_unavailable
 from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.claim import Claim
-from proxy.pipeline.refusals import approval_needed
-from proxy.service.refusals import ledger_unavailable
-from proxy.service.service import Service
+from proxy.pipeline.question_refusals import approval_needed
 
 
 def find_waiting(service: Service, claim: Claim) -> Waiting | None:

@@ -14,9 +14,9 @@ from hashlib import sha256
 
 import numpy as np
 
+from accountant.charges import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge, Family, NanoArray, Spent
 from accountant.events.packed_losses import find_levels
 from accountant.limits import Limits
-from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charge, Family, NanoArray, Spent
 from mechanisms.formula import Booleans
 from mechanisms.keyhole.key_parts import key_parts
 from mechanisms.keyhole.noise_continuation import CONTINUABLE
@@ -25,20 +25,20 @@ from mechanisms.ranking.calibration import groups_that_count
 from mechanisms.ranking.run import Ranking
 from mechanisms.side_by_side import count_threads, in_order
 from mechanisms.threshold.renyi import Curve, curve
+from planner.catalog.catalog import Catalog, Column, Lookup, Table, Value
 from planner.catalog.key_space import as_text
 from planner.catalog.listed_values import list_texts
-from planner.catalog.model import Catalog, Column, Lookup, Table, Value
 from planner.functionals.cells import cell_reach
 from planner.question.condition import ALWAYS, And, Compare, Condition, Within
 from planner.question.condition_text import canonical
-from planner.question.model import Question
 from planner.question.plan import Plan
+from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.settings import max_epsilon
+from proxy.open_policy.accounts import label, limits_on, nano
+from proxy.open_policy.service import Service
 from proxy.pipeline.messages import Asked
-from proxy.pipeline.refusals import data_changed, too_dear
-from proxy.service.accounts import label, limits_on, nano
-from proxy.service.service import Service
+from proxy.pipeline.question_refusals import data_changed, too_dear
 
 _QUESTIONS = 8  # whose cells are remembered: one is claimed twice or more, and a million cells take a while to check
 

@@ -11,11 +11,11 @@ from threading import Event
 
 from accountant.verbs.in_flight import Repeated
 from planner.question.plan import Plan
+from proxy.open_policy.service import Service
 from proxy.pipeline import ledger_verbs
 from proxy.pipeline.claim import Claim, claim_now
 from proxy.pipeline.messages import Answer, Asked
-from proxy.pipeline.refusals import still_being_answered
-from proxy.service.service import Service
+from proxy.pipeline.question_refusals import still_being_answered
 
 _LEAST_S, _MOST_S = 0.005, 0.25  # a question takes some 20 ms, a slow one four looks a second at the ledger
 _PART = 4  # a look after every quarter of the time waited so far

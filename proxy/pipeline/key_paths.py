@@ -19,7 +19,7 @@ from mechanisms.protocol import Levels, NoisePath
 from planner.catalog.key_space import KeySpace
 from planner.catalog.listed_values import list_texts
 from planner.functionals.per_key_offsets import steps_by_key
-from planner.question.model import Question
+from planner.question.question import Question
 
 PATH_FORMAT = 1  # of a path's bytes in the ledger; paths of another are not used
 MOST_VALUES = 1 << 21

@@ -9,14 +9,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from accountant.charges import NANO, Charge, Reservation, Spent, StoredAnswer
 from accountant.errors import LedgerError, NotApproved, OverBudget, PathTaken
-from accountant.model import NANO, Charge, Reservation, Spent, StoredAnswer
 from mechanisms.protocol import Outcome
 from mechanisms.ranking.run import Ranking
 from planner.errors import KeyholeError
 from planner.explain.guarantee import FIXED_BEFORE, shared_noise_sentence
 from planner.explain.payment import Payment
 from planner.question.plan import Plan
+from proxy.open_policy.service import Service
+from proxy.open_policy.service_refusals import ledger_unavailable
 from proxy.pipeline import claim as charging
 from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.advice import affordable
@@ -25,11 +27,9 @@ from proxy.pipeline.claim import Claim, losses_in_cell, spent_by, worst_amounts
 from proxy.pipeline.messages import Answer, Asked, Denial, KeySet, from_bytes
 from proxy.pipeline.noise_reuse import Memory, OnPaths, answer_from_known
 from proxy.pipeline.payments import payment_after
-from proxy.pipeline.refusals import approval_needed, mechanism_stopped, over_budget, reading_not_written
+from proxy.pipeline.question_refusals import approval_needed, mechanism_stopped, over_budget, reading_not_written
 from proxy.pipeline.wording import wording_of
-from proxy.service.refusals import ledger_unavailable
-from proxy.service.service import Service
-from proxy.sources.refusals import SourceFailed, column_gone
+from proxy.sources.source_refusals import SourceFailed, column_gone
 
 ANEW = "SET keyhole.reuse = off;"
 

@@ -14,26 +14,31 @@ import numpy as np
 from accountant.store.attempts import Attempt
 from mechanisms.formula import Booleans, Cut, Integers, evaluate
 from mechanisms.ranking.run import Ranking
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Analyst, Catalog
 from planner.catalog.key_space import WHOLE_TABLE, KeySpace
 from planner.catalog.listed_values import list_texts
-from planner.catalog.model import Analyst, Catalog
 from planner.errors import KeyholeError
 from planner.explain.guarantee import guarantee_json
 from planner.explain.payment import Payment
 from planner.extract.outer_query import Asking
-from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
+from planner.question.question import Accuracy, Question
 from planner.scope.embedded import PLACE, Embedded, predicate_column
 from planner.scorecard.key_order import KeyOrder, read_key_order
 from planner.statements import settings
 from planner.statements.classify import Copied, Executing, classify, split
 from planner.statements.key_parameters import write_keys
-from planner.values.model import ParameterCast, ParameterValue
+from planner.values.constant import ParameterCast, ParameterValue
 from proxy.concurrency.cancellation import cancellation_error
 from proxy.pipeline.key_rows import FEWEST, Key, KeyRows, unpack_rows
+from proxy.pipeline.question_refusals import (
+    not_a_bare_question,
+    not_one_statement,
+    reads_places,
+    reads_stored_question,
+)
 from proxy.pipeline.ranking import rank_in_public
-from proxy.pipeline.refusals import not_a_bare_question, not_one_statement, reads_places, reads_stored_question
 
 KEY_SET_FORMAT = 2  # of an answer's bytes in the ledger; 1, with a list for each key, is read as well
 PACKED_FORMAT = 3  # of the bytes of very many keys

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from accountant.charges import NANO, Amounts, Continuing, PathState, StoredPath, is_lasting
 from accountant.errors import LedgerError
-from accountant.model import NANO, Amounts, Continuing, PathState, StoredPath, is_lasting
 from mechanisms.formula import Integers
 from mechanisms.keyhole.noise_continuation import (
     CONTINUABLE,
@@ -31,13 +31,13 @@ from mechanisms.threshold.joint_loss import joint_losses
 from mechanisms.threshold.one_shot import at_least
 from planner.explain.balances import SharedNoise
 from planner.functionals.per_key_offsets import without_offsets
-from planner.plan.identity import path_identities
+from planner.plan.question_identity import path_identities
 from planner.question.plan import Plan
 from planner.statements import settings
+from proxy.open_policy.service import Service
+from proxy.open_policy.service_refusals import ledger_unavailable
 from proxy.pipeline.claim import Claim, amounts, losses_in_cell, worst_amounts
 from proxy.pipeline.key_paths import MOST_VALUES, KeyPath, UnknownPath, from_bytes
-from proxy.service.refusals import ledger_unavailable
-from proxy.service.service import Service
 
 _MOST_IN_FULL = 2
 """How much more of its own cap an analyst may lose to spare everybody's: no more than asking twice again."""

@@ -6,9 +6,9 @@ from functools import wraps
 from planner.errors import KeyholeError
 from planner.question.plan import Plan
 from proxy.observe.telemetry import QuestionEnding
+from proxy.open_policy.service import Service
 from proxy.pipeline.claim import identity
 from proxy.pipeline.messages import Answer, Asked
-from proxy.service.service import Service
 
 AnswerStage = Callable[[Service, Plan, Asked], Answer]
 _PAID = ("KH307", "KH5", "KH9")

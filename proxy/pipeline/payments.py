@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from accountant.charges import NANO, ROW_UNIT, Charge
 from accountant.errors import BalanceScope, LedgerError
 from accountant.limits import BalanceLeft, Headroom, Limits
-from accountant.model import NANO, ROW_UNIT, Charge
 from mechanisms.threshold.renyi import Curve
 from planner.explain.payment import Left, Payer, Payment, UnitForm
 from planner.functionals.cells import cell_reach
+from proxy.open_policy.service import Service
 from proxy.pipeline.claim import Claim, groups_that_add_up
 from proxy.report.limit_names import name_limit
-from proxy.service.service import Service
 
 _PAYERS = {
     BalanceScope.PER_PREDICATE: Payer.GROUP,

@@ -18,9 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from accountant.balances.rehearsal import Rehearsal
-from accountant.errors import LedgerError, OverBudget
-from accountant.limits import BalanceLeft, Limits
-from accountant.model import (
+from accountant.charges import (
     MOST_CAP_NANO,
     NOTHING,
     ROW_UNIT,
@@ -31,6 +29,8 @@ from accountant.model import (
     StoredPath,
     is_lasting,
 )
+from accountant.errors import LedgerError, OverBudget
+from accountant.limits import BalanceLeft, Limits
 from mechanisms.formula import cuts
 from mechanisms.keyhole.noisy_values import levels
 from mechanisms.keyhole.one_shot import Keyhole
@@ -38,13 +38,13 @@ from mechanisms.protocol import Levels, NoisePath
 from planner.errors import KeyholeError
 from planner.question.plan import Plan
 from planner.statements import settings
+from proxy.open_policy.service import Service
+from proxy.open_policy.service_refusals import ledger_unavailable
 from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.claim import Claim, claim_now
 from proxy.pipeline.key_paths import MOST_VALUES, KeyPath
 from proxy.pipeline.messages import Asked
 from proxy.pipeline.noise_reuse import Memory, OnPaths
-from proxy.service.refusals import ledger_unavailable
-from proxy.service.service import Service
 
 Question: TypeAlias = tuple[Asked, Plan] | KeyholeError
 """A question with its plan, or what it is refused with."""

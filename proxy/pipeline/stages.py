@@ -14,14 +14,14 @@ from planner.plan import build as planning
 from planner.plan.expected_time import expect_time
 from planner.question.plan import Plan
 from proxy.observe.telemetry import Stage
+from proxy.open_policy.service import Service
 from proxy.pipeline import ledger_verbs, noise_reuse
 from proxy.pipeline.claim import Claim, check_same_data
 from proxy.pipeline.duplicate_wait import Patience, answer_in_turn
 from proxy.pipeline.messages import Answer, Asked
 from proxy.pipeline.outcome import observe
+from proxy.pipeline.question_refusals import too_slow
 from proxy.pipeline.ranking import rank
-from proxy.pipeline.refusals import too_slow
-from proxy.service.service import Service
 from proxy.sources.public_moments import PublicMoments
 
 

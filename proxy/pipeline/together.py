@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accountant.model import NANO
-from planner.explain.numbers import at_most
+from accountant.charges import NANO
+from planner.explain.rounded_numbers import at_most
 from planner.question.plan import Plan
+from proxy.open_policy.service import Service
 from proxy.pipeline.advice.affordable import find_left
 from proxy.pipeline.claim import claim_now
 from proxy.pipeline.messages import Asked
-from proxy.pipeline.refusals import not_together
+from proxy.pipeline.question_refusals import not_together
 from proxy.pipeline.rehearsal import Quote, Rehearsals
-from proxy.service.service import Service
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from accountant.model import NANO, ROW_UNIT
+from accountant.charges import NANO, ROW_UNIT
 from accountant.reports.history import AskedQuestion
+from planner.catalog.catalog import Catalog
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Catalog
 from planner.errors import CATALOGUE
 from planner.statements import stored_parameters
 from planner.statements.kinds import ExplainFormat
 from planner.statements.settings import ALL_SETTINGS
+from proxy.open_policy.service import Service
 from proxy.report import budget
-from proxy.service.service import Service
 
 MOST_LISTED = 10_000  # values of one key, since reading any makes the rows of all; SELECT DISTINCT lists more
 VirtualRow: TypeAlias = tuple[str | None, ...]

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from accountant.model import Wording
+from accountant.charges import Wording
 from planner.errors import KeyholeError
 from planner.explain.guarantee import guarantee_json
 from planner.extract.question_text import question_text
 from planner.question.plan import Plan
+from proxy.open_policy.service import Service
 from proxy.pipeline.messages import Asked
-from proxy.service.service import Service
 
 _EACH_ITS_OWN = "its own for each aggregate"
 

@@ -12,7 +12,7 @@ from mechanisms.alarm.calibration import AlarmCalibration, AlarmTask, calibrate_
 from mechanisms.alarm.shapes import Regime
 from mechanisms.protocol import FunctionalTest, Unachievable
 from mechanisms.ranking.calibration import ONE_LOOK, RankingCalibration, calibrate_ranking
-from mechanisms.ranking.task import RankingTask
+from mechanisms.ranking.ranking_task import RankingTask
 from mechanisms.threshold.one_shot import calibrate_test
 
 FNR, FPR = 0.05, 0.1

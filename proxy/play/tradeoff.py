@@ -12,7 +12,7 @@ import numpy as np
 
 from mechanisms.protocol import Noise
 from proxy.play.afford import FNR, FPR
-from proxy.play.attackers import AttackedDay, Attacker, PublishedChannel, Seen, count_raised
+from proxy.play.attacker_beliefs import AttackedDay, Attacker, PublishedChannel, Seen, count_raised
 from proxy.play.bots import BotError, play_rounds
 from proxy.play.building import Building
 from proxy.play.published import Publishing

@@ -12,7 +12,7 @@ from types import TracebackType
 
 import structlog
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.sections import ServerLimitsSection
@@ -20,9 +20,9 @@ from proxy.endpoint.connection_limits import shadow_connections
 from proxy.monitors.reading import MonitorReading
 from proxy.observe.logs import fault
 from proxy.observe.telemetry import Telemetry
+from proxy.open_policy.service import Service
 from proxy.pipeline.answering import Answering
 from proxy.process.early_data import EarlyData, shadow_directory
-from proxy.service.service import Service
 from proxy.session.port import Backing
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.binaries import Binaries, own_binaries

@@ -12,10 +12,10 @@ from starlette.routing import Route
 
 from proxy.endpoint.server import Endpoint
 from proxy.observe.telemetry import GaugeReading, Telemetry
+from proxy.open_policy.moved_data import DataWatch
+from proxy.open_policy.service import Service
 from proxy.process.generations import Generations
-from proxy.service.moved_data import DataWatch
-from proxy.service.readiness import Readiness, shadow_connections, shadow_version
-from proxy.service.service import Service
+from proxy.rest.readiness import Readiness, shadow_connections, shadow_version
 
 MOST_AT_ONCE = 16  # requests: a few scrapers and balancers ask, and one more gets 503, so that they hold up no session
 

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import structlog
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.relation_names import known_names
@@ -22,16 +22,10 @@ from planner.policy.sections import BandsSection, ServerLimitsSection, ServerSec
 from proxy.endpoint.connection_limits import shadow_connections
 from proxy.endpoint.server import Endpoint
 from proxy.observe.logs import fault, to_standard_error
-from proxy.process.generations import (
-    Generation,
-    Generations,
-    close_generation,
-    next_generation,
-    oldest_of_few,
-)
+from proxy.open_policy.pins import PinSource, pinned_catalog
+from proxy.open_policy.service import ledger_url
+from proxy.process.generations import Generation, Generations, close_generation, next_generation, oldest_of_few
 from proxy.report.analyst_shares import log_changed_shares
-from proxy.service.pins import PinSource, pinned_catalog
-from proxy.service.service import ledger_url
 from proxy.shadow.binaries import Binaries, own_binaries
 from proxy.shadow.schema import update_roles
 from proxy.sources.shared import same_source

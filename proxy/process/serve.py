@@ -15,6 +15,8 @@ from planner.policy.sections import RestSection
 from proxy.concurrency.signals import Signals
 from proxy.observe.logs import to_standard_error
 from proxy.observe.telemetry import Telemetry
+from proxy.open_policy.login_secret import login_secret
+from proxy.open_policy.service import Service, ledger_url
 from proxy.process.addresses import Addresses, ListenAddress, Sockets, sockets
 from proxy.process.announcements import announce, reporting_alive, say_goodbye
 from proxy.process.early_data import EarlyData
@@ -26,8 +28,6 @@ from proxy.process.single import running
 from proxy.security.file_modes import describe_exposed_files
 from proxy.security.mock_users import Strangers
 from proxy.security.tls import Tls, exposure
-from proxy.service.login_secret import login_secret
-from proxy.service.service import Service, ledger_url
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.binaries import own_binaries
 from proxy.shadow.wheel import describe_older

@@ -24,20 +24,20 @@ from proxy.monitors.notifications import AlertHub
 from proxy.monitors.reading import Readings
 from proxy.monitors.runner import MonitorRunner, looking
 from proxy.observe.telemetry import Telemetry
+from proxy.open_policy.login_secret import beside_secret
+from proxy.open_policy.moved_data import DataWatch
+from proxy.open_policy.pins import pins_path
+from proxy.open_policy.serving_folder import announced, identify_pins, serving_folder
 from proxy.process.addresses import Addresses, ListenAddress, Sockets, bound
 from proxy.process.generations import Generations
 from proxy.process.http_server import serve_http
 from proxy.process.operations import operations, readings
 from proxy.rest import uvicorn_server
 from proxy.rest.app import create_app
+from proxy.rest.readiness import Readiness, readiness
 from proxy.security.failed_logins import FailedLogins
 from proxy.security.mock_users import Strangers
 from proxy.security.tls import Tls
-from proxy.service.login_secret import beside_secret
-from proxy.service.moved_data import DataWatch
-from proxy.service.pins import pins_path
-from proxy.service.readiness import Readiness, readiness
-from proxy.service.serving_folder import announced, identify_pins, serving_folder
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.grammar import Grammar
 from proxy.shadow.key_labels import LabelReader

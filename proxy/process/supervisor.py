@@ -13,11 +13,14 @@ from pathlib import Path
 
 import structlog
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.concurrency.signals import Signals
 from proxy.observe.logs import fault, to_standard_error
+from proxy.open_policy.login_secret import login_secret
+from proxy.open_policy.pins import pinned_catalog
+from proxy.open_policy.service import Service
 from proxy.process.addresses import Addresses, ListenAddress, Sockets
 from proxy.process.announcements import announce, reporting_alive, say_goodbye
 from proxy.process.early_data import EarlyData
@@ -30,9 +33,6 @@ from proxy.process.worker_messages import Failed, Ready, Reload, Shown, Stop, Ta
 from proxy.process.worker_process import WorkerProcess
 from proxy.report.analyst_shares import log_changed_shares
 from proxy.security.mock_users import Strangers
-from proxy.service.login_secret import login_secret
-from proxy.service.pins import pinned_catalog
-from proxy.service.service import Service
 from proxy.shadow.binaries import Binaries, own_binaries
 from proxy.shadow.schema import update_roles
 from proxy.sources.shared import open_policy_source

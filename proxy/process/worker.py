@@ -22,6 +22,8 @@ from proxy.concurrency.signals import heard_by_parent_alone
 from proxy.endpoint.cancel_requests import Siblings
 from proxy.observe.logs import fault, to_standard_error
 from proxy.observe.telemetry import Telemetry
+from proxy.open_policy.pins import pinned_catalog
+from proxy.open_policy.service import Service
 from proxy.process.generations import Generation, Generations, close_generation
 from proxy.process.orphan import end_with_parent
 from proxy.process.reload import RestartNeeded, Taking, insist_on_source, log_refusal, unless_cancelled, why
@@ -42,8 +44,6 @@ from proxy.process.worker_messages import (
     Word,
 )
 from proxy.security.tls import Tls
-from proxy.service.pins import pinned_catalog
-from proxy.service.service import Service
 
 log = structlog.get_logger("keyhole.workers")
 

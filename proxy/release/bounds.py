@@ -1,7 +1,7 @@
 """`keyhole bounds`: what one privacy unit may contribute, found from the data, privately, and charged.
 
 Each bound is a high quantile of one number that each unit has. It is found by one scan of counts of units, with noise
-(mechanisms/release/private_bounds.py); the scans of one release share its epsilon equally. Where nobody declares how
+(mechanisms/publishing/private_bounds.py); the scans of one release share its epsilon equally. Where nobody declares how
 many units there are, a part of the epsilon goes into counting them.
 
 References: docs/proofs/private_bounds.md.
@@ -17,7 +17,7 @@ from typing import Any
 
 from mechanisms.noise.exact import check_rate
 from mechanisms.protocol import Noise, Unachievable
-from mechanisms.release.private_bounds import (
+from mechanisms.publishing.private_bounds import (
     BoundScan,
     above_threshold,
     bound_candidates,
@@ -26,14 +26,14 @@ from mechanisms.release.private_bounds import (
     least_epsilon,
 )
 from planner.bind.computed_groupings import read_grouping
-from planner.catalog.model import Catalog, Column, Grouping, SqlType, Table
+from planner.catalog.catalog import Catalog, Column, Grouping, SqlType, Table
 from planner.errors import KeyholeError
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.unit_statistics import LOW_SIDES, BoundOf, UnitCounts, UnitStatistic
 from planner.values.sql_literals import integer_limit, numeric_modifier
+from proxy.open_policy.service import Service
 from proxy.release.charged import PaidRelease, Release, make_release
-from proxy.release.refusals import cut_out_of_reach, no_public_end, undrawable, unknown_table
-from proxy.service.service import Service
+from proxy.release.release_refusals import cut_out_of_reach, no_public_end, undrawable, unknown_table
 from proxy.sources.protocol import Counts
 
 BETA = Fraction(1, 20)

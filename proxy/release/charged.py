@@ -17,24 +17,24 @@ from hashlib import sha256
 from math import ceil
 from typing import Generic, Protocol, TypeVar
 
+from accountant.charges import NANO, ROW_UNIT, Cells, Charge, Family, Reservation, Spent, Wording
 from accountant.errors import BalanceScope, LedgerError, OverBudget
 from accountant.ledger import Ledger
 from accountant.limits import Limits
-from accountant.model import NANO, ROW_UNIT, Cells, Charge, Family, Reservation, Spent, Wording
 from accountant.verbs.in_flight import Repeated
-from planner.catalog.model import RELEASED_BY, Analyst, Catalog, Table
+from planner.catalog.catalog import RELEASED_BY, Analyst, Catalog, Table
 from planner.errors import KeyholeError
 from planner.functionals.cells import OWN_GROUP, cell_reach
-from planner.question.model import Question
 from planner.question.plan import ReadRelation
+from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
+from proxy.open_policy.accounts import limits
+from proxy.open_policy.service import Service
+from proxy.open_policy.service_refusals import ledger_unavailable
 from proxy.pipeline.claim import charged_keys
 from proxy.pipeline.ledger_verbs import given_back_unread
-from proxy.pipeline.refusals import data_changed
-from proxy.release.refusals import StoppedRelease, over_budget, say_stopped, say_stopped_unknown, under_way
-from proxy.service.accounts import limits
-from proxy.service.refusals import ledger_unavailable
-from proxy.service.service import Service
+from proxy.pipeline.question_refusals import data_changed
+from proxy.release.release_refusals import StoppedRelease, over_budget, say_stopped, say_stopped_unknown, under_way
 from proxy.sources.protocol import Counts
 
 LONGEST_MS = 600_000

@@ -6,7 +6,7 @@ The owner is shown a bound that lets more count than the declared one.
 from decimal import Decimal
 
 from planner.bind.groupings import bound_by_groupings
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.lower.unit_statistics import LOW_SIDES, BoundOf
 from proxy.release.bounds import FoundBound
 

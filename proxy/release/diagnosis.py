@@ -33,18 +33,19 @@ from mechanisms.formula import Booleans, Integers
 from mechanisms.noise.exact import check_rate
 from mechanisms.protocol import Noise, Unachievable
 from planner.bind.scored_rows import bind_scores
-from planner.catalog.model import Catalog, Value
+from planner.catalog.catalog import Catalog, Value
 from planner.functionals.row_range import not_true
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.scores.score_counts import ScoreCounts
 from planner.parser.lexer import quote_identifier
 from planner.question.condition import ALWAYS, all_of
-from planner.question.model import Question
+from planner.question.question import Question
 from planner.question.scores import RowNumber, ScoreAxis, ScoredRows, score_axis
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.settings import accuracy
+from proxy.open_policy.service import Service
 from proxy.release.charged import PaidRelease, Release, make_release
-from proxy.release.refusals import (
+from proxy.release.release_refusals import (
     holds_everywhere,
     holds_nowhere,
     not_a_probability,
@@ -57,7 +58,6 @@ from proxy.release.refusals import (
 )
 from proxy.release.row_expressions import read_rows
 from proxy.release.rows_left import check_rows_left, may_be_met
-from proxy.service.service import Service
 from proxy.sources.protocol import Counts
 
 MOST_CELLS = 1024

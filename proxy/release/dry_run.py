@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from accountant.ledger import Ledger
-from planner.catalog.model import Catalog, Table
-from planner.lower.dialects.model import Dialect
+from planner.catalog.catalog import Catalog, Table
+from planner.lower.dialects.dialect import Dialect
 from planner.policy.file import Policy
+from proxy.open_policy.column_dependencies import dependencies
+from proxy.open_policy.data_versions import Versions
+from proxy.open_policy.pins import catalog_on_pins, pins_path
+from proxy.open_policy.service import open_ledger
 from proxy.release.charged import CountingStatement, Release, check_affordable, find_release
 from proxy.report.terminal import visible
-from proxy.service.column_dependencies import dependencies
-from proxy.service.data_versions import Versions
-from proxy.service.pins import catalog_on_pins, pins_path
-from proxy.service.service import open_ledger
 from proxy.sources.open import source_dialect
 
 _FREE = "The same release was made before on these data: it would be told again, which costs nothing."

@@ -21,20 +21,20 @@ from mechanisms.protocol import Noise, Unachievable
 from mechanisms.publishing.contingency_table import make_rows, release_table
 from mechanisms.publishing.reconstruction_privacy import Criterion
 from planner.bind.scored_rows import bind_scores
-from planner.catalog.model import Catalog
-from planner.lower.dialects.model import Dialect
+from planner.catalog.catalog import Catalog
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.scores.score_counts import ScoreCounts
 from planner.parser.lexer import quote_identifier
-from planner.question.model import Question
+from planner.question.question import Question
 from planner.question.scores import ScoredRows
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.settings import accuracy
+from proxy.open_policy.service import Service
 from proxy.release.charged import PaidRelease, Release, make_release
 from proxy.release.published_file import PublishedColumn, list_columns
-from proxy.release.refusals import too_many_cells, undrawable, unknown_table, with_pinned_relations
+from proxy.release.release_refusals import too_many_cells, undrawable, unknown_table, with_pinned_relations
 from proxy.release.row_expressions import read_rows
 from proxy.release.rows_left import check_rows_left
-from proxy.service.service import Service
 from proxy.sources.protocol import Counts
 
 MOST_CELLS = 1 << 20

@@ -19,8 +19,8 @@ from fasteners import InterProcessLock
 
 from accountant.store.private_files import OWNER_ALONE, make_private_file
 from mechanisms.formula import Integers
+from planner.catalog.catalog import SqlType, Value
 from planner.catalog.key_space import KeySpace, as_text
-from planner.catalog.model import SqlType, Value
 from planner.values.sql_literals import identifier, text
 
 _FOLDER_MODE = 0o700  # its owner alone sees which files there are

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from planner.catalog.model import Catalog, Merged, Parts, Table
+from planner.catalog.catalog import Catalog, Merged, Parts, Table
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.lexer import tokens as read_tokens
 from planner.parser.tree import parse
 from planner.scope.embedded import Embedded
 from proxy.pipeline.messages import bare_question
-from proxy.release.refusals import unread_expression
+from proxy.release.release_refusals import unread_expression
 
 
 def read_rows(lines: Sequence[str], catalog: Catalog, table: Table, *, typed: Mapping[str, str]) -> Embedded:

@@ -1,9 +1,9 @@
 """A test of whether a condition of a release can be met by rows with the values that the policy declares."""
 
 from planner.question.condition import Condition
-from planner.question.model import Question
 from planner.question.possible_rows import may_hold
-from proxy.release.refusals import no_rows_left
+from planner.question.question import Question
+from proxy.release.release_refusals import no_rows_left
 
 
 def check_rows_left(question: Question, where: str) -> None:

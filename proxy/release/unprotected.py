@@ -16,16 +16,17 @@ from hashlib import sha256
 from math import prod
 from pathlib import Path
 
+from accountant.charges import is_lasting
 from accountant.events.owner_events import Published
-from accountant.model import is_lasting
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
 from mechanisms.publishing.generalisation import generalise, merge_counts
 from mechanisms.publishing.reconstruction_privacy import chance_within
 from mechanisms.publishing.sampled_perturbation import sample_and_perturb
 from mechanisms.publishing.uniform_perturbation import perturb_uniformly
+from planner.catalog.catalog import RELEASED_BY, SqlType
 from planner.catalog.key_space import as_text
-from planner.catalog.model import RELEASED_BY, SqlType
+from proxy.open_policy.service import Service
 from proxy.release.charged import LONGEST_MS, Accounts, Release, check_version, ledger_refusals
 from proxy.release.publication import Publication, TableMethod
 from proxy.release.published_file import (
@@ -39,8 +40,7 @@ from proxy.release.published_file import (
     read_names,
     write_draft,
 )
-from proxy.release.refusals import of_a_live_table, published_before
-from proxy.service.service import Service
+from proxy.release.release_refusals import of_a_live_table, published_before
 
 JOINS = " | "  # between values that a generalised column no longer tells apart
 

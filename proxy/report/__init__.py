@@ -1,6 +1,6 @@
 """Balances, the log, formulas and refusals as readable tables, trees and heat maps.
 
 May refuse: KH900.
-May import: `service` and below.
+May import: `open_policy` and below.
 Read first: `budget.py`.
 """

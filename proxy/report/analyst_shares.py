@@ -10,16 +10,16 @@ from dataclasses import replace
 
 import structlog
 
+from accountant.charges import NANO
 from accountant.errors import LedgerError
 from accountant.ledger import Ledger
-from accountant.model import NANO
-from accountant.reports.report import BudgetReport
-from planner.catalog.model import Catalog
+from accountant.reports.balance_report import BudgetReport
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from proxy.service.accounts import are_apart, limits
-from proxy.service.column_dependencies import dependencies
-from proxy.service.service import open_ledger
+from proxy.open_policy.accounts import are_apart, limits
+from proxy.open_policy.column_dependencies import dependencies
+from proxy.open_policy.service import open_ledger
 
 log = structlog.get_logger("keyhole.reload")
 

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from accountant.charges import NANO
 from accountant.errors import BalanceScope, LedgerError
 from accountant.events.owner_events import Published
-from accountant.model import NANO
-from accountant.reports.report import BudgetReport, FamilyBalance
+from accountant.reports.balance_report import BudgetReport, FamilyBalance
 from planner.catalog.key_space import set_apart
+from proxy.open_policy.accounts import column_of
+from proxy.open_policy.service import Service
+from proxy.open_policy.service_refusals import ledger_unavailable
 from proxy.report.heat_map import HeatMap, heat_maps
 from proxy.report.limit_names import name_limit
-from proxy.service.accounts import column_of
-from proxy.service.refusals import ledger_unavailable
-from proxy.service.service import Service
 
 
 @dataclass(frozen=True, slots=True)

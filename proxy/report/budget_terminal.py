@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from rich.table import Table as Printed
 
 from accountant.events.owner_events import Published
-from accountant.reports.report import BudgetReport
+from accountant.reports.balance_report import BudgetReport
+from proxy.open_policy.accounts import column_of
+from proxy.open_policy.service import Service
 from proxy.report.budget import find_published, write_cap, write_epsilon, write_left
 from proxy.report.limit_names import name_limit
 from proxy.report.terminal import visible
-from proxy.service.accounts import column_of
-from proxy.service.service import Service
 
 
 def tables(service: Service, analyst: str | None) -> tuple[Printed, ...]:

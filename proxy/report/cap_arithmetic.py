@@ -6,8 +6,8 @@ from math import prod
 from typing import Any
 
 from planner.bind.groupings import bound_by_groupings
-from planner.catalog.model import Budget, Catalog, Column, Table
-from planner.explain.numbers import at_least
+from planner.catalog.catalog import Budget, Catalog, Column, Table
+from planner.explain.rounded_numbers import at_least
 from proxy.report.odometer import belief
 
 

@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from accountant.model import NanoArray
-from accountant.reports.report import FamilyBalance
-from proxy.service.accounts import column_of
+from accountant.charges import NanoArray
+from accountant.reports.balance_report import FamilyBalance
+from proxy.open_policy.accounts import column_of
 
 Shares = npt.NDArray[np.int64]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from accountant.charges import NANO, ROW_UNIT, Spent
 from accountant.events.owner_events import Published
-from accountant.model import NANO, ROW_UNIT, Spent
 from accountant.reports.history import AskedQuestion
 from planner.catalog.key_space import set_apart
+from proxy.open_policy.accounts import column_of
 from proxy.report.terminal import psql_table, visible
-from proxy.service.accounts import column_of
 
 SHORT_ID = 12  # hexadecimal digits of an id: 48 bits tell any ledger's questions apart, and can be copied by hand
 SHOWN_LOSSES = 12  # lines of different losses of one question; the rest is summed up in one

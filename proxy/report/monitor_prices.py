@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
-from planner.explain.numbers import at_least
-from planner.lower.dialects.model import Dialect
+from planner.explain.rounded_numbers import at_least
+from planner.lower.dialects.dialect import Dialect
 from planner.monitors.affordable import exceeded_cap, find_fitting
 from planner.monitors.build import plan_monitor
 from planner.monitors.explain import describe_monitor
-from planner.monitors.model import MonitorPlan
+from planner.monitors.monitor_plan import MonitorPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from accountant.charges import NANO, ROW_UNIT
 from accountant.events.owner_events import Published, WindowOpened
 from accountant.ledger import Ledger
 from accountant.limits import Limits
-from accountant.model import NANO, ROW_UNIT
-from accountant.reports.report import BudgetReport
+from accountant.reports.balance_report import BudgetReport
 from planner.policy.file import Policy
 from proxy.report.terminal import visible
 

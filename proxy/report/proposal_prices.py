@@ -3,17 +3,17 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from planner.bind.question import ask
-from planner.catalog.model import BandColumn, Budget, Catalog, Table
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import BandColumn, Budget, Catalog, Table
 from planner.errors import KeyholeError
-from planner.explain.numbers import at_least
+from planner.explain.rounded_numbers import at_least
 from planner.extract.extract import embed
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.parser.lexer import readable, tokens
 from planner.plan.build import plan
 from planner.question.plan import Plan
-from planner.scope.bands import aggregate_sql, band_sql
-from planner.scope.bands import at_least as reaches
+from planner.scope.owner_bands import aggregate_sql, band_sql
+from planner.scope.owner_bands import at_least as reaches
 from planner.statements.settings import accuracy
 from planner.statements.stored_parameters import read_parameters
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from mechanisms.formula import Cut
 from planner.catalog.listed_values import list_texts
 from planner.explain.guarantee import predicate_texts
-from planner.question.model import aggregate_text
 from planner.question.plan import Plan
+from planner.question.question import aggregate_text
 from planner.scope.embedded import predicate_column
 
 Levels = npt.NDArray[np.int32]

@@ -11,18 +11,18 @@ from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 
+from accountant.charges import StoredAnswer
 from accountant.errors import LedgerError
-from accountant.model import StoredAnswer
-from planner.catalog.model import Analyst
+from planner.catalog.catalog import Analyst
 from planner.explain.numbers_told import numbers_document
 from planner.scorecard.key_order import KeyOrder, SortedColumn
 from planner.scorecard.select_list import SelectList, read_select_list
+from proxy.open_policy.service import Service
+from proxy.open_policy.service_refusals import ledger_unavailable
 from proxy.pipeline.messages import Answer, Asked, KeySet, from_bytes
 from proxy.rest.page_cache import KeptKeys
-from proxy.rest.refusals import no_such_cursor, no_such_form
+from proxy.rest.request_refusals import no_such_cursor, no_such_form
 from proxy.rest.sorted_keys import LabelledKeys, show_keys
-from proxy.service.refusals import ledger_unavailable
-from proxy.service.service import Service
 from proxy.shadow.key_labels import KeyLabels
 
 JSON, LINES, CSV = "application/json", "application/x-ndjson", "text/csv"

@@ -26,8 +26,8 @@ from starlette.responses import RedirectResponse
 from starlette.routing import Route
 from starlette.types import Scope
 
-from accountant.model import NANO
-from planner.catalog.model import Analyst
+from accountant.charges import NANO
+from planner.catalog.catalog import Analyst
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
 from proxy.concurrency.fair_queue import alone
@@ -35,9 +35,10 @@ from proxy.dashboard.plan_report import PlanReport
 from proxy.dashboard.tolerance_split import plan_in_turn
 from proxy.monitors.notifications import AlertHub
 from proxy.monitors.reading import Readings
+from proxy.open_policy.service import Service, Serving
 from proxy.pipeline.answering import explained_document
 from proxy.report import budget
-from proxy.report.refusals import internal_error
+from proxy.report.report_refusals import internal_error
 from proxy.rest import answers, idempotency, strict_json
 from proxy.rest.answers import LONGEST_CURSOR, MOST_PAGE_KEYS, KeyRange, PageCursor
 from proxy.rest.documentation import BEGIN, REST_PAGE, SITE, add_documentation
@@ -45,14 +46,13 @@ from proxy.rest.field_hints import in_fields
 from proxy.rest.gate import Gate
 from proxy.rest.middleware import LEAVING, MOST_BODY_BYTES, Shell
 from proxy.rest.models import AnswerOut, Health, PageOut, PlanIn, QuestionIn
-from proxy.rest.monitors import EVENTS, Admission, LetIn, add_monitor_routes
+from proxy.rest.monitor_routes import EVENTS, Admission, LetIn, add_monitor_routes
 from proxy.rest.page_cache import KeptKeys
 from proxy.rest.problems import ASKING, READING
-from proxy.rest.refusals import no_such_analyst
+from proxy.rest.readiness import Readiness, readiness
+from proxy.rest.request_refusals import no_such_analyst
 from proxy.rest.responses import UnreadableBody, describe_problems, problem_response, response_to
 from proxy.security.failed_logins import FailedLogins
-from proxy.service.readiness import Readiness, readiness
-from proxy.service.service import Service, Serving
 from proxy.shadow.grammar import Grammar
 from proxy.shadow.key_labels import LabelReader
 

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 
 import structlog
 
-from planner.catalog.model import Analyst
+from planner.catalog.catalog import Analyst
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
-from proxy.rest.refusals import no_such_token, too_many_at_a_time, too_many_of_an_analyst, too_often
+from proxy.rest.request_refusals import no_such_token, too_many_at_a_time, too_many_of_an_analyst, too_often
 from proxy.security.failed_logins import FailedLogins
 from proxy.security.networks import network
 from proxy.security.rate_limit import MOST_NAMES, RateLimit

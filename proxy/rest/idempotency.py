@@ -22,23 +22,23 @@ import structlog
 from accountant.errors import LedgerError
 from accountant.store.attempts import Attempt, AttemptTaken
 from accountant.verbs.idempotency import AttemptState, Earlier, OtherRequest, TooManyKeys
-from planner.catalog.model import Analyst
+from planner.catalog.catalog import Analyst
 from planner.errors import KeyholeError
 from planner.question.plan import Plan
 from planner.scorecard.select_list import SelectList, read_select_list
 from proxy.concurrency.fair_queue import alone
+from proxy.open_policy.service import Service
+from proxy.open_policy.service_refusals import ledger_unavailable
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.ledger_verbs import answer_again
 from proxy.pipeline.messages import Asked, KeySet
-from proxy.pipeline.refusals import shows_computed
-from proxy.report.refusals import internal_error
+from proxy.pipeline.question_refusals import shows_computed
+from proxy.report.report_refusals import internal_error
 from proxy.rest import answers
 from proxy.rest.answers import Reply
 from proxy.rest.models import QuestionIn
-from proxy.rest.refusals import end_unknown, other_request, still_answered, too_many_keys
+from proxy.rest.request_refusals import end_unknown, other_request, still_answered, too_many_keys
 from proxy.rest.sorted_keys import show_keys
-from proxy.service.refusals import ledger_unavailable
-from proxy.service.service import Service
 from proxy.shadow.key_labels import KeyLabels, LabelReader
 
 log = structlog.get_logger("keyhole.rest")

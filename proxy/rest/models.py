@@ -10,13 +10,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import PydanticCustomError
 
 from accountant.store.attempts import Attempt
-from planner.catalog.model import Analyst, Value
+from planner.catalog.catalog import Analyst, Value
 from planner.errors import KeyholeError
 from planner.statements.settings import find_setting, read_catalog
 from proxy.concurrency.fair_queue import alone
 from proxy.dashboard.question_list import Listed
+from proxy.open_policy.service import Service
 from proxy.pipeline.messages import Asked, ordered_question
-from proxy.service.service import Service
 
 MOST_SQL_CHARACTERS = 100_000  # half of what a question may have over PostgreSQL, so that a body has its limit
 MOST_PLANNED = 20  # questions of one list: what it takes to plan them grows with the square, to some ten seconds here

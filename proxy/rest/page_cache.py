@@ -6,7 +6,7 @@ What is kept was released, and is handed out only for a stored answer that the l
 from collections import OrderedDict
 from threading import Lock
 
-from accountant.model import StoredAnswer
+from accountant.charges import StoredAnswer
 from planner.scorecard.key_order import KeyOrder
 from proxy.pipeline.messages import KeySet, from_bytes
 from proxy.rest.sorted_keys import sort_keys

@@ -13,7 +13,7 @@ from planner.errors import KeyholeError
 from proxy.rest.middleware import CODE
 from proxy.rest.models import Problem
 from proxy.rest.problems import MEANINGS, PROBLEM, problem
-from proxy.rest.refusals import HttpRefusal, respond_to_malformed, respond_to_unserved
+from proxy.rest.request_refusals import HttpRefusal, respond_to_malformed, respond_to_unserved
 
 
 class UnreadableBody(HTTPException):

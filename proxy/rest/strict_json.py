@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any, Never
 
-from proxy.rest.refusals import unreadable
+from proxy.rest.request_refusals import unreadable
 
 MOST_DEPTH = 32  # a request nests three levels; the parser recurses, and must not run out of stack
 MOST_TEXTS = 10_000  # and brackets: a question has a tenth of it, and each takes time to look at

@@ -13,7 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from planner.policy.sections import RestSection
 from proxy.rest.middleware import MOST_HEAD_BYTES
 from proxy.rest.problems import PROBLEM, problem
-from proxy.rest.refusals import no_http
+from proxy.rest.request_refusals import no_http
 from proxy.rest.strict_lines import StrictLines
 from proxy.rest.tls_listener import door
 from proxy.security.tls import Tls

@@ -1,6 +1,6 @@
 """TLS certificates, mock users, limits on failed logins, and addresses that count as one neighbour.
 
 May refuse: KH012.
-May import: `wire`, `observe`, `play` and below.
+May import: `observe`, `play` and below.
 Read first: `tls.py`.
 """

@@ -10,8 +10,8 @@ import secrets
 from collections.abc import Sequence
 from hmac import digest as hmac_digest
 
-from planner.catalog.model import Analyst
-from proxy.wire.scram import ITERATIONS, Verifier
+from planner.catalog.catalog import Analyst
+from proxy.security.scram import ITERATIONS, Verifier
 
 SECRET_BYTES = 32  # as long as the SHA-256 that it is the key of
 

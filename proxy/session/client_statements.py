@@ -6,7 +6,7 @@ from sys import getsizeof
 from planner.parser.lexer import tokens
 from proxy.pipeline.messages import StatementPart
 from proxy.session.client_text import ClientText
-from proxy.session.refusals import savepoints_not_executed
+from proxy.session.session_refusals import savepoints_not_executed
 from proxy.shadow.exchange import OWN_NAMES, Exchange
 from proxy.shadow.findings import Described
 from proxy.shadow.relay import Relay

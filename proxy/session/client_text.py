@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 
 from planner.errors import KeyholeError
-from proxy.session.refusals import invalid_text, unsupported_encoding, unwritable_text
+from proxy.session.session_refusals import invalid_text, unsupported_encoding, unwritable_text
 from proxy.shadow.exchange import Exchange
 from proxy.shadow.relay import Relay
 from proxy.wire.encodings import codec

@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 
 from proxy.session.error_reporter import ErrorReporter
 from proxy.session.parts import SessionParts
-from proxy.session.questions import Questions
 from proxy.session.quotas import Quotas
+from proxy.session.session_questions import Questions
 from proxy.session.statement_reader import StatementReader
 from proxy.shadow.answers import Ending, Expected, short_text
 from proxy.wire.frontend import Bind, Close, Execute, FrontendMessage, Parse, Sync
-from proxy.wire.server import Received
+from proxy.wire.server_side import Received
 
 SYNC = Sync().encode()
 _ENDINGS: dict[type[FrontendMessage], Ending] = {

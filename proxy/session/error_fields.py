@@ -3,8 +3,8 @@
 import codecs
 
 from planner.errors import KeyholeError
+from proxy.security.violation import ProtocolViolation
 from proxy.wire.backend import Report
-from proxy.wire.violation import ProtocolViolation
 
 
 def refusal(

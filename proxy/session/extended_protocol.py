@@ -8,17 +8,17 @@ gave it its name; its portal is bound to a stand-in, and answered by its first E
 from dataclasses import replace
 
 from planner.errors import KeyholeError
-from planner.statements.refusals import own_name_refused
+from planner.statements.statement_refusals import own_name_refused
 from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import UNNAMED, Portal, Statement
 from proxy.session.core import SessionCore
-from proxy.session.questions import How
+from proxy.session.session_questions import How
 from proxy.shadow.answers import Ending, Expected
 from proxy.shadow.exchange import OWN_NAMES, STAND_IN
 from proxy.shadow.findings import READ_BY, ShadowFailed, read_described
 from proxy.shadow.parameter import all_mean_the_same
 from proxy.wire.frontend import Bind, Close, Describe, Execute, FrontendMessage, Parse, Query, Sync
-from proxy.wire.server import Received
+from proxy.wire.server_side import Received
 
 
 class ExtendedProtocol:

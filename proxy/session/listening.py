@@ -17,8 +17,8 @@ from typing import Any
 from planner.errors import KeyholeError
 from planner.statements.listening import channel_of
 from proxy.concurrency.cancellable_work import Work
+from proxy.monitors.alert_json import clearing_document, write_iso
 from proxy.monitors.notifications import Admitted, AlertHub, Change, MonitorNews, ToldAlert, Wanted
-from proxy.monitors.telling import clearing_document, write_iso
 from proxy.session.error_fields import notice
 from proxy.shadow.answers import Expected
 from proxy.shadow.exchange import Exchange

@@ -8,7 +8,7 @@ from planner.parser.lexer import tokens
 from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import UNNAMED, Portal, Statement
 from proxy.session.parts import SessionParts
-from proxy.session.questions import How, Questions
+from proxy.session.session_questions import How, Questions
 from proxy.shadow.answers import DESCRIPTION, ERROR, NOTHING, ROWS, Ending, Expected
 from proxy.shadow.exchange import PART
 from proxy.shadow.findings import ShadowFailed, read_described

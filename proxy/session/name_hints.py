@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from difflib import get_close_matches
 
 from planner.bind.other_tables import offer_join
-from planner.catalog.model import Catalog, Table
+from planner.catalog.catalog import Catalog, Table
 from planner.errors import UnknownColumn
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
 from planner.parser.lexer import readable

@@ -13,7 +13,7 @@ from proxy.session.listening import Listening
 from proxy.session.port import Asker
 from proxy.shadow.exchange import Exchange
 from proxy.shadow.relay import Relay
-from proxy.wire.server import ServerConnection
+from proxy.wire.server_side import ServerConnection
 
 
 @dataclass(frozen=True, slots=True)

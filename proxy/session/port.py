@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Protocol
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.statements.kinds import OWN_NAMES
 from planner.statements.set_reset import check_own_setting
-from planner.values.model import ParameterCast
+from planner.values.constant import ParameterCast
 from proxy.pipeline.messages import Prepared, ReleasedArrays, Request, StatementPart
 from proxy.shadow.address import ShadowAddress
 from proxy.wire.startup import Login

@@ -2,7 +2,7 @@
 
 from proxy.pipeline.messages import StatementPart
 from proxy.session.parts import SessionParts
-from proxy.session.refusals import too_many_held
+from proxy.session.session_refusals import too_many_held
 
 
 class Quotas:

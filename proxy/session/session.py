@@ -13,16 +13,16 @@ from proxy.session.core import SYNC, SessionCore
 from proxy.session.error_reporter import ErrorReporter
 from proxy.session.extended_protocol import ExtendedProtocol
 from proxy.session.parts import SessionParts
-from proxy.session.questions import Questions
 from proxy.session.quotas import Quotas
-from proxy.session.refusals import function_calls_not_served
+from proxy.session.session_questions import Questions
+from proxy.session.session_refusals import function_calls_not_served
 from proxy.session.simple_protocol import SimpleProtocol
 from proxy.session.statement_reader import StatementReader
 from proxy.session.statement_timeout import given_ms
 from proxy.shadow.answers import Ending, Expected
 from proxy.shadow.findings import ShadowFailed
 from proxy.wire.frontend import Bind, Close, Copy, Describe, Execute, Flush, FunctionCall, Parse, Query
-from proxy.wire.server import ConnectionState, Received
+from proxy.wire.server_side import ConnectionState, Received
 
 
 class Session:

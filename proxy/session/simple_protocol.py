@@ -11,7 +11,7 @@ from proxy.session.multi_statement import Script
 from proxy.shadow.answers import NOTHING, Ending, Expected, short_text
 from proxy.shadow.findings import ShadowFailed
 from proxy.wire.frontend import Query
-from proxy.wire.server import ConnectionState, Received
+from proxy.wire.server_side import ConnectionState, Received
 
 
 class SimpleProtocol:

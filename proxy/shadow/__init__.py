@@ -1,6 +1,6 @@
 """The data-free PostgreSQL behind every session, with empty tables.
 
 May refuse: KH002, KH006, KH013, KH106, KH202, KH404, KH406.
-May import: `wire`, `observe`, `play` and below.
+May import: `wire` and below.
 Read first: `relay.py`.
 """

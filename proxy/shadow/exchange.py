@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from planner.errors import KeyholeError
 from planner.statements import kinds
 from planner.values import parameter_casts
-from planner.values.model import ParameterCast, ParameterValue
+from planner.values.constant import ParameterCast, ParameterValue
 from proxy.shadow.answers import ERROR, NOTHING, Ending, Expected, short_text
 from proxy.shadow.array import TEXT_ARRAY, text_array
 from proxy.shadow.findings import (

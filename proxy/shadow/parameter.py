@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 
-from planner.values.model import ArrayValue, Foreign, ParameterValue, Span
+from planner.values.constant import ArrayValue, Foreign, ParameterValue, Span
 from proxy.wire.frontend import Bind
 
 _BOOLEAN = 16  # oids of pg_type, here and below

@@ -16,23 +16,14 @@ from psycopg import sql
 
 from accountant.store.deadline import within
 from accountant.store.punctual import PunctualConnection
+from planner.catalog.catalog import BandColumn, Catalog, Column, PublicTable, SqlType, StoredQuestion, Table, Value
 from planner.catalog.key_space import as_text, set_apart
-from planner.catalog.model import (
-    BandColumn,
-    Catalog,
-    Column,
-    PublicTable,
-    SqlType,
-    StoredQuestion,
-    Table,
-    Value,
-)
-from planner.catalog.monitors import Monitor
+from planner.catalog.monitor import Monitor
 from planner.errors import KeyholeError
 from planner.extract.extract import declare_monitor
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
 from planner.parser.lexer import readable
-from planner.scope.bands import aggregate_sql, band_sql, describe_bands
+from planner.scope.owner_bands import aggregate_sql, band_sql, describe_bands
 from planner.statements.stored_parameters import with_defaults
 from proxy.shadow.address import OWNER, ShadowAddress
 from proxy.shadow.reviewed import insist_reviewed

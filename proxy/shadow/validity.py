@@ -6,12 +6,12 @@ stored questions (`proxy/shadow/schema.py`). No shadow is needed to find out.
 
 from collections.abc import Iterator
 
+from planner.catalog.catalog import Catalog
 from planner.catalog.fault import Fault, Faults
-from planner.catalog.model import Catalog
 from planner.errors import KeyholeError
 from planner.extract.extract import declare_monitor
 from planner.extract.virtual_relations import VIRTUAL_SCHEMA
-from planner.policy.refusals import dotted_key
+from planner.policy.policy_refusals import dotted_key
 from proxy.shadow.address import OWNER
 
 GROUP = "keyhole_analyst"

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mechanisms.formula import Integers
+from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.key_space import KeySpace
 from planner.catalog.listed_values import remember_of_list
-from planner.catalog.model import Column, SqlType, Value
 
 Groups: TypeAlias = Sequence[Any] | npt.NDArray[Any]
 _ORDINAL = frozenset({SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP})

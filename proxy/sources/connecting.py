@@ -12,7 +12,7 @@ from accountant.store.deadline import within
 from accountant.store.punctual import PunctualConnection
 from planner.errors import KeyholeError
 from proxy.sources.failures import log_unreached
-from proxy.sources.refusals import postgres_full, postgres_late, postgres_unreachable, postgres_without_letters
+from proxy.sources.source_refusals import postgres_full, postgres_late, postgres_unreachable, postgres_without_letters
 
 OPENING_S = 10
 """To log in at the source: less than a question may take by default, so that a gone source is told as such."""

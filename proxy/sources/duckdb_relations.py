@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import duckdb
 
 from planner.catalog.csv_file import find_first_line
-from planner.catalog.relations import ForeignKey, RelationIdentity
+from planner.catalog.relation_names import ForeignKey, RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.question.plan import ReadRelation
 from planner.values.sql_literals import text

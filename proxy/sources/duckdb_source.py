@@ -20,12 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from mechanisms.side_by_side import while_next_is_made
+from planner.catalog.catalog import SqlType
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import SqlType
-from planner.catalog.relations import RelationIdentity
+from planner.catalog.relation_names import RelationIdentity
 from planner.errors import KeyholeError
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.policy.compile import SourceColumn
 from planner.question.plan import KeyBlock, ReadRelation, Rewritten
 from planner.values.sql_literals import identifier, text
@@ -52,8 +52,8 @@ from proxy.sources.pinned_relations import DATABASE as PINNED
 from proxy.sources.pinned_relations import DuckDBPins
 from proxy.sources.protocol import Counts, Row, TrueAggregates, counts_in_order, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import UNCOPYABLE, public_rows
-from proxy.sources.refusals import DatabaseUnopened, unreachable
 from proxy.sources.rollups import MOST_ROWS, Rollups, SourceStatement
+from proxy.sources.source_refusals import DatabaseUnopened, unreachable
 
 _SEALED = {
     "autoinstall_known_extensions": "false",

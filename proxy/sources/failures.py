@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from planner.errors import KeyholeError
-from proxy.sources.refusals import SourceFailed, too_many_failures, unreachable
+from proxy.sources.source_refusals import SourceFailed, too_many_failures, unreachable
 
 TIME_OVER = "it ran into limits.statement_timeout_ms"
 _STATES = {

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.dialects.sail import SAIL
 from planner.lower.dialects.spark import REQUIRED_SETTINGS, SPARK
 from planner.policy.sections import SourceSection
 from proxy.sources.protocol import Source as Source
 from proxy.sources.protocol import TrueAggregates as TrueAggregates
-from proxy.sources.refusals import no_database, unknown_url
 from proxy.sources.rollups import MOST_ROWS
+from proxy.sources.source_refusals import no_database, unknown_url
 from proxy.sources.spark.address import SCHEME as _SPARK
 from proxy.sources.spark.address import parse_address
 
@@ -71,7 +71,7 @@ def open_source(
         database = database_file(url, directory=directory)
         if database is not None and database.suffix.lower() in _TABLE_FILES:
             raise no_database(database)
-        from proxy.sources.duckdb_source import DuckDBSource  # whoever has another source does without the engine
+        from proxy.sources.duckdb_source import DuckDBSource
 
         directories = (directory,) if database is None else (directory, database.parent)
         return DuckDBSource(

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from planner.catalog.catalog import Value
 from planner.catalog.domains import encode_value
-from planner.catalog.model import Value
 from planner.question.plan import PinnedColumn, PinnedRelation
 
 if TYPE_CHECKING:  # each of the engines need not wait for the other's library

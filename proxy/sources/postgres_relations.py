@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from planner.catalog.relations import ForeignKey, RelationIdentity
+from planner.catalog.relation_names import ForeignKey, RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.question.plan import ReadRelation
 from proxy.sources.read_types import check_keys, check_types, read_by_then

@@ -12,8 +12,8 @@ from accountant.store.deadline import within
 from accountant.store.pinned_session import pin_settings
 from mechanisms.formula import Integers
 from planner.catalog.key_space import KeySpace
-from planner.catalog.relations import RelationIdentity
-from planner.lower.dialects.model import Dialect
+from planner.catalog.relation_names import RelationIdentity
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.policy.compile import SourceColumn
 from planner.question.plan import PinnedRelation, ReadRelation, Rewritten
@@ -26,8 +26,8 @@ from proxy.sources.postgres_relations import RELATION, STATE, check_locked_types
 from proxy.sources.postgres_rollups import PostgresStore
 from proxy.sources.protocol import Counts, Row, TrueAggregates, counts_in_order, hide_failures, hide_shape_failures
 from proxy.sources.public_tables import public_rows
-from proxy.sources.refusals import not_granted, unreachable
 from proxy.sources.rollups import MOST_ROWS, Rollups, SourceStatement
+from proxy.sources.source_refusals import not_granted, unreachable
 
 _SETTINGS = {
     "search_path": "public",

@@ -8,16 +8,16 @@ from decimal import Decimal
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from mechanisms.formula import Integers
+from planner.catalog.catalog import Value
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Value
-from planner.catalog.relations import RelationIdentity
+from planner.catalog.relation_names import RelationIdentity
 from planner.errors import KeyholeError
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.policy.compile import SourceColumn
 from planner.question.plan import ReadRelation, Rewritten
 from proxy.sources.failures import explain
 from proxy.sources.read_types import ColumnGone
-from proxy.sources.refusals import SourceFailed, no_such_relation
+from proxy.sources.source_refusals import SourceFailed, no_such_relation
 
 Row = tuple[Value | None, ...]
 _Result = TypeVar("_Result")

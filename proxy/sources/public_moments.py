@@ -17,7 +17,7 @@ from functools import partial
 from typing import TypeVar
 
 from proxy.sources.failures import TIME_OVER
-from proxy.sources.refusals import could_not_answer
+from proxy.sources.source_refusals import could_not_answer
 
 _Result = TypeVar("_Result")
 

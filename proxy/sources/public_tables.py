@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 from planner.catalog.sql_types import SourceColumn, sql_type
 from planner.errors import KeyholeError
 from planner.values.sql_literals import identifier
 from proxy.sources.protocol import Row, as_value, hide_shape_failures
-from proxy.sources.refusals import uncopyable_value, unreadable_rows
+from proxy.sources.source_refusals import uncopyable_value, unreadable_rows
 
 UNCOPYABLE: Mapping[SqlType, str] = {
     SqlType.DATE: "{0} < DATE '0001-01-01' OR {0} >= DATE '10000-01-01'",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from planner.catalog.fault import Fault
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.policy.file import Policy
 from proxy.sources.engine_settings import engine_settings
 from proxy.sources.open import Source, SparkLogin, database_file, open_source, source_dialect

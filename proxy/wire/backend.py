@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from proxy.security.violation import ProtocolViolation
 from proxy.wire.cursor import Cursor
 from proxy.wire.frames import INT16, INT32, UINT32, Frame, frame
-from proxy.wire.violation import ProtocolViolation
 
 AUTH_OK, AUTH_SASL, AUTH_SASL_CONTINUE, AUTH_SASL_FINAL = 0, 10, 11, 12  # the protocol's numbers
 

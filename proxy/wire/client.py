@@ -2,11 +2,11 @@
 
 from enum import Enum, auto
 
+from proxy.security.violation import ProtocolViolation
 from proxy.wire import backend
 from proxy.wire.backend import AUTH_OK, Authentication, BackendKeyData, BackendMessage, ParameterStatus, Report
 from proxy.wire.frames import Frame, FrameReader
 from proxy.wire.frontend import PROTOCOL_3_0, Startup
-from proxy.wire.violation import ProtocolViolation
 
 ANSWER_LIMIT_BYTES = 1 << 26
 """The longest message taken from the shadow, thus the longest row: it is held several times over on its way."""

@@ -1,7 +1,7 @@
 """Reading typed values from a payload, strictly: nothing missing, nothing left over."""
 
+from proxy.security.violation import ProtocolViolation
 from proxy.wire.frames import INT16, INT32, UINT32
-from proxy.wire.violation import ProtocolViolation
 
 
 class Cursor:

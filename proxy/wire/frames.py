@@ -4,7 +4,7 @@ from collections.abc import Container
 from struct import Struct
 from typing import NamedTuple
 
-from proxy.wire.violation import ProtocolViolation
+from proxy.security.violation import ProtocolViolation
 
 INT16 = Struct("!h")
 INT32 = Struct("!i")

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
+from proxy.security.violation import ProtocolViolation
 from proxy.wire.cursor import Cursor
 from proxy.wire.frames import INT16, INT32, UINT32, Frame, frame
-from proxy.wire.violation import ProtocolViolation
 
 PROTOCOL_3_0 = 3 << 16  # the major number above the minor one
 NEWEST_MINOR = 2

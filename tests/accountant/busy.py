@@ -3,9 +3,9 @@
 import sys
 from itertools import count
 
+from accountant.charges import NANO
 from accountant.errors import PathTaken
 from accountant.ledger import Ledger
-from accountant.model import NANO
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge, continuing, limits, per_key
 

@@ -5,9 +5,9 @@ import time
 from contextlib import suppress
 from datetime import datetime
 
+from accountant.charges import Spent
 from accountant.errors import LookTaken, OverBudget
 from accountant.ledger import Ledger
-from accountant.model import Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge, limits
 from tests.accountant.watching import look, moment

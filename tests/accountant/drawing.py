@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from accountant.model import Amounts, Charge, Continuing, Spent
+from accountant.charges import Amounts, Charge, Continuing, Spent
 from mechanisms.threshold.renyi import ORDERS
 from tests.accountant.model_ledger import ModelLedger
 

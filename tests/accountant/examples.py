@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from accountant.charges import NANO, Amounts, Cells, Charge, Continuing, Family, PathState, Spent
 from accountant.limits import Limits
-from accountant.model import NANO, Amounts, Cells, Charge, Continuing, Family, PathState, Spent
 
 COUNTRIES = ("DE", "FR", "UK")
 MONTHS = ("2011-01", "2011-02")

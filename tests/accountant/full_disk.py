@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from accountant.charges import Spent
 from accountant.errors import LedgerUnavailable
 from accountant.ledger import Ledger
-from accountant.model import Spent
 from tests.accountant.examples import charge, limits
 
 FILE_SIZE = resource.RLIMIT_FSIZE

@@ -21,13 +21,13 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.pool import Pool
 
+from accountant.charges import NANO
 from accountant.errors import BalanceScope
 from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
 from accountant.limits import Headroom
-from accountant.model import NANO
 from accountant.monitor_model import MonitorRun
-from accountant.reports.report import FamilyBalance
+from accountant.reports.balance_report import FamilyBalance
 from tests.accountant.conftest import now
 from tests.accountant.examples import cells, charge, continuing, limits, per_key
 from tests.accountant.watching import look, look_at, moment, start

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field, replace
 
+from accountant.charges import MOST_NANO_PER_CHARGE, Amounts, Charge, PathState, Reservation, Spent, is_lasting
 from accountant.errors import BalanceScope
 from accountant.limits import BalanceLeft, BalanceRoom, Headroom, Limits
-from accountant.model import MOST_NANO_PER_CHARGE, Amounts, Charge, PathState, Reservation, Spent, is_lasting
 from accountant.unit_balance import UnitLoss, UnitRoom
 from mechanisms.threshold.renyi import NO_CURVE, Curve
 from tests.accountant.balances.test_overlap import exact_loss

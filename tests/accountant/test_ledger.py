@@ -10,11 +10,11 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError
 
+from accountant.charges import NANO, Cells, Charge, Family, Spent
 from accountant.errors import BalanceScope, LedgerMisuse, LedgerUnavailable, OverBudget
 from accountant.events.events import GENESIS
 from accountant.ledger import Ledger
 from accountant.limits import BalanceRoom
-from accountant.model import NANO, Cells, Charge, Family, Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import COUNTRIES, MONTHS, all_of, cells, charge, limits
 

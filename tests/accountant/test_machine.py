@@ -18,11 +18,11 @@ from hypothesis.stateful import (
 )
 
 from accountant import unit_balance
+from accountant.charges import Amounts, Charge, Continuing, PathState, Reservation
 from accountant.errors import BalanceScope, LedgerMisuse, OverBudget, PathTaken
 from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
 from accountant.limits import Headroom
-from accountant.model import Amounts, Charge, Continuing, PathState, Reservation
 from tests.accountant.balances.test_overlap import ALL_VERSIONS, IMMUTABLE, questions
 from tests.accountant.conftest import now
 from tests.accountant.drawing import a_loss, following, sized, uniform, with_curve

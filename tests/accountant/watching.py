@@ -2,9 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
+from accountant.charges import NANO, Charge
 from accountant.ledger import Ledger
 from accountant.limits import Limits
-from accountant.model import NANO, Charge
 from accountant.monitor_model import MonitorRun, WindowAxis, WindowLook, WindowState
 from tests.accountant.examples import cells, charge, limits
 

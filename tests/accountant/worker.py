@@ -8,9 +8,9 @@ import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from accountant.charges import Charge, Reservation, Spent
 from accountant.errors import LedgerMisuse, OverBudget
 from accountant.ledger import Ledger
-from accountant.model import Charge, Reservation, Spent
 from tests.accountant.examples import cells, charge, limits
 
 CAP = 100

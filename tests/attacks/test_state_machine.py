@@ -6,9 +6,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.security.violation import ProtocolViolation
 from proxy.wire.frontend import Cancel, Credential, EncryptionRequest, FrontendMessage, Startup
-from proxy.wire.server import ConnectionState, ServerConnection
-from proxy.wire.violation import ProtocolViolation
+from proxy.wire.server_side import ConnectionState, ServerConnection
 from tests.proxy.wire.test_messages import FRONTEND, UNTYPED
 
 EARLY = "received unencrypted data after an encryption request"

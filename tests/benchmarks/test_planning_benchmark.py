@@ -6,7 +6,7 @@ from benchmarks import planning as planning_benchmark
 from benchmarks.planning import TODAY, catalogs, in_unit, large, measure, typical
 from mechanisms.formula import cuts
 from mechanisms.registry import DEFAULT
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan import build as planning

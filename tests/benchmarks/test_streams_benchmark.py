@@ -28,9 +28,9 @@ from benchmarks.streams.rows import EPSILONS, PEGASUS, SLIDING, ZEROS, Row
 from benchmarks.streams.sliding import block_of, noisy_window_sums
 from mechanisms.formula import Cut
 from mechanisms.standing.window_noise import shape_window
-from mechanisms.streams.names import SMOOTHERS as BY_NAME
 from mechanisms.streams.pegasus import Pegasus, PegasusState
 from mechanisms.streams.stream import Tick
+from mechanisms.streams.stream_names import SMOOTHERS as BY_NAME
 from mechanisms.streams.window_sum import WindowGroups, WindowSumSmoother
 from tests.effort import is_quick
 

@@ -12,7 +12,7 @@ import psycopg
 import psycopg2
 import pytest
 
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from tests.effort import PATIENCE_S
 from tests.worlds.alerted import Watch, install, start
 from tests.worlds.house import new_database

@@ -11,9 +11,9 @@ from mechanisms.ranking.calibration import RankingCalibration
 from mechanisms.ranking.overtaking import chance_swapped
 from mechanisms.ranking.run import Ranking, number_within
 from planner.rankings.mean_scores import compute_scores
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Asked, KeySet, bare_question
-from proxy.service.service import Service
 
 # Times literals and keys (never more than 1,000 in a question here), below 1e-9.
 NEGLIGIBLE = 1e-13

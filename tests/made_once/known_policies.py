@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from planner.catalog.model import Budget, Catalog
-from planner.lower.dialects.model import Dialect
+from planner.catalog.catalog import Budget, Catalog
+from planner.lower.dialects.dialect import Dialect
 from planner.policy.sections import ServerLimitsSection
 from proxy.cli import check
 from proxy.process import generations

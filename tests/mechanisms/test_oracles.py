@@ -54,8 +54,8 @@ from mechanisms.noise.discrete_laplace import mass
 from mechanisms.noise.exact import system_noise
 from mechanisms.noise.gradual_release import refine, release_chain
 from mechanisms.protocol import DecisionTask
-from mechanisms.published.looks import Planned, last_look, look_by_look
 from mechanisms.published.ppwlm import Ppwlm
+from mechanisms.published.progressive_looks import Planned, last_look, look_by_look
 from mechanisms.published.sparse_vector import sparse_vector
 from mechanisms.threshold.joint_loss import all_at_once, joint_loss, sets_at_once
 from tests.mechanisms.threshold.crossing_by_hand import Flags, outcomes

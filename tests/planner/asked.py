@@ -6,16 +6,16 @@ from typing import Any
 
 from sqlglot import exp
 
-from planner.bind.question import ask
-from planner.catalog.model import Catalog, Value
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog, Value
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.scan import rewrite
 from planner.parser.lexer import tokens
 from planner.parser.tree import parse
-from planner.question.model import Question
 from planner.question.plan import Rewritten
+from planner.question.question import Question
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
 from tests.worlds.retail import retail

@@ -5,7 +5,7 @@ from typing import Any
 
 import psycopg
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.extract.outer_query import Asking, outer_sql
 from planner.scope.embedded import Embedded, predicate_column
 from planner.statements.classify import classify

@@ -1,11 +1,9 @@
 """A question as one line of text, for the pairs under tests/spec."""
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
-from planner.question.condition import (
-    ALWAYS,
-)
+from planner.question.condition import ALWAYS
 from planner.question.condition_text import canonical
-from planner.question.model import Functional, Question, Ranked, Term
+from planner.question.question import Functional, Question, Ranked, Term
 
 
 def formula_text(formula: Formula) -> str:

@@ -20,10 +20,10 @@ from planner.extract.virtual_relations import VIRTUAL_RELATIONS, VIRTUAL_SCHEMA
 from planner.statements.settings import MECHANISMS, SETTINGS
 from proxy.cli import check as checking
 from proxy.cli.main import app as command
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.rest.app import create_app
-from proxy.service.service import Service
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("accountant", "mechanisms", "planner", "proxy")

@@ -13,10 +13,10 @@ from deploy.demo.build import install
 from planner.errors import KeyholeError
 from proxy.cli import check as checking
 from proxy.cli.main import app
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages
 from proxy.pipeline.messages import Asked, bare_question
-from proxy.report import refusals
-from proxy.service.service import Service
+from proxy.report import report_refusals
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -89,7 +89,7 @@ def test_the_refusal_is_printed_as_it_is_shown(service: Service) -> None:
     assert f"   {sql}\n{shown}" in SHOWN
     with pytest.raises(KeyholeError) as caught:
         stages.prepare(service, asked(service, sql, {}))
-    assert refusals.as_psql_prints(caught.value, sql=sql) == shown.strip()
+    assert report_refusals.as_psql_prints(caught.value, sql=sql) == shown.strip()
 
 
 def test_every_command_that_is_shown_exists() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint import server
 from proxy.endpoint.server import Endpoint

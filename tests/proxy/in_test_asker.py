@@ -4,13 +4,13 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
 from planner.scope.embedded import Embedded
 from planner.statements.classify import classify, classify_prepared, split
 from planner.statements.settings import ALL_SETTINGS, accuracy
-from planner.values.model import ParameterCast, ParameterValue
+from planner.values.constant import ParameterCast, ParameterValue
 from planner.values.parameter_casts import find_parameter_casts
 from proxy.pipeline.answering import read_part
 from proxy.pipeline.messages import Prepared, ReleasedArrays, Request, StatementPart

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from mechanisms.formula import Cut
+from planner.catalog.catalog import Column, SqlType, Table
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, SqlType, Table
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.scan import rewrite
 from planner.question.condition import ALWAYS, Compare, Condition, Within
-from planner.question.model import Accuracy, Functional, Measure, Question, Term
+from planner.question.question import Accuracy, Functional, Measure, Question, Term
 from proxy.sources.duckdb_source import DuckDBSource
 
 WARDS = ("A", "a", "b")

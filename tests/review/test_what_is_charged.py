@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accountant.model import NANO
+from accountant.charges import NANO
 from deploy.demo.build import install
 from planner.errors import KeyholeError
 from planner.question.plan import Plan
+from proxy.open_policy.accounts import column_of
+from proxy.open_policy.service import Service
 from proxy.pipeline import claim as charging
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_question
 from proxy.pipeline.messages import Answer, Asked, bare_question
-from proxy.service.accounts import column_of
-from proxy.service.service import Service
 from tests.worlds.house import check_once
 
 SETTINGS = {"keyhole.mechanism": "keyhole", "keyhole.tolerance": "25%"}

@@ -9,23 +9,23 @@ import duckdb
 import numpy as np
 import pytest
 
-from accountant.model import NANO, Spent
+from accountant.charges import NANO, Spent
 from mechanisms.audit.auditor import Neighbours, audit, claim_always
 from mechanisms.formula import Integers
 from mechanisms.registry import MECHANISMS
-from planner.catalog.model import Column, Derivation, SqlType
+from planner.catalog.catalog import Column, Derivation, SqlType
 from planner.errors import KeyholeError
 from planner.explain.guarantee import PROMISE_OF_CELLS
 from planner.plan import build as planning
 from planner.policy.file import Policy
 from planner.question.plan import Plan
 from proxy.cli.check import check
+from proxy.open_policy.accounts import nano
+from proxy.open_policy.service import Service
 from proxy.pipeline import claim as charging
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_question
 from proxy.pipeline.messages import Asked, bare_question
-from proxy.service.accounts import nano
-from proxy.service.service import Service
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 

@@ -7,14 +7,14 @@ from datetime import date
 import pytest
 
 from deploy.demo.build import install
-from planner.catalog.model import Catalog
-from planner.plan.identity import fingerprint
+from planner.catalog.catalog import Catalog
+from planner.plan.question_identity import fingerprint
 from planner.question.plan import Plan
+from proxy.open_policy.accounts import column_of
+from proxy.open_policy.service import Service
 from proxy.pipeline import claim as charging
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Asked, bare_question
-from proxy.service.accounts import column_of
-from proxy.service.service import Service
 from tests.worlds.house import check_once
 
 JOINED = "SELECT {} FROM sales s JOIN countries c ON s.country = c.name {} GROUP BY {} HAVING count(*) > 1000"

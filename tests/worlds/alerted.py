@@ -14,14 +14,14 @@ from pathlib import Path
 
 import psycopg
 
-from accountant.model import NANO, Cells, Charge, Family
+from accountant.charges import NANO, Cells, Charge, Family
 from accountant.monitor_model import MonitorRun, WindowAxis, WindowLook
 from planner.catalog.listed_values import list_texts
-from planner.monitors.model import MonitorPlan
+from planner.monitors.monitor_plan import MonitorPlan
 from proxy.cli.check import check
 from proxy.monitors.reading import MonitorReading
-from proxy.service.accounts import label, limits, nano
-from proxy.service.service import OWNER, Service
+from proxy.open_policy.accounts import label, limits, nano
+from proxy.open_policy.service import OWNER, Service
 from tests.worlds.house import VERIFIER, House, opened
 
 TOKENS = {"ada": "ada's token, which is long enough to be none", "bob": "bob's token, which is long enough to be none"}

@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import cache
 from pathlib import Path
 
-from planner.catalog.model import Catalog, Value
+from planner.catalog.catalog import Catalog, Value
 from planner.catalog.pins import Pins, pinned_table
 from planner.policy.compile import SourceColumn, compile_catalog, key_domains
 from planner.policy.file import Policy

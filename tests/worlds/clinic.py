@@ -11,11 +11,11 @@ import duckdb
 import psycopg
 
 from planner.monitors.build import plan_monitor
-from planner.monitors.model import MonitorPlan
+from planner.monitors.monitor_plan import MonitorPlan
 from proxy.cli.check import check
 from proxy.monitors.runner import MonitorRunner
 from proxy.monitors.start import start_monitor
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from tests.seeded_noise import SeededNoise
 from tests.worlds.house import VERIFIER, new_database
 

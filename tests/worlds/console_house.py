@@ -12,11 +12,11 @@ from fastapi import FastAPI
 
 from planner.policy.sections import ConsoleSection, RestSection
 from proxy.console.app import console_pages
+from proxy.open_policy.service import Service, Serving
 from proxy.play.hall import Hall
 from proxy.rest.app import create_app
 from proxy.security.failed_logins import FailedLogins
 from proxy.security.mock_users import Strangers
-from proxy.service.service import Service, Serving
 from tests.worlds.house import check_once
 from tests.worlds.rest_house import UNHURRIED
 from tests.worlds.wards import PASSWORD, install

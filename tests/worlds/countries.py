@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import cache
 
-from planner.catalog.model import (
+from planner.catalog.catalog import (
     Analyst,
     Budget,
     Catalog,
@@ -16,8 +16,8 @@ from planner.catalog.model import (
     StoredQuestion,
     Table,
 )
-from planner.catalog.monitors import Monitor, Windows
-from proxy.wire.scram import verifier
+from planner.catalog.monitor import Monitor, Windows
+from proxy.security.scram import verifier
 
 PASSWORD = "open sesame"
 QUESTION = "SELECT country FROM sales GROUP BY country HAVING count(*) > 20"

@@ -19,11 +19,11 @@ from typer.testing import CliRunner
 
 from proxy.cli.check import check
 from proxy.cli.main import app
+from proxy.open_policy.service import Service
 from proxy.process.addresses import Addresses
 from proxy.process.serve import in_background
 from proxy.report.budget import document
-from proxy.service.service import Service
-from proxy.wire.scram import verifier
+from proxy.security.scram import verifier
 from tests.worlds import shop
 
 PASSWORD = "open sesame"

@@ -5,13 +5,13 @@ from datetime import date, datetime
 from functools import cache
 from pathlib import Path
 
-from planner.catalog.model import Catalog
-from planner.catalog.monitors import Monitor
+from planner.catalog.catalog import Catalog
+from planner.catalog.monitor import Monitor
 from planner.catalog.pins import Pins, pinned_table
 from planner.catalog.sql_types import SourceColumn
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.monitors.build import plan_monitor
-from planner.monitors.model import MonitorPlan
+from planner.monitors.monitor_plan import MonitorPlan
 from planner.policy.compile import compile_catalog, key_domains
 from planner.policy.file import Policy
 from tests.worlds.policies import VERIFIER

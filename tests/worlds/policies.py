@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.catalog.pins import Pins, pinned_table
 from planner.policy.compile import SourceColumn, compile_catalog, key_domains
 from planner.policy.file import Policy

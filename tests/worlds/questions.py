@@ -5,10 +5,10 @@ from datetime import date
 from decimal import Decimal
 
 from mechanisms.formula import Cut, Formula
+from planner.catalog.catalog import Column, RowCap, SqlType, Table
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, RowCap, SqlType, Table
 from planner.question.condition import ALWAYS, Compare, Condition
-from planner.question.model import Accuracy, Atom, Functional, Measure, Question, Term
+from planner.question.question import Accuracy, Atom, Functional, Measure, Question, Term
 
 COUNTRIES = ("France", "Germany", "Norway", "Spain")
 MONTHS = (date(2011, 1, 1), date(2011, 2, 1), date(2011, 3, 1))

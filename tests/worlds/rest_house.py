@@ -11,11 +11,11 @@ from pathlib import Path
 import uvicorn
 
 from planner.policy.sections import RestSection
+from proxy.open_policy.service import Service
 from proxy.rest import uvicorn_server as rest_server
 from proxy.rest.app import create_app
 from proxy.rest.documentation import SITE
 from proxy.security.tls import Tls
-from proxy.service.service import Service
 from tests.effort import PATIENCE_S
 from tests.worlds.house import check_once
 from tests.worlds.wards import TOKENS, install

@@ -5,7 +5,7 @@ from datetime import date
 from decimal import Decimal
 
 from mechanisms.registry import MECHANISMS
-from planner.catalog.model import (
+from planner.catalog.catalog import (
     Analyst,
     Budget,
     Catalog,

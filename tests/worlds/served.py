@@ -18,7 +18,7 @@ import sqlalchemy
 from prometheus_client.parser import text_string_to_metric_families
 
 from planner.policy.file import Policy
-from proxy.service.service import open_ledger
+from proxy.open_policy.service import open_ledger
 from tests.children import forked
 from tests.effort import PATIENCE_S
 from tests.worlds.house import PASSWORD

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 
-from planner.catalog.model import Catalog, Column, Derivation, PublicTable, RowCap, SqlType, Table, UnitRoot
+from planner.catalog.catalog import Catalog, Column, Derivation, PublicTable, RowCap, SqlType, Table, UnitRoot
 from tests.worlds.retail import retail
 
 STAYS = Table(

@@ -8,7 +8,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from proxy.wire import scram
+from proxy.security import scram
 
 PASSWORD = "wisdom"
 ANALYSTS = ("ada", "bob", "cy")

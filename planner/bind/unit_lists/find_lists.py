@@ -16,7 +16,7 @@ from sqlglot import exp
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.from_clause import conjuncts
 from planner.bind.unit_lists.key_pairs import list_key_columns
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.parser.tree import bare, name
 
 MOST_CLAUSES = 32  # of one condition, and lists in one of them: each list is joined once with every row

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, SqlType, Table
-from planner.scope.names import Scope, find_column
+from planner.catalog.catalog import Column, SqlType, Table
+from planner.scope.name_resolution import Scope, find_column
 
 _Place = tuple[str, str]
 """A table, and a column of it."""

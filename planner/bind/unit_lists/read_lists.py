@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.from_clause import IN_GROUPED_QUERY, ON_TABLE, alias_of, conjuncts, find_private_table
-from planner.bind.refusals import (
+from planner.bind.bind_refusals import (
     foreign_list,
     list_across,
     list_clause,
@@ -26,15 +25,16 @@ from planner.bind.refusals import (
     list_within,
     not_by_listed_unit,
 )
+from planner.bind.from_clause import IN_GROUPED_QUERY, ON_TABLE, alias_of, conjuncts, find_private_table
 from planner.bind.unit_join import same_units
 from planner.bind.unit_lists.find_lists import AskedList, asks_of_units, find_lists, list_read, list_sources
 from planner.bind.unit_lists.flatten_list import flatten_list
 from planner.bind.unit_lists.key_pairs import read_key_pairs
-from planner.catalog.model import Catalog, SqlType, Table
+from planner.catalog.catalog import Catalog, SqlType, Table
 from planner.parser.tree import bare, name
 from planner.scope.embedded import UnitListQuery
 from planner.scope.group_by import grouped_columns
-from planner.scope.names import Scope, find_column
+from planner.scope.name_resolution import Scope, find_column
 from planner.values.operators import FLIPPED, OPERATORS
 
 _COMPARED = frozenset(("<>", "<", "<=", ">", ">="))

@@ -14,23 +14,23 @@ from decimal import Decimal
 from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES, GroupScope
-from planner.bind.refusals import no_listed_total
+from planner.bind.bind_refusals import no_listed_total
 from planner.bind.unit_lists.spell_out_extremes import spell_out_extremes
 from planner.bind.unit_totals import read_group_totals
-from planner.catalog.model import Column, Table, UnitList
+from planner.catalog.catalog import Column, Table, UnitList
 from planner.errors import KeyholeError
 from planner.functionals.unit_rows import rename_columns, total_meaning
 from planner.parser.tree import bare, write_short
 from planner.predicates.condition import row_condition
 from planner.question.condition import ALWAYS, NEVER, Compare, Condition, IsNull, Leaf, Not, all_of, any_of
 from planner.question.condition_text import canonical
-from planner.question.model import ListedRows, ListedTotals, Measure, UnitRows
+from planner.question.question import ListedRows, ListedTotals, Measure, UnitRows
 from planner.question.three_valued import Truth
 from planner.scope.embedded import Embedded, UnitListQuery, UnitQuery
-from planner.scope.names import Scope
+from planner.scope.name_resolution import Scope
 from planner.values.comparisons import constants_compared
+from planner.values.constant import Given, NotConstant
 from planner.values.expressions import fold
-from planner.values.model import Given, NotConstant
 from planner.values.operators import OPERATORS
 
 _MOST_ROWS = (2**40, 2**30, 2**20, 2**10)

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from planner.catalog.model import Column, FixedKey, RowCap, Table
+from planner.catalog.catalog import Column, FixedKey, RowCap, Table
 from planner.question.condition import Compare, Condition, Within, columns, truth_of
-from planner.question.model import ValuesOfRows
+from planner.question.question import ValuesOfRows
 
 _MOST_PLACES = 100
 """Places of a unit's rows that a bound is narrowed to: with more, the table's own bounds are hardly ever wider."""

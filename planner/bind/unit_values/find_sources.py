@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES, contains_aggregate
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.parser.subquery_readers import references
 from planner.parser.tree import bare, name
 

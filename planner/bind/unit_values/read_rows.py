@@ -17,8 +17,8 @@ from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.from_clause import ON_TABLE, alias_of, conjuncts
 from planner.bind.unit_values.find_sources import list_columns, value_name
 from planner.bind.unit_values.read_values import OF_EACH_ROW, ValuesRead, add_columns, read_order
-from planner.bind.unit_values.refusals import no_value, value_clause, values_of_rows
-from planner.catalog.model import Lookup, Merged, Parts, SqlType, Table
+from planner.bind.unit_values.unit_value_refusals import no_value, value_clause, values_of_rows
+from planner.catalog.catalog import Lookup, Merged, Parts, SqlType, Table
 from planner.errors import KeyholeError
 from planner.parser.clauses import Clauses, clauses, closing_index
 from planner.parser.lexer import Token
@@ -26,7 +26,7 @@ from planner.parser.subquery_readers import Reader, readers
 from planner.parser.tree import bare, contains, is_star, name, write_node
 from planner.scope.embedded import UnitValuesQuery
 from planner.scope.group_by import grouped_columns
-from planner.scope.names import Scope, UnitTable, find_column
+from planner.scope.name_resolution import Scope, UnitTable, find_column
 
 _WITH_WINDOWS = frozenset(("expressions", "from_", "where"))
 _GROUPED = frozenset(("expressions", "from_", "where", "group", "having"))

@@ -17,14 +17,8 @@ from sqlglot import exp
 
 from planner.bind.from_clause import IN_GROUPED_QUERY, ON_TABLE, alias_of, conjuncts, find_private_table
 from planner.bind.unit_join import bound_table, same_units
-from planner.bind.unit_values.find_sources import (
-    ValueSource,
-    find_sources,
-    list_columns,
-    reads_values,
-    value_name,
-)
-from planner.bind.unit_values.refusals import (
+from planner.bind.unit_values.find_sources import ValueSource, find_sources, list_columns, reads_values, value_name
+from planner.bind.unit_values.unit_value_refusals import (
     foreign_values,
     no_order,
     no_value,
@@ -34,15 +28,15 @@ from planner.bind.unit_values.refusals import (
     value_clause,
     values_of_rows,
 )
-from planner.catalog.model import Catalog, Column, Derivation, Lookup, Merged, Parts, SqlType, Table
+from planner.catalog.catalog import Catalog, Column, Derivation, Lookup, Merged, Parts, SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.unit_rows import LARGEST_STEPS, scale_value
 from planner.parser.tree import bare, contains, is_star, name, write_node
-from planner.question.model import OwnOrder, ValueKind
 from planner.question.products import steps_of
+from planner.question.question import OwnOrder, ValueKind
 from planner.scope.embedded import AskedValue, UnitValuesQuery
 from planner.scope.group_by import grouped_columns
-from planner.scope.names import Scope, UnitTable, find_column
+from planner.scope.name_resolution import Scope, UnitTable, find_column
 from planner.values.decimals import terminating_decimal
 
 _ORDERED = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE, SqlType.DATE, SqlType.TIMESTAMP})

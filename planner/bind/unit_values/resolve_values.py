@@ -9,14 +9,14 @@ from dataclasses import replace
 from sqlglot import exp
 
 from planner.bind.from_clause import conjuncts
-from planner.catalog.model import UnitValues
+from planner.catalog.catalog import UnitValues
 from planner.predicates.condition import row_condition
 from planner.question.condition import ALWAYS, Compare, Condition, IsNull, Not, all_of
 from planner.question.condition_text import canonical
-from planner.question.model import OwnValue, ValuesOfRows
+from planner.question.question import OwnValue, ValuesOfRows
 from planner.scope.embedded import Embedded, UnitValuesQuery
-from planner.scope.names import Scope
-from planner.values.model import Given
+from planner.scope.name_resolution import Scope
+from planner.values.constant import Given
 
 
 def resolve_values(embedded: Embedded, given: Given) -> Embedded:

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
-from planner.extract.hints.questions import INSTEAD
+from planner.extract.hints.answerable_questions import INSTEAD
 from planner.extract.private_read import PrivateRead
 from planner.extract.push_down_thresholds import Item, list_items, mentioned_item, spell_item
 from planner.extract.subqueries.pull_up_subqueries import remove_cte
@@ -31,8 +31,8 @@ from planner.parser.lexer import quote_identifier
 from planner.parser.spans import Searched, spans
 from planner.parser.subquery_readers import Reader, readers, unaliased_end
 from planner.parser.tree import bare, contains, is_star, name, offset, position, start, write_node
-from planner.scope.names import Scope, find_column
-from planner.scorecard.numbers import default_name
+from planner.scope.name_resolution import Scope, find_column
+from planner.scorecard.shown_numbers import default_name
 
 _IN_SUBQUERY = frozenset(("expressions", "from_", "joins", "where", "group", "having"))
 _IN_READER = frozenset(("expressions", "from_", "with_", "group", "having", "order", "limit", "offset"))

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Column, SqlType, Value
 from planner.parser.clauses import Clauses, clauses_at
 from planner.parser.lexer import Token, tokens
 from planner.scope.embedded import Embedded

@@ -16,12 +16,12 @@ from math import floor
 
 from sqlglot import exp
 
-from planner.extract.hints.questions import INSTEAD
+from planner.extract.hints.answerable_questions import INSTEAD
 from planner.groups.number_parts import column_unit
 from planner.groups.ranges import number_range, said_of_rows
 from planner.parser.tree import bare, write_node
 from planner.scope.group_by import resolve_item
-from planner.scope.names import Scope, find_column
+from planner.scope.name_resolution import Scope, find_column
 from planner.values.decimals import decimal
 
 _MOST_THRESHOLDS = 40  # of a hint that people read

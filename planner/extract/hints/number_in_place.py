@@ -8,8 +8,8 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from planner.catalog.model import Catalog, Table
-from planner.extract.hints.questions import INSTEAD
+from planner.catalog.catalog import Catalog, Table
+from planner.extract.hints.answerable_questions import INSTEAD
 from planner.extract.private_read import QuestionReading
 from planner.parser.clauses import at_offset, closing_index, opening_index
 from planner.parser.tree import bare, contains, name, offset, write_node

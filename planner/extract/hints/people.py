@@ -9,13 +9,13 @@ An answer protects whether one person qualifies. So no threshold on a person's o
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, Table
+from planner.catalog.catalog import Column, Table
 from planner.errors import KeyholeError
-from planner.extract.hints.questions import own_where
+from planner.extract.hints.answerable_questions import own_where
 from planner.extract.private_read import QuestionReading
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, is_number, write_node
-from planner.scope.names import find_column
+from planner.scope.name_resolution import find_column
 from planner.scorecard.number_columns import group_expressions
 
 _FEWEST = 50  # people in a group: what is cheap at the usual tolerance

@@ -16,15 +16,15 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.select_list import check_shown, shows_aggregates
-from planner.catalog.model import MOST_BANDS, Column
+from planner.catalog.catalog import MOST_BANDS, Column
 from planner.errors import KeyholeError
-from planner.extract.hints.questions import INSTEAD, excludes_emptiness, likely_threshold, own_where
+from planner.extract.hints.answerable_questions import INSTEAD, excludes_emptiness, likely_threshold, own_where
 from planner.extract.private_read import QuestionReading
 from planner.parser.edits import Edit
 from planner.parser.spans import Searched, spans
 from planner.parser.tree import bare, contains, name, read_limit, write_node
-from planner.scope.bands import band_sql, find_bands, without_condition
 from planner.scope.group_by import grouped_expressions, read_group_by
+from planner.scope.owner_bands import band_sql, find_bands, without_condition
 from planner.scorecard.find import find_predicates, shows_size
 
 # of a size: a band has none of them, nor a width_bucket of thresholds that do not rise

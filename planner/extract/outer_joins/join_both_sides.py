@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.bind.from_clause import alias_of, conjuncts, find_private_table
-from planner.catalog.model import Catalog, PublicTable, Table
+from planner.catalog.catalog import Catalog, PublicTable, Table
 from planner.extract.outer_joins.missing_rows import counts_nothing, is_never_true, list_aggregates
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import at_offset

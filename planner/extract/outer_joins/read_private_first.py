@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.bind.from_clause import alias_of
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
+from planner.extract.extract_refusals import lacks_groups
 from planner.extract.outer_joins.missing_rows import counts_nothing, list_aggregates
 from planner.extract.private_read import PrivateRead
-from planner.extract.refusals import lacks_groups
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier

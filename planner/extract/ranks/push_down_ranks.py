@@ -43,7 +43,7 @@ from planner.parser.lexer import Token, quote_identifier
 from planner.parser.spans import Searched, spans
 from planner.parser.subquery_readers import Reader, conjunct_spans, readers
 from planner.parser.tree import bare, is_star, name, read_limit
-from planner.scorecard.numbers import RANKS, is_cut_to_first
+from planner.scorecard.shown_numbers import RANKS, is_cut_to_first
 
 _IN_READER = frozenset(("expressions", "from_", "with_", "where", "order", "limit", "offset", "kind", "distinct"))
 _ENDS_ORDER = ("limit", "offset", "fetch", "for")

@@ -43,7 +43,7 @@ from planner.parser.spans import Searched, spans
 from planner.parser.subquery_readers import Reader, readers, unaliased_end
 from planner.parser.tree import bare, contains, is_star, name
 from planner.scorecard.find import shows_size
-from planner.scorecard.numbers import default_name, is_carried, is_place
+from planner.scorecard.shown_numbers import default_name, is_carried, is_place
 
 _PASSES_ON = frozenset(("expressions", "from_", "with_", "where", "order", "limit", "offset"))
 _MOST_AROUND = 8  # queries around one another through which a size is followed

@@ -21,7 +21,7 @@ from planner.parser.edits import Edit
 from planner.parser.spans import Searched, spans
 from planner.parser.tree import bare, is_number, name, read_limit, write_node
 from planner.scope.group_by import read_group_by
-from planner.scope.names import Scope
+from planner.scope.name_resolution import Scope
 from planner.scorecard.ranked import is_size
 
 _RANKED = frozenset(("expressions", "from_", "joins", "where", "group", "having", "order", "with_"))

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from planner.bind.from_clause import FromClause, alias_of, from_clause
 from planner.bind.select_list import computes_each_row
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.extract.subqueries.pull_up_subqueries import (

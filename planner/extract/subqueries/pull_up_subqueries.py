@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from planner.bind.from_clause import ON_TABLE, alias_of
 from planner.bind.select_list import computes_each_row
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import Clauses, at_offset, clauses, fits

@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.from_clause import ON_TABLE, alias_of, conjuncts, find_private_table
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import clauses, fits

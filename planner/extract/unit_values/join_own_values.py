@@ -17,7 +17,7 @@ from planner.aggregates.aggregate import AGGREGATES, contains_aggregate
 from planner.bind.from_clause import alias_of, conjuncts
 from planner.bind.unit_lists.find_lists import find_lists
 from planner.bind.unit_values.find_sources import value_name
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.extract.unit_values.value_names import name_joined, name_values, write_values

@@ -5,7 +5,7 @@ from fractions import Fraction
 from mechanisms.formula import Formula, cuts
 from planner.aggregates.comparison import Comparison, Slack
 from planner.functionals.atoms.collected import Collected
-from planner.question.model import Atom
+from planner.question.question import Atom
 from planner.values.decimals import decimal
 
 _COUNTED = {Slack.THRESHOLD: "", Slack.ROWS: "% of rows", Slack.RECORD: "rows"}

@@ -7,12 +7,12 @@ from typing import TypeAlias
 
 from mechanisms.formula import Formula
 from planner.aggregates.comparison import Comparison, Having, Spread
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.catalog.tolerance import Tolerances
 from planner.functionals.group_sizes import GroupSize, group_sizes, mean_of
 from planner.functionals.guards import GuardedFormula
 from planner.question.condition import Condition
-from planner.question.model import Accuracy, Functional
+from planner.question.question import Accuracy, Functional
 
 ComparedLiterals: TypeAlias = tuple[Comparison, int, Fraction, Formula]
 """A comparison, the place of its functional, the size of one step, and its literals."""

@@ -6,19 +6,12 @@ from fractions import Fraction
 from math import ceil, floor
 
 from planner.aggregates.comparison import Comparison, Slack
-from planner.catalog.tolerance import (
-    OF_BOUNDS,
-    Amount,
-    Step,
-    allowed_steps,
-    quote_literal,
-    with_amount,
-)
+from planner.catalog.tolerance import OF_BOUNDS, Amount, Step, allowed_steps, quote_literal, with_amount
 from planner.errors import KeyholeError
 from planner.functionals.atoms.collected import Collected
 from planner.functionals.guard_remedy import WORTH, next_round
 from planner.functionals.row_range import reach, within_bounds
-from planner.question.model import Functional, Measure
+from planner.question.question import Functional, Measure
 from planner.values.decimals import decimal
 
 

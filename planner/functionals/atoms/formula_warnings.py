@@ -7,7 +7,7 @@ from planner.aggregates.comparison import Comparison
 from planner.functionals.atoms.collected import Collected, ReadFormula
 from planner.functionals.guard_remedy import Remedy
 from planner.functionals.guards import GuardedFormula, guard_hint, holds_at_zero
-from planner.question.model import NEAR_EMPTY, Accuracy, Functional, aggregate_text
+from planner.question.question import NEAR_EMPTY, Accuracy, Functional, aggregate_text
 
 _MUCH_LARGER = 4
 """How many times `min_rows` a count must ask for to make a mean cheaper surely: the mean's own price falls by that, and

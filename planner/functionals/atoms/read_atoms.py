@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts, relax_formula
 from planner.aggregates.comparison import Comparison, Every, Having, Outside, Some, Spread
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.catalog.tolerance import tolerances
 from planner.errors import KeyholeError
 from planner.functionals.added_guards import GuardAdding, RatioBases
@@ -34,7 +34,7 @@ from planner.functionals.mean_bands import MeanBands
 from planner.functionals.settled import undecidable, use_settled
 from planner.functionals.variance_centres import around_centres
 from planner.question.condition import Condition
-from planner.question.model import NEAR_EMPTY, Accuracy, Atom, Functional
+from planner.question.question import NEAR_EMPTY, Accuracy, Atom, Functional
 from planner.values.operators import OPPOSITE
 
 MOST_LITERALS = 64  # what planning is measured with: docs/benchmarks.md has the time that formulas of so many take

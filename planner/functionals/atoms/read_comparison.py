@@ -16,7 +16,7 @@ from planner.functionals.per_key_offsets import LIMIT, offsets
 from planner.functionals.row_range import is_never_null, row_range, row_range_without
 from planner.functionals.settled import settle, settle_beside, warn_of_settled
 from planner.question.condition_text import canonical
-from planner.question.model import Functional, Measure
+from planner.question.question import Functional, Measure
 from planner.values.decimals import decimal
 
 

@@ -3,15 +3,8 @@
 from collections.abc import Callable
 from datetime import date
 
+from planner.catalog.catalog import Column, ComputedName, Derivation, Lookup, Table, Value
 from planner.catalog.derived_columns import DATE_PARTS, follows_by_calendar
-from planner.catalog.model import (
-    Column,
-    ComputedName,
-    Derivation,
-    Lookup,
-    Table,
-    Value,
-)
 from planner.question.condition import Condition, columns
 from planner.values.datetimes import extract_part, midnight, truncate_to_unit
 

@@ -16,11 +16,19 @@ from typing import Any, cast
 
 import numpy as np
 
+from planner.catalog.catalog import Column, ComputedName, Derivation, Lookup, Merged, Parts, Table, Value
 from planner.catalog.listed_values import remember_of_list
-from planner.catalog.model import Column, ComputedName, Derivation, Lookup, Merged, Parts, Table, Value
 from planner.groups.inhabited.column_roots import CYCLIC, concerns, derive, roots_of, value_maker
 from planner.groups.inhabited.possible_truth import MayBe, Places, allow_both, test_values, where_may_hold
-from planner.groups.inhabited.root_spans import MOST_MOMENTS, RootLine, Spans, find_rising, find_spans, line_of, unit_of
+from planner.groups.inhabited.root_spans import (
+    MOST_MOMENTS,
+    RootLine,
+    Spans,
+    find_rising,
+    find_spans,
+    line_of,
+    unit_of,
+)
 from planner.question.condition import And, Condition, Leaf, Not, Or, all_of, parts_of
 from planner.question.disjoint import Rows
 

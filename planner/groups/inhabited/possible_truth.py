@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from planner.catalog.model import Column, SqlType, Value
+from planner.catalog.catalog import Column, SqlType, Value
 from planner.question.condition import Compare, Condition, IsNull, Leaf, Like, Within
 from planner.values.like import find_matcher
 from planner.values.operators import COMPARISONS, FLIPPED

@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from planner.catalog.catalog import Column, Computed, Derivation, Lookup, SqlType, Table, Value
 from planner.catalog.derived_columns import calendar_step
-from planner.catalog.model import Column, Computed, Derivation, Lookup, SqlType, Table, Value
 from planner.groups.inhabited.column_roots import CYCLIC, derive
 from planner.groups.inhabited.possible_truth import MayBe, Places, allow_both, test_values, where_may_hold
 from planner.groups.number_parts import column_unit

@@ -13,7 +13,7 @@ Proof: docs/proofs/joint_loss.md.
 
 from collections.abc import Sequence
 
-from planner.catalog.model import Column, NamedStep, SqlType
+from planner.catalog.catalog import Column, NamedStep, SqlType
 from planner.lower.contribution_bounds import Bounding, not_null
 from planner.lower.kept.named_steps import name_step
 from planner.lower.layout import group_by, indent_blocks, select, where

@@ -11,10 +11,10 @@ from typing import Protocol
 
 import numpy as np
 
+from planner.catalog.catalog import Column, Computed, ComputedName, Derivation, Merged, Parts, SqlType, Table, Value
 from planner.catalog.derived_columns import PART_ENDS
-from planner.catalog.model import Column, Computed, ComputedName, Derivation, Merged, Parts, SqlType, Table, Value
 from planner.catalog.steps import Run, Steps
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.question.condition import And, Condition, Leaf, Not, Or
 from planner.values.sql_literals import integer
 

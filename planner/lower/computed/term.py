@@ -10,12 +10,12 @@ References: docs/decisions/0037-row-expressions.md.
 from dataclasses import dataclass
 from typing import Protocol
 
-from planner.catalog.model import Column, Derivation, SqlType, Table
+from planner.catalog.catalog import Column, Derivation, SqlType, Table
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.predicates.computed import times
-from planner.predicates.computed.numbers import DOUBLE_DIGITS
+from planner.predicates.computed.number_arithmetic import DOUBLE_DIGITS
 from planner.values.sql_literals import integer
 
 _BIGINT = 2**63  # the end of bigint

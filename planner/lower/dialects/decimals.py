@@ -3,8 +3,8 @@
 from fractions import Fraction
 from functools import lru_cache
 
+from planner.lower.dialects.dialect import ExactValues
 from planner.lower.dialects.grid import Grid
-from planner.lower.dialects.model import ExactValues
 from planner.values.sql_literals import duckdb_numeric
 
 

@@ -3,11 +3,11 @@
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from planner.catalog.model import Column, SqlType
+from planner.catalog.catalog import Column, SqlType
 from planner.errors import KeyholeError
 from planner.lower.dialects.decimals import exact_values, keep_numeric
+from planner.lower.dialects.dialect import Dialect, Rounded
 from planner.lower.dialects.grid import INT8, Grid
-from planner.lower.dialects.model import Dialect, Rounded
 from planner.lower.dialects.standard import (
     extract_part,
     extreme_double,

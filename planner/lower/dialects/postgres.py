@@ -2,9 +2,9 @@
 
 from datetime import datetime, timedelta
 
-from planner.catalog.model import Column, SqlType
+from planner.catalog.catalog import Column, SqlType
+from planner.lower.dialects.dialect import Dialect, ExactValues, Rounded
 from planner.lower.dialects.grid import Grid
-from planner.lower.dialects.model import Dialect, ExactValues, Rounded
 from planner.lower.dialects.standard import extract_part, extreme_double, like, pick_digits, total, truncate_moment
 from planner.values.spelling import STANDARD
 from planner.values.sql_literals import numeric_modifier

@@ -14,7 +14,7 @@ plan one partitioned by a column behind what is computed of it: stored columns c
 from dataclasses import replace
 from math import inf
 
-from planner.catalog.model import Column, SqlType
+from planner.catalog.catalog import Column, SqlType
 from planner.lower.dialects.spark import SPARK, SPELLING
 from planner.lower.dialects.standard import pick_digits
 

@@ -17,11 +17,11 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
-from planner.catalog.model import Column
+from planner.catalog.catalog import Column
 from planner.errors import KeyholeError
 from planner.lower.dialects.decimals import exact_values, keep_numeric, narrow
+from planner.lower.dialects.dialect import Dialect, Rounded
 from planner.lower.dialects.grid import INT4, INT8, Grid
-from planner.lower.dialects.model import Dialect, Rounded
 from planner.lower.dialects.standard import extreme_double, pick_digits, translate_case
 from planner.values.spelling import Spelling
 from planner.values.sql_literals import duckdb_numeric, text

@@ -12,14 +12,14 @@ References: docs/decisions/0040-named-steps.md.
 
 from collections.abc import Iterator, Sequence
 
-from planner.catalog.model import NamedStep
+from planner.catalog.catalog import NamedStep
 from planner.lower.contribution_bounds import Bounding, not_null
 from planner.lower.kept.named_steps import name_step
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.row import RowSql
 from planner.lower.sums.row_sum import list_parts
 from planner.lower.whole_joins.fences import any_value
-from planner.question.model import Functional, Measure
+from planner.question.question import Functional, Measure
 from planner.values.sql_literals import integer
 
 _SUMMED = frozenset({Measure.ROWS, Measure.TOTAL})

@@ -12,8 +12,8 @@ References: docs/decisions/0040-named-steps.md.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from planner.catalog.model import NamedStep, SqlType, Table, UnitPath
-from planner.lower.dialects.model import Dialect
+from planner.catalog.catalog import NamedStep, SqlType, Table, UnitPath
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.kept.named_steps import merge_steps, name_step
 from planner.lower.row import RowSql
 from planner.lower.unit_paths.reach import find_keys

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
-from planner.catalog.model import NamedStep
+from planner.catalog.catalog import NamedStep
 from planner.errors import KeyholeError
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.question.plan import KeptStep, Rewritten, Rollup
 
 PREFIX = "keyhole_step_"

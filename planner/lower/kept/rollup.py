@@ -18,12 +18,12 @@ from functools import lru_cache
 from hashlib import sha256
 from types import MappingProxyType
 
+from planner.catalog.catalog import Column, Computed, Product, Table
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, Computed, Product, Table
 from planner.catalog.refresh import parse_refresh
 from planner.lower.computed_conditions import compute_conditions
 from planner.lower.contribution_bounds import Bounding, exceeds_groups, not_null
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.domain import restriction
 from planner.lower.functional import FunctionalSql
 from planner.lower.heavy_units.list_heavy import can_be_summed
@@ -33,9 +33,9 @@ from planner.lower.key_tests import fixed_tests, where_tests
 from planner.lower.layout import group_by, indent_blocks, select, where
 from planner.lower.row import RowSql
 from planner.lower.unit_rows import answer, relation, unit_columns
-from planner.question.model import Measure, Question, UnitRows
 from planner.question.plan import Rollup
 from planner.question.products import without_products
+from planner.question.question import Measure, Question, UnitRows
 
 _RELATION = "rolled"
 _TABLES = 32  # whose rollups are remembered as SQL, a few thousand characters each: what questions ask changes nothing

@@ -8,7 +8,7 @@ References: docs/decisions/0006-rollups.md.
 
 from collections.abc import Sequence
 
-from planner.catalog.model import Column, Product, SqlType, Table
+from planner.catalog.catalog import Column, Product, SqlType, Table
 from planner.lower.contribution_bounds import Bounding, not_null
 from planner.lower.dialects.grid import INT8
 from planner.lower.domain import restriction

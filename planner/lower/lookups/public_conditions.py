@@ -19,14 +19,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypeAlias
 
-from planner.catalog.model import Column, Derivation, Lookup, NamedStep, SqlType, Table
+from planner.catalog.catalog import Column, Derivation, Lookup, NamedStep, SqlType, Table
 from planner.lower.computed_conditions import has_dear, list_conditions
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.member_conditions import Splitting
 from planner.lower.row import RowSql
 from planner.lower.whole_joins.fences import read_whole
 from planner.question.condition import ALWAYS, Condition, IsNull, Leaf, Not, all_of, any_of, columns, evaluate
-from planner.question.model import Functional
+from planner.question.question import Functional
 
 Place: TypeAlias = tuple[str, int]
 """Columns that are looked up together: the column that they are looked up by, and the values that are known of it."""

@@ -3,7 +3,7 @@
 from planner.lower.measure import null_test_sql, row_value
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS
-from planner.question.model import Term
+from planner.question.question import Term
 from planner.question.scores import RowNumber, ScoreAxis
 from planner.values.sql_literals import integer
 

@@ -17,11 +17,11 @@ References: docs/proofs/score_histogram.md.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from planner.catalog.model import Column, SqlType, Table
+from planner.catalog.catalog import Column, SqlType, Table
 from planner.lower.bounded_scan import BoundedScan
 from planner.lower.computed_conditions import compute_conditions
 from planner.lower.contribution_bounds import Bounding
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.joins import join_lookups, join_members, list_pinned
 from planner.lower.kept.named_steps import define_steps
 from planner.lower.key_tests import pair_keys, row_tests, where_tests

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from planner.catalog.model import Lookup, Product, Table
+from planner.catalog.catalog import Lookup, Product, Table
 from planner.question.condition import Condition, IsNull, Leaf, Not, Or, all_of, any_of
-from planner.question.model import Functional, Measure, Term
+from planner.question.question import Functional, Measure, Term
 
 
 def drop_implied_tests(functional: Functional, table: Table) -> Functional:

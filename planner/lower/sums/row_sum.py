@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from planner.catalog.model import Column, SqlType
+from planner.catalog.catalog import Column, SqlType
 from planner.lower.measure import RowValue, null_test_sql, row_value
 from planner.lower.row import RowSql
 from planner.lower.sums.factors import Factored, LinearFactor, Polynomial, factor
 from planner.lower.sums.null_tests import list_conjuncts, list_factors
 from planner.question.condition import ALWAYS, Condition, IsNull, Not
-from planner.question.model import Term
+from planner.question.question import Term
 from planner.values.sql_literals import integer
 
 

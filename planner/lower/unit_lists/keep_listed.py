@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum, auto
 
-from planner.catalog.model import NamedStep, SqlType, Table, UnitList, UnitPath
+from planner.catalog.catalog import NamedStep, SqlType, Table, UnitList, UnitPath
 from planner.errors import KeyholeError
 from planner.lower.computed_conditions import compute_conditions
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.functional import FunctionalSql
 from planner.lower.joins import join_lookups, join_members
 from planner.lower.kept.named_steps import merge_steps
@@ -26,7 +26,7 @@ from planner.lower.unit_rows import StoredTotals, list_needed, unit_columns
 from planner.lower.whole_joins.fences import add_anybody, fence_rows, read_whole
 from planner.lower.whole_joins.front_conditions import FrontConditions, ask_rows
 from planner.question.condition import ALWAYS, Condition, columns
-from planner.question.model import ListedRows, ListedTotals
+from planner.question.question import ListedRows, ListedTotals
 
 _ENDS = (("min", "least"), ("max", "most"))
 

@@ -6,7 +6,7 @@ meets it, so that a long one would make one row dear.
 References: docs/decisions/0034-rows-before-a-join.md.
 """
 
-from planner.catalog.model import LONGEST_TEXT, Column, Lookup, SqlType, Table
+from planner.catalog.catalog import LONGEST_TEXT, Column, Lookup, SqlType, Table
 from planner.catalog.sql_types import text_limit
 from planner.lower.row import RowSql
 

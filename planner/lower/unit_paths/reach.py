@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from itertools import compress
 from types import MappingProxyType
 
-from planner.catalog.model import Column, NamedStep, SqlType, Table
+from planner.catalog.catalog import Column, NamedStep, SqlType, Table
 from planner.errors import KeyholeError
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.kept.named_steps import merge_steps, name_step
 from planner.lower.read_columns import keep_columns
 from planner.lower.row import RowSql

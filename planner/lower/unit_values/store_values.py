@@ -10,11 +10,11 @@ Proof: docs/proofs/unit_values.md.
 from dataclasses import replace
 from fractions import Fraction
 
-from planner.catalog.model import Column, NamedStep, SqlType, Table, UnitValues
+from planner.catalog.catalog import Column, NamedStep, SqlType, Table, UnitValues
 from planner.errors import KeyholeError
 from planner.functionals.unit_rows import one_row, parts_of_step
 from planner.lower.computed_conditions import compute_conditions
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.joins import join_lookups, join_members
 from planner.lower.kept.named_steps import merge_steps
 from planner.lower.key_tests import where_tests
@@ -25,7 +25,7 @@ from planner.lower.row import RowSql
 from planner.lower.whole_joins.fences import add_anybody, fence_rows
 from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions
 from planner.question.condition import ALWAYS, columns
-from planner.question.model import OwnOrder, OwnValue, Term, ValuesOfRows
+from planner.question.question import OwnOrder, OwnValue, Term, ValuesOfRows
 from planner.values.sql_literals import decimal, integer
 
 

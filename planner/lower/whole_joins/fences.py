@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
 
-from planner.catalog.model import Column, SqlType, Value
-from planner.lower.dialects.model import Dialect
+from planner.catalog.catalog import Column, SqlType, Value
+from planner.lower.dialects.dialect import Dialect
 
 _ANY_VALUE: dict[SqlType, Value] = {
     SqlType.INTEGER: 0,

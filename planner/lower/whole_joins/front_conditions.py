@@ -16,14 +16,14 @@ References: docs/decisions/0041-whole-joins.md.
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from planner.catalog.model import Column, Computed, ComputedName, Derivation, SqlType, Table, Value
+from planner.catalog.catalog import Column, Computed, ComputedName, Derivation, SqlType, Table, Value
 from planner.catalog.row_terms import RowTerm
 from planner.lower.domain import LONGEST_LIST
 from planner.lower.key_tests import pair_keys, where_tests
 from planner.lower.row import RowSql
 from planner.lower.whole_joins.fences import add_anybody, fence_rows
 from planner.question.condition import ALWAYS, Compare, Condition, Leaf, Not, Within, all_of, any_of, columns, evaluate
-from planner.question.model import Question
+from planner.question.question import Question
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from planner.catalog.derived_columns import parse_derivation
 from planner.catalog.fault import Fault, Faults, nearest
-from planner.policy.rules.bands import find_column_bands_faults
+from planner.policy.rules.band_rules import find_column_bands_faults
 from planner.policy.sections import ColumnSection, KeySection, TableSection
 
 _LARGEST = 2**53  # bounds in grid units stay exact in double precision

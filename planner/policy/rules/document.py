@@ -2,20 +2,20 @@
 
 from planner.catalog.fault import Faults
 from planner.policy.rules.analysts import find_analyst_faults, find_certificate_faults, find_token_faults
-from planner.policy.rules.bands import describe_band_doubts
+from planner.policy.rules.band_rules import describe_band_doubts
 from planner.policy.rules.budgets import describe_idle_caps, find_accuracy_faults, find_budget_faults
 from planner.policy.rules.doubts import describe_doubts, describe_join_doubts
 from planner.policy.rules.groupings import describe_grouping_doubts
-from planner.policy.rules.monitors import find_monitor_faults
-from planner.policy.rules.names import find_name_faults
-from planner.policy.rules.server import (
+from planner.policy.rules.monitor_rules import find_monitor_faults
+from planner.policy.rules.name_rules import find_name_faults
+from planner.policy.rules.server_rules import (
     find_console_faults,
     find_listen_faults,
     find_play_faults,
     find_rest_faults,
     find_source_faults,
 )
-from planner.policy.rules.tables import find_private_table_faults, find_public_table_faults, unit_root
+from planner.policy.rules.table_rules import find_private_table_faults, find_public_table_faults, unit_root
 from planner.policy.sections import PolicyDocument, TableSection
 
 

@@ -6,10 +6,10 @@ from itertools import groupby
 from math import exp, log, prod
 
 from planner.catalog.joined_rows import MOST_TOGETHER, share_joined_rows
-from planner.catalog.relations import RelationIdentity
+from planner.catalog.relation_names import RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.policy.identifiers import find_people
-from planner.policy.rules.tables import unit_root
+from planner.policy.rules.table_rules import unit_root
 from planner.policy.rules.unit_paths import describe_vouched_paths
 from planner.policy.sections import PolicyDocument
 

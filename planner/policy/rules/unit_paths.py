@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from planner.catalog.fault import Fault, Faults, nearest
-from planner.catalog.relations import RelationIdentity
+from planner.catalog.relation_names import RelationIdentity
 from planner.policy.sections import PolicyDocument, TableSection, WrittenPath
 
 

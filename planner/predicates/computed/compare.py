@@ -8,25 +8,25 @@ from math import ceil, floor
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, Computed, ComputedName, Lookup, SqlType, Table
+from planner.catalog.catalog import Column, Computed, ComputedName, Lookup, SqlType, Table
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.parser.tree import bare, write_short
 from planner.predicates.column_comparison import compare_column, is_real
-from planner.predicates.computed import numbers, ratios, times
-from planner.predicates.computed.numbers import EXACT, NUMBERS, NoTermError
+from planner.predicates.computed import number_arithmetic, ratios, times
+from planner.predicates.computed.number_arithmetic import EXACT, NUMBERS, NoTermError
 from planner.predicates.computed.ranges import Clip, Known, ends_of, know_nothing, steps_between
 from planner.predicates.computed.read import read_term, read_terms
 from planner.predicates.computed.text import spell
 from planner.predicates.computed.texts import text_constant
-from planner.predicates.refusals import unlisted_refusal
 from planner.predicates.row_scope import RowScope
-from planner.predicates.terms.model import ColumnTerm, plain_term
+from planner.predicates.terms.term import ColumnTerm, plain_term
+from planner.predicates.where_refusals import unlisted_refusal
 from planner.question.condition import Compare
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
-from planner.scope.names import find_column
+from planner.scope.name_resolution import find_column
+from planner.values.constant import Clock, Constant, Number, Span, Untyped, number, wrong
 from planner.values.datetimes import midnight, moment, span, time_of_day
 from planner.values.decimals import terminating_decimal
-from planner.values.model import Clock, Constant, Number, Span, Untyped, number, wrong
 
 _BIGINT = 2**63  # the end of bigint
 _MOST_STEPS = 10**6  # of the range of a measure
@@ -160,7 +160,7 @@ def computed_term(node: exp.Expr, within: RowScope) -> ColumnTerm | None:
         if term.function == "ratio":
             return _ratio_term(term, within)
         column = computed_column(term, within)
-    except (NoTermError, numbers.TooWideError):
+    except (NoTermError, number_arithmetic.TooWideError):
         return None
     if term.kind in (TermKind.TEXT, TermKind.FLOATING):
         return plain_term(column)
@@ -201,7 +201,7 @@ def _steps(term: RowTerm, constant: Constant, at: exp.Expr) -> Fraction:
 
 def _ratio_term(term: RowTerm, within: RowScope) -> ColumnTerm | None:
     """Return a quotient, compared with a constant by multiplying out."""
-    zero = numbers.constant(Fraction(0), integral=True)
+    zero = number_arithmetic.constant(Fraction(0), integral=True)
     present = computed_column(_less(zero, term), within)
 
     def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
@@ -211,9 +211,9 @@ def _ratio_term(term: RowTerm, within: RowScope) -> ColumnTerm | None:
         if not isinstance(found, Number):
             raise wrong(at, f"{write_short(at)} is not a number")
         try:
-            other = numbers.constant(found.value, integral=found.integral)
+            other = number_arithmetic.constant(found.value, integral=found.integral)
             return _truth(term, operator, other, within)
-        except (NoTermError, numbers.TooWideError):
+        except (NoTermError, number_arithmetic.TooWideError):
             raise unlisted_refusal(
                 at, f"{write_short(at)} has too many digits to be compared with a quotient"
             ) from None
@@ -303,7 +303,7 @@ def _align(left: RowTerm, right: RowTerm) -> tuple[RowTerm, RowTerm]:
     if left.function == "stored":
         return left, right
     if kinds <= NUMBERS:
-        one, other = numbers.unify([left, right])
+        one, other = number_arithmetic.unify([left, right])
         return one, other
     if kinds == {TermKind.DAY, TermKind.MOMENT}:
         return times.moment(left), times.moment(right)
@@ -332,8 +332,8 @@ def _multiply_out(function: str, left: RowTerm, right: RowTerm) -> RowTerm:
     if not {left.kind, right.kind} <= EXACT:
         raise NoTermError
     (over, under), (other, below) = ratios.split(left), ratios.split(right)
-    sides = numbers.unify([numbers.multiply(over, below), numbers.multiply(other, under)])
-    divisor = numbers.multiply(under, below)
+    sides = number_arithmetic.unify([number_arithmetic.multiply(over, below), number_arithmetic.multiply(other, under)])
+    divisor = number_arithmetic.multiply(under, below)
     if divisor.function == "constant":
         return RowTerm(function, TermKind.TRUTH, tuple(sides))
     return RowTerm(f"{function} by", TermKind.TRUTH, (*sides, divisor))

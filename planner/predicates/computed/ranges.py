@@ -13,9 +13,9 @@ from fractions import Fraction
 from math import ceil, floor, inf, trunc
 from typing import TypeAlias
 
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.catalog.row_terms import ROUNDED_DOUBLES, Ends, RowTerm
-from planner.predicates.computed.numbers import EXACT, NUMBERS
+from planner.predicates.computed.number_arithmetic import EXACT, NUMBERS
 
 Known: TypeAlias = Callable[[RowTerm], Ends]
 """The knowledge of a term beside the bounds of the columns that it reads."""

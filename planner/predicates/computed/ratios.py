@@ -9,8 +9,8 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.catalog.row_terms import RowTerm, TermKind
-from planner.predicates.computed import numbers
-from planner.predicates.computed.numbers import NoTermError
+from planner.predicates.computed import number_arithmetic
+from planner.predicates.computed.number_arithmetic import NoTermError
 
 _LONGEST = 2**63  # of a whole number that every engine makes the nearest double
 _ONE = RowTerm("constant", TermKind.WHOLE, value=1, limit=1)
@@ -28,7 +28,7 @@ def make_ratio(over: RowTerm, under: RowTerm) -> RowTerm:
         if under.value == 0:
             raise NoTermError
         if under.value < 0:
-            over, under = numbers.negate(over), numbers.negate(under)
+            over, under = number_arithmetic.negate(over), number_arithmetic.negate(under)
     return RowTerm("ratio", TermKind.EXACT, (over, under))
 
 
@@ -42,21 +42,26 @@ def no_ratio(term: RowTerm) -> RowTerm:
 def round_steps(function: str, term: RowTerm, places: int) -> RowTerm:
     """Return `floor`, `ceil`, `trunc` or `round` of a number to decimal places. Raise `TooWideError`."""
     if term.function != "ratio":
-        return numbers.round_steps(function, term, places)
+        return number_arithmetic.round_steps(function, term, places)
     over, under = split(term)
     if not isinstance(under.value, int) or under.function != "constant":
         finer = under.scale - over.scale + places  # by so many digits what is divided must be written out
-        return numbers.divide_by(
-            function, numbers.times_ten(over, max(finer, 0)), numbers.times_ten(under, max(-finer, 0)), places
+        return number_arithmetic.divide_by(
+            function,
+            number_arithmetic.times_ten(over, max(finer, 0)),
+            number_arithmetic.times_ten(under, max(-finer, 0)),
+            places,
         )
     factor = Fraction(10**under.scale, under.value * 10**over.scale) * Fraction(10) ** places
-    return numbers.divide_steps(function, over, factor, places)
+    return number_arithmetic.divide_steps(function, over, factor, places)
 
 
 def to_double(term: RowTerm) -> RowTerm:
     """Return a number as a double: of a quotient the nearest one, though PostgreSQL rounds its digits first."""
     over, under = split(term)
-    return numbers.divide_doubles(over, under) if term.function == "ratio" else numbers.to_double(term)
+    return (
+        number_arithmetic.divide_doubles(over, under) if term.function == "ratio" else number_arithmetic.to_double(term)
+    )
 
 
 def as_double(term: RowTerm) -> RowTerm:
@@ -66,24 +71,28 @@ def as_double(term: RowTerm) -> RowTerm:
     """
     if term.function == "ratio":
         over, under = split(term)
-        return numbers.divide_doubles(as_double(over), as_double(under))
+        return number_arithmetic.divide_doubles(as_double(over), as_double(under))
     if term.kind is TermKind.FLOATING or not term.scale or term.limit >= _LONGEST:
-        return numbers.to_double(term)
+        return number_arithmetic.to_double(term)
     return RowTerm("double", TermKind.FLOATING, (term,), limit=max(len(str(term.limit)), term.scale) + 1)
 
 
 def negate(term: RowTerm) -> RowTerm:
     """Return the number with the other sign."""
     over, under = split(term)
-    return make_ratio(numbers.negate(over), under) if term.function == "ratio" else numbers.negate(term)
+    return (
+        make_ratio(number_arithmetic.negate(over), under)
+        if term.function == "ratio"
+        else number_arithmetic.negate(term)
+    )
 
 
 def drop_sign(term: RowTerm) -> RowTerm:
     """Return the number without its sign."""
     over, under = split(term)
     if term.function == "ratio":
-        return make_ratio(numbers.drop_sign(over), numbers.drop_sign(under))
-    return numbers.drop_sign(term)
+        return make_ratio(number_arithmetic.drop_sign(over), number_arithmetic.drop_sign(under))
+    return number_arithmetic.drop_sign(term)
 
 
 def arithmetic(kind: type[exp.Expr], left: RowTerm, right: RowTerm) -> RowTerm:
@@ -91,22 +100,22 @@ def arithmetic(kind: type[exp.Expr], left: RowTerm, right: RowTerm) -> RowTerm:
     if TermKind.FLOATING in (left.kind, right.kind):
         left, right = to_double(left), to_double(right)
     if kind is exp.Mod:
-        return numbers.remainder(no_ratio(left), no_ratio(right))
+        return number_arithmetic.remainder(no_ratio(left), no_ratio(right))
     if kind is exp.Div:
         if TermKind.FLOATING in (left.kind, right.kind):
-            return numbers.divide_doubles(left, right)
+            return number_arithmetic.divide_doubles(left, right)
         if left.kind is right.kind is TermKind.WHOLE:
-            return numbers.divide_whole(left, right)
+            return number_arithmetic.divide_whole(left, right)
     if kind is exp.Sub:
         right = negate(right)
     if kind is not exp.Div and "ratio" not in (left.function, right.function):
-        return numbers.multiply(left, right) if kind is exp.Mul else numbers.add(left, right)
+        return number_arithmetic.multiply(left, right) if kind is exp.Mul else number_arithmetic.add(left, right)
     (over, under), (other, below) = split(left), split(right)
-    times = numbers.multiply
+    times = number_arithmetic.multiply
     match kind:
         case exp.Mul:
             return make_ratio(times(over, other), times(under, below))
         case exp.Div:
             return make_ratio(times(over, below), times(under, other))
         case _:
-            return make_ratio(numbers.add(times(over, below), times(other, under)), times(under, below))
+            return make_ratio(number_arithmetic.add(times(over, below), times(other, under)), times(under, below))

@@ -7,17 +7,17 @@ from functools import reduce
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, Computed, Derivation, Product, SqlType
+from planner.catalog.catalog import Column, Computed, Derivation, Product, SqlType
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.parser.tree import bare, contains
 from planner.predicates.column_comparison import is_real
-from planner.predicates.computed import numbers, ratios, texts, times
-from planner.predicates.computed.numbers import EXACT, NUMBERS, NoTermError, TooWideError
+from planner.predicates.computed import number_arithmetic, ratios, texts, times
+from planner.predicates.computed.number_arithmetic import EXACT, NUMBERS, NoTermError, TooWideError
 from planner.predicates.row_scope import RowScope
-from planner.scope.names import find_column, kind_of, numeric_scale, text_width
+from planner.scope.name_resolution import find_column, kind_of, numeric_scale, text_width
+from planner.values.constant import Clock, Constant, Number, Span
 from planner.values.datetimes import step_name
 from planner.values.functions import text_of
-from planner.values.model import Clock, Constant, Number, Span
 from planner.values.sql_literals import integer_limit, numeric_modifier
 
 WIDTHS = ((18, 10), (15, 8), (12, 6), (9, 4))
@@ -81,7 +81,7 @@ def _keep_remainder(node: exp.Expr, term: RowTerm) -> RowTerm:
 def _round_to(places: int, term: RowTerm) -> RowTerm:
     """Return a number cast to a numeric with the given decimals, where PostgreSQL fails if it is too long."""
     if term.kind is TermKind.FLOATING:
-        return numbers.round_double("round", term, places)
+        return number_arithmetic.round_double("round", term, places)
     rounded = ratios.round_steps("round", term, places)
     return RowTerm("same", TermKind.EXACT, (rounded,), scale=rounded.scale, limit=rounded.limit)
 
@@ -150,7 +150,7 @@ class _Reader:
             case Number(exact, integral):
                 if not integral and contains(node, exp.Cast, exp.Parameter):
                     raise NoTermError  # it may be a double
-                return numbers.constant(exact, integral=integral)
+                return number_arithmetic.constant(exact, integral=integral)
             case Span(0, _, _):
                 return times.length(times.span_microseconds(value))
             case Clock(microseconds):
@@ -177,7 +177,7 @@ class _Reader:
                 limit = 10 ** (digits + scale) - 1
                 return RowTerm("column", TermKind.EXACT, value=column.name, scale=scale, limit=limit)
             case SqlType.DOUBLE if not is_real(column):
-                return RowTerm("column", TermKind.FLOATING, value=column.name, limit=numbers.STORED_EXPONENT)
+                return RowTerm("column", TermKind.FLOATING, value=column.name, limit=number_arithmetic.STORED_EXPONENT)
             case SqlType.DATE | SqlType.TIMESTAMP:
                 return times.time_column(column)
             case SqlType.TEXT:
@@ -257,12 +257,14 @@ class _Reader:
             case exp.Add() | exp.Sub() if left.kind in _TIMES:
                 return times.shift(left, right, 1 if isinstance(node, exp.Add) else -1)
             case exp.Add() | exp.Sub() if kinds == {TermKind.LENGTH}:
-                by = right if isinstance(node, exp.Add) else numbers.negate(right)
-                return numbers.add(left, by, kind=TermKind.LENGTH)
+                by = right if isinstance(node, exp.Add) else number_arithmetic.negate(right)
+                return number_arithmetic.add(left, by, kind=TermKind.LENGTH)
             case exp.Mul() if kinds == {TermKind.LENGTH, TermKind.WHOLE}:
                 if left.kind is TermKind.WHOLE:
                     left, right = right, left
-                return numbers.whole("*", TermKind.LENGTH, left, right, scale=0, limit=left.limit * right.limit)
+                return number_arithmetic.whole(
+                    "*", TermKind.LENGTH, left, right, scale=0, limit=left.limit * right.limit
+                )
             case _:
                 raise NoTermError
 
@@ -281,7 +283,7 @@ class _Reader:
         if isinstance(of, exp.Cast) and kind_of(of) == "DECIMAL" and not self.within.is_constant(of):
             double = self.read(of.this)
             if double.kind is TermKind.FLOATING:
-                return numbers.round_double(function, double, count)
+                return number_arithmetic.round_double(function, double, count)
         return ratios.round_steps(function, self._number(node.this), count)
 
     def _choose(self, node: exp.Expr) -> RowTerm:
@@ -290,7 +292,7 @@ class _Reader:
         function = type(node).__name__.lower()
         if found[0].kind is TermKind.TEXT and function != "coalesce":
             raise NoTermError  # the order of texts depends on a collation
-        kind = numbers.joint_kind(*found) if found[0].kind in EXACT else found[0].kind
+        kind = number_arithmetic.joint_kind(*found) if found[0].kind in EXACT else found[0].kind
         return RowTerm(function, kind, tuple(found), scale=found[0].scale, limit=max(one.limit for one in found))
 
     def _unify(self, found: list[RowTerm]) -> list[RowTerm]:
@@ -298,7 +300,7 @@ class _Reader:
         found = [plain(one) if one.function == "ratio" else one for one in found]
         kinds = {one.kind for one in found}
         if kinds <= NUMBERS:
-            return numbers.unify(found)
+            return number_arithmetic.unify(found)
         if kinds == _TIMES:
             return [times.moment(one) for one in found]
         if len(kinds) > 1:
@@ -334,7 +336,7 @@ class _Reader:
             case "INT" | "BIGINT" if inner.kind is TermKind.WHOLE:
                 return inner
             case "INT" | "BIGINT" if inner.kind in NUMBERS:
-                return numbers.nearest(ratios.no_ratio(inner))
+                return number_arithmetic.nearest(ratios.no_ratio(inner))
             case "TIME" if inner.kind is TermKind.MOMENT:
                 return times.clock_of(inner)
             case "TIMESTAMP" if inner.kind in _TIMES:

@@ -3,9 +3,9 @@
 Of a stored text the first characters count, as in every condition. No text made of it has more than `_LONGEST`.
 """
 
-from planner.catalog.model import Column, Computed, Product
+from planner.catalog.catalog import Column, Computed, Product
 from planner.catalog.row_terms import RowTerm, TermKind
-from planner.predicates.computed.numbers import STORED_EXPONENT, NoTermError, TooWideError
+from planner.predicates.computed.number_arithmetic import STORED_EXPONENT, NoTermError, TooWideError
 
 MOST_DIGITS = 18  # of an integer that a text says: all engines hold it in 64 bits
 _LONGEST = 10_000  # characters: a text that is replaced and joined stays a microsecond's work

@@ -6,10 +6,18 @@ Rows whose times lie outside of the years 1 to 9999 have none here, as derived c
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
-from planner.catalog.model import Column, SqlType
+from planner.catalog.catalog import Column, SqlType
 from planner.catalog.row_terms import RowTerm, TermKind
-from planner.predicates.computed.numbers import NoTermError, add, count_steps, multiply, negate, remainder, whole
-from planner.values.model import Span
+from planner.predicates.computed.number_arithmetic import (
+    NoTermError,
+    add,
+    count_steps,
+    multiply,
+    negate,
+    remainder,
+    whole,
+)
+from planner.values.constant import Span
 
 DAY = 86_400_000_000  # microseconds
 _FARTHEST_DAYS = 3_000_000  # of a date of the years 1 to 9999, from 1970

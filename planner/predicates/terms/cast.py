@@ -5,13 +5,13 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 from planner.predicates.row_scope import RowScope
-from planner.predicates.terms.model import ColumnTerm, Comparing, plain_term
+from planner.predicates.terms.term import ColumnTerm, Comparing, plain_term
 from planner.predicates.terms.time import truncated_term
 from planner.question.three_valued import Truth
+from planner.values.constant import Constant, Number, Untyped, number
 from planner.values.expressions import cast
-from planner.values.model import Constant, Number, Untyped, number
 from planner.values.sql_literals import integer_limit
 
 _WIDTHS = {"SMALLINT": 15, "INT": 31, "BIGINT": 63}

@@ -4,13 +4,13 @@ from datetime import date, datetime
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, SqlType
+from planner.catalog.catalog import Column, SqlType
 from planner.predicates.column_comparison import is_real
 from planner.predicates.row_scope import RowScope
-from planner.predicates.terms.model import ColumnTerm
+from planner.predicates.terms.term import ColumnTerm
 from planner.question.condition import Compare, Condition, IsNull, any_of, as_double, evaluate
 from planner.question.three_valued import UNKNOWN, Truth
-from planner.values.model import Constant, Number, Untyped
+from planner.values.constant import Constant, Number, Untyped
 
 
 def without_nulls(node: exp.Coalesce, within: RowScope) -> tuple[exp.Expr, ...]:

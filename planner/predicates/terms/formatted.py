@@ -7,12 +7,12 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.predicates.refusals import unlisted_refusal
-from planner.predicates.terms.model import ColumnTerm
+from planner.predicates.terms.term import ColumnTerm
+from planner.predicates.where_refusals import unlisted_refusal
 from planner.question.condition import IsNull, Not, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
+from planner.values.constant import Constant, Number, wrong
 from planner.values.functions import text_of
-from planner.values.model import Constant, Number, wrong
 
 _STEPS = {"%Y": "year", "%Y-%m": "month", "%Y%m": "month", "%Y-%m-%d": "day", "%Y%m%d": "day"}
 """Patterns that show where a step begins, in texts whose order is that of the times."""

@@ -4,14 +4,14 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 from planner.parser.tree import write_short
 from planner.predicates.column_comparison import is_real
 from planner.predicates.row_scope import combine_truths
-from planner.predicates.terms.model import ColumnTerm
+from planner.predicates.terms.term import ColumnTerm
 from planner.question.condition import IsNull, Not, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
-from planner.values.model import Constant, Number, Untyped, number, wrong
+from planner.values.constant import Constant, Number, Untyped, number, wrong
 from planner.values.operators import FLIPPED
 
 

@@ -8,22 +8,22 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 from planner.parser.tree import bare, contains
 from planner.predicates.computed.compare import computed_term
 from planner.predicates.infinite_times import written_term
-from planner.predicates.refusals import divided_column, no_term, subquery_inside, unlisted_refusal
 from planner.predicates.row_scope import RowScope
 from planner.predicates.terms.cast import cast_term
 from planner.predicates.terms.coalesce import coalesced_term, without_nulls
 from planner.predicates.terms.formatted import formatted_term
-from planner.predicates.terms.model import ColumnTerm
 from planner.predicates.terms.number import absolute_term, moved_term, scaled_term
+from planner.predicates.terms.term import ColumnTerm
 from planner.predicates.terms.text import contained_term, text_term
 from planner.predicates.terms.time import extracted_term, later_term, truncated_term
-from planner.scope.names import find_column
+from planner.predicates.where_refusals import divided_column, no_term, subquery_inside, unlisted_refusal
+from planner.scope.name_resolution import find_column
+from planner.values.constant import Number, Untyped, number
 from planner.values.datetimes import step_name
-from planner.values.model import Number, Untyped, number
 
 
 def operand(node: exp.Expr, within: RowScope) -> ColumnTerm:

@@ -4,18 +4,18 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, SqlType
+from planner.catalog.catalog import Column, SqlType
 from planner.parser.tree import write_node, write_short
 from planner.predicates.computed.compare import computed_term
 from planner.predicates.letter_case import lowered_spellings, unsure_case
-from planner.predicates.refusals import unlisted_refusal
 from planner.predicates.row_scope import RowScope
-from planner.predicates.terms.model import ColumnTerm, Comparing, LikePattern
+from planner.predicates.terms.term import ColumnTerm, Comparing, LikePattern
+from planner.predicates.where_refusals import unlisted_refusal
 from planner.question.condition import Compare, IsNull, Like, Not, Within, all_of, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
+from planner.values.constant import Constant, Number, wrong
 from planner.values.functions import text_of
 from planner.values.like import escape_pattern, parts
-from planner.values.model import Constant, Number, wrong
 
 
 def text_term(node: exp.Expr, inner: ColumnTerm | None, within: RowScope) -> ColumnTerm | None:

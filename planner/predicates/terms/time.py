@@ -5,16 +5,24 @@ from math import floor
 
 from sqlglot import exp
 
-from planner.catalog.model import Column, SqlType
+from planner.catalog.catalog import Column, SqlType
 from planner.parser.tree import bare, write_node, write_short
 from planner.predicates.column_comparison import compare_column
-from planner.predicates.refusals import unlisted_refusal
 from planner.predicates.row_scope import RowScope, combine_truths
-from planner.predicates.terms.model import ColumnTerm
+from planner.predicates.terms.term import ColumnTerm
+from planner.predicates.where_refusals import unlisted_refusal
 from planner.question.condition import IsNull, Not, any_of
 from planner.question.three_valued import UNKNOWN, Truth, known_unless_null
-from planner.values.datetimes import STEPS, date_out_of_range, instant, midnight, moment, shift_moment, truncate_to_unit
-from planner.values.model import Constant, Number, Span, Untyped, number, wrong
+from planner.values.constant import Constant, Number, Span, Untyped, number, wrong
+from planner.values.datetimes import (
+    STEPS,
+    date_out_of_range,
+    instant,
+    midnight,
+    moment,
+    shift_moment,
+    truncate_to_unit,
+)
 
 
 def _moment(constant: Constant, at: exp.Expr) -> datetime | None:

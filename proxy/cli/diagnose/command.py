@@ -21,6 +21,7 @@ from proxy.cli.common import (
 from proxy.cli.diagnose.report import TITLES, DiagnosisReport
 from proxy.cli.diagnose.table import tabulate
 from proxy.cli.publish.place import FilePlace, WrittenFile, check_name, find_place
+from proxy.open_policy.service import Service
 from proxy.owner.typed_figures import read_epsilon
 from proxy.release.charged import check_affordable, find_release
 from proxy.release.diagnosis import (
@@ -37,7 +38,6 @@ from proxy.release.dry_run import plan_alone, rehearse
 from proxy.release.published_file import FileForm, write_released
 from proxy.report.section import show_lines, show_page
 from proxy.report.terminal import row_count
-from proxy.service.service import Service
 
 
 def diagnose(

@@ -6,8 +6,8 @@ from typing import Any
 
 from mechanisms.diagnostics.residual_grid import ResidualGrid
 from mechanisms.diagnostics.score_histogram import ADAPTIVE_SHARE, ScoreHistogram
+from planner.catalog.catalog import Value
 from planner.catalog.key_space import as_text, set_apart
-from planner.catalog.model import Value
 from proxy.cli.diagnose.curves import SURE, GroupCalibration, GroupRoc, read_calibration, read_roc
 from proxy.cli.diagnose.residuals import GroupResiduals, read_residuals
 from proxy.cli.diagnose.table import Group

@@ -20,20 +20,14 @@ from proxy.cli.common import (
 )
 from proxy.cli.publish.place import FilePlace, WrittenFile, check_name, find_place
 from proxy.cli.publish.report import PublishedReport, offer, offer_document, state_charged
+from proxy.open_policy.service import Service
 from proxy.owner.typed_figures import read_epsilon, read_share
 from proxy.release.charged import check_affordable, find_release
 from proxy.release.dry_run import DryRun, plan_alone, rehearse
-from proxy.release.publication import (
-    Publication,
-    PublicationAsked,
-    TableMethod,
-    plan_publication,
-    publish_counts,
-)
+from proxy.release.publication import Publication, PublicationAsked, TableMethod, plan_publication, publish_counts
 from proxy.release.published_file import FileForm, PublishedTable, find_name, write_released
-from proxy.release.refusals import not_private
+from proxy.release.release_refusals import not_private
 from proxy.release.unprotected import find_publication, publish_unprotected
-from proxy.service.service import Service
 
 
 class CriterionName(StrEnum):

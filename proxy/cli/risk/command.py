@@ -32,10 +32,10 @@ from proxy.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from proxy.owner.risk.attackers import AttackersAsked
+    from proxy.owner.risk.attacker_section import AttackersAsked
     from proxy.owner.risk.open_keys import OpenKeys, Prior
-    from proxy.owner.risk.questions import RiskQuestion
-    from proxy.owner.risk.report import RiskAsked
+    from proxy.owner.risk.question_risks import RiskQuestion
+    from proxy.owner.risk.risk_sections import RiskAsked
     from proxy.report.section import ReportSection
 
 _Read = TypeVar("_Read")
@@ -117,7 +117,7 @@ def risk(
     from proxy.cli.owner import what_is_pinned
     from proxy.cli.simulate import read_alone
     from proxy.owner.risk.groups import DeclaredSizes
-    from proxy.owner.risk.report import RiskAsked, write_sections
+    from proxy.owner.risk.risk_sections import RiskAsked, write_sections
     from proxy.owner.risk.sensitive import check_columns, parse_sensitive
     from proxy.owner.risk.targets import parse_target
     from proxy.report.odometer import read_odometer
@@ -170,7 +170,7 @@ def _parse_flag(read: Callable[[], _Read], flag: str) -> _Read:
 
 
 def _read_attackers(prior: Path | None, attackers: Sequence[str]) -> "tuple[Prior | None, tuple[OpenKeys, ...]]":
-    from proxy.owner.risk.attackers import OUTSIDER
+    from proxy.owner.risk.attacker_section import OUTSIDER
     from proxy.owner.risk.open_keys import CsvText, read_prior
 
     if prior is None:
@@ -205,7 +205,7 @@ def _list_texts(policy: Policy, given: Sequence[str], *, views: bool) -> _Texts:
 
 def _stand_in(policy: Policy, pins: Pins, texts: _Texts, *, keys: int | None) -> "Iterator[RiskQuestion]":
     """Yield the questions, planned without a source."""
-    from proxy.owner.risk.questions import plan_questions
+    from proxy.owner.risk.question_risks import plan_questions
     from proxy.sources.open import source_dialect
 
     dialect = source_dialect(policy.source)
@@ -220,14 +220,14 @@ def _stand_in(policy: Policy, pins: Pins, texts: _Texts, *, keys: int | None) ->
 def _under_study(
     questions: "Sequence[RiskQuestion]", prior: "Prior", attackers: "tuple[OpenKeys, ...]"
 ) -> "AttackersAsked":
-    from proxy.owner.risk.attackers import find_under_study
+    from proxy.owner.risk.attacker_section import find_under_study
 
     return _parse_flag(lambda: find_under_study(questions, prior, attackers), "--prior")
 
 
 def _attack(asked: "AttackersAsked") -> "ReportSection":
     from mechanisms.noise.exact import system_noise
-    from proxy.owner.risk.attackers import say_attackers
+    from proxy.owner.risk.attacker_section import say_attackers
 
     with show_work("holding attackers against it"):
         return _parse_flag(lambda: say_attackers(asked, seed=_SEED, noise=system_noise()), "--prior")
@@ -238,7 +238,7 @@ def _read_private(
 ) -> "tuple[ReportSection, ...]":
     """Return the sections from private data, over questions planned as they would be asked."""
     from proxy.owner.risk.private import read_for_owner, say_bounding, say_true_shares
-    from proxy.owner.risk.questions import plan_questions
+    from proxy.owner.risk.question_risks import plan_questions
 
     with read_for_owner(Policy.load(path)) as reading:
         planned = [

@@ -17,9 +17,10 @@ from planner.question.plan import Plan
 from proxy.concurrency.fair_queue import alone
 from proxy.console.analyst.catalog_document import catalog_document, key_values
 from proxy.console.analyst.question_tree import question_tree
+from proxy.console.console_refusals import no_such_page
 from proxy.console.page import page
 from proxy.console.parts import ConsoleParts
-from proxy.console.refusals import no_such_page
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import plan_document
 from proxy.rest import answers, idempotency
@@ -28,7 +29,6 @@ from proxy.rest.app import Key, find_analyst
 from proxy.rest.field_hints import in_fields
 from proxy.rest.models import QuestionIn
 from proxy.rest.responses import problem_response
-from proxy.service.service import Service
 
 MOST_SHOWN = 20_000  # keys of an answer that a page takes: more than a picture has cells; REST has the others
 MOST_DRAWN = 60  # tests in the picture of a formula: what a screen or two can show

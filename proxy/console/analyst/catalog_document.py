@@ -6,8 +6,8 @@ from itertools import islice
 from typing import Any
 
 from planner.bind.lookup_columns import NotUnique, unique_values
+from planner.catalog.catalog import Bands, Catalog, Column, PublicTable, SqlType, StoredQuestion, Table
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Bands, Catalog, Column, PublicTable, SqlType, StoredQuestion, Table
 from planner.parser.lexer import readable
 
 SHOWN_VALUES = 12  # of a key, beside its table: enough to see what they are like

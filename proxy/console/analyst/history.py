@@ -6,9 +6,9 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 
-from accountant.model import NANO, ROW_UNIT
+from accountant.charges import NANO, ROW_UNIT
 from accountant.reports.history import AskedQuestion
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.question_text import question_text
 from proxy.console.page import page

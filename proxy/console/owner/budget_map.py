@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from accountant.reports.report import BudgetReport, FamilyBalance
+from accountant.reports.balance_report import BudgetReport, FamilyBalance
+from proxy.open_policy.accounts import column_of
 from proxy.report.heat_map import DARK_FROM, NEVER, STEPS, HeatMap, heat_maps
 from proxy.report.terminal import visible
-from proxy.service.accounts import column_of
 
 EVERY_FILTER = "*"
 MOST_DRAWN = 100  # rows and columns: a browser draws ten thousand cells in about a second; set by trying

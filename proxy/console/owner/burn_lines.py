@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from accountant.model import NANO
+from accountant.charges import NANO
 from accountant.reports.burn_down import EVERYBODY, BurnDown, Burning
 from proxy.report.terminal import visible
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from accountant.charges import NANO
 from accountant.events.monitor_events import MonitorEnded, MonitorPaused, MonitorResumed, MonitorStarted
 from accountant.events.owner_events import (
     Approved,
@@ -15,7 +16,6 @@ from accountant.events.owner_events import (
     Settled,
     WindowOpened,
 )
-from accountant.model import NANO
 from accountant.verbs.owner import Decision
 from proxy.report.ledger_tables import SHORT_ID
 from proxy.report.terminal import visible

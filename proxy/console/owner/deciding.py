@@ -30,14 +30,14 @@ from proxy.console.page import page
 from proxy.console.parts import ConsoleParts
 from proxy.monitors.reading import MonitorReading
 from proxy.monitors.start import start_monitor
+from proxy.open_policy.service import Service
+from proxy.open_policy.service_refusals import ledger_unavailable, ledger_unreadable
 from proxy.owner import measure as left_out
 from proxy.owner.decisions import Cap, MonitorChange, change_monitor, make_grant, read_fingerprint
 from proxy.owner.mistyped import Mistyped, read_reason
 from proxy.owner.verification import read_kept, verify_ledger
 from proxy.report.ledger_tables import SHORT_ID
 from proxy.report.terminal import visible
-from proxy.service.refusals import ledger_unavailable, ledger_unreadable
-from proxy.service.service import Service
 from proxy.shadow.key_labels import LabelReader
 
 BY = "console"

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from proxy.open_policy.service import Service
 from proxy.report.terminal import visible
-from proxy.service.service import Service
 
 MOST_SETTLED = 20  # open reservations that have commands: a screen of them; the page of questions lists all
 _WHY = "--why 'say why'"

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from accountant.model import NANO
-from accountant.reports.report import BudgetReport
+from accountant.charges import NANO
+from accountant.reports.balance_report import BudgetReport
 from proxy.report.heat_map import heat_maps, summarise
 from proxy.report.terminal import visible
 

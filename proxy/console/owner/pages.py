@@ -11,11 +11,12 @@ from fastapi import APIRouter, Query, Request, Response
 from accountant.errors import LedgerError
 from planner.errors import KeyholeError
 from planner.policy.rules.document import warnings
+from proxy.console.console_refusals import no_such_page
 from proxy.console.login import read_form
 from proxy.console.owner.budget_map import EVERY_FILTER, MapWish, choose_map, show_share
 from proxy.console.owner.burn_lines import burn_document, burn_rows
 from proxy.console.owner.overview import describe_parts, read_overview
-from proxy.console.owner.questions import question_in_full, question_rows, waiting_rows
+from proxy.console.owner.question_pages import question_in_full, question_rows, waiting_rows
 from proxy.console.owner.risk_page import RiskWish, read_risk
 from proxy.console.owner.showing import (
     NOTHING,
@@ -28,7 +29,9 @@ from proxy.console.owner.showing import (
 )
 from proxy.console.page import page
 from proxy.console.parts import ConsoleParts
-from proxy.console.refusals import no_such_page
+from proxy.open_policy.accounts import limits
+from proxy.open_policy.service import OWNER, Service, ledger_url
+from proxy.open_policy.service_refusals import ledger_unavailable
 from proxy.owner.mistyped import Mistyped
 from proxy.owner.policy_words import budget_lines, table_lines
 from proxy.report.cap_arithmetic import dearest_questions, odds_lines
@@ -36,9 +39,6 @@ from proxy.report.heat_map import legend, summarise
 from proxy.report.terminal import visible
 from proxy.security.file_modes import describe_exposed_files
 from proxy.security.tls import Tls, exposure
-from proxy.service.accounts import limits
-from proxy.service.refusals import ledger_unavailable
-from proxy.service.service import OWNER, Service, ledger_url
 
 PLACE = "/console/owner"
 _PAGE = 50  # questions of a list: as keyhole ledger list has them

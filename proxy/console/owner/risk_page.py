@@ -11,19 +11,19 @@ from typing import TypeVar
 from mechanisms.noise.exact import system_noise
 from planner.errors import KeyholeError
 from planner.parser.lexer import quote_identifier
+from proxy.open_policy.service import Service
 from proxy.owner.mistyped import Mistyped
-from proxy.owner.risk.attackers import OUTSIDER, TooLarge, find_under_study, say_attackers
+from proxy.owner.risk.attacker_section import OUTSIDER, TooLarge, find_under_study, say_attackers
 from proxy.owner.risk.groups import DeclaredSizes
 from proxy.owner.risk.open_keys import CsvText, OpenKeys, Prior, read_open_keys, read_prior
-from proxy.owner.risk.questions import RiskQuestion, plan_questions
-from proxy.owner.risk.report import RiskAsked, write_sections
+from proxy.owner.risk.question_risks import RiskQuestion, plan_questions
+from proxy.owner.risk.risk_sections import RiskAsked, write_sections
 from proxy.owner.risk.sensitive import SensitiveValue, check_columns, parse_sensitive
 from proxy.owner.risk.targets import parse_target
 from proxy.report.html.page import Drawing, PageTable, Part, Verbatim
 from proxy.report.odometer import read_odometer
 from proxy.report.section import ReportSection
 from proxy.report.terminal import visible
-from proxy.service.service import Service
 
 ATTACKERS = ("colleague", "porter")
 """The first names of the form's two attackers; the outsider, who knows no count, is always there."""

@@ -9,21 +9,21 @@ from typing import Any
 from fastapi import Request, Response
 
 from planner.catalog.key_space import set_apart
-from planner.catalog.monitors import Monitor
+from planner.catalog.monitor import Monitor
 from planner.errors import KeyholeError
 from planner.monitors.explain import explain_monitor
 from proxy.console.owner.decided import decision_rows, grant_rows
 from proxy.console.owner.ledger_commands import ledger_commands
-from proxy.console.owner.questions import waiting_rows
+from proxy.console.owner.question_pages import waiting_rows
 from proxy.console.page import page
 from proxy.monitors.notifications import ToldAlert
 from proxy.monitors.reading import MonitorReading
+from proxy.open_policy.accounts import limits
+from proxy.open_policy.service import OWNER, Service
 from proxy.owner.decisions import Cap
 from proxy.report import odometer
 from proxy.report.terminal import visible
 from proxy.rest.problems import http_status, problem
-from proxy.service.accounts import limits
-from proxy.service.service import OWNER, Service
 from proxy.shadow.key_labels import LabelReader
 
 SHOWN_ALERTS = 20  # of a monitor: the newest; keyhole monitor watch prints all

@@ -13,12 +13,12 @@ from starlette.responses import RedirectResponse
 
 from mechanisms.protocol import Noise
 from planner.errors import KeyholeError
+from proxy.console.console_refusals import from_another_site
 from proxy.console.page import page
 from proxy.console.play.routes import Epsilon, told_problems
-from proxy.console.refusals import from_another_site
 from proxy.play.own_streams import OWN_WAYS, OwnStreams, compare_ways, see_stream
 from proxy.play.published import SENTENCES, Publishing
-from proxy.rest.refusals import HttpRefusal
+from proxy.rest.request_refusals import HttpRefusal
 
 ENTER = "/enter"
 WARNING = (

@@ -15,8 +15,8 @@ from starlette.responses import PlainTextResponse
 
 from proxy.console.page import page
 from proxy.console.play.asked import AnswerIn, BeginIn, NothingIn
-from proxy.play import telling
-from proxy.play.attackers import AttackedDay, Attacker, PublishedChannel, Seen, believe, count_raised
+from proxy.play import round_json
+from proxy.play.attacker_beliefs import AttackedDay, Attacker, PublishedChannel, Seen, believe, count_raised
 from proxy.play.bots import BotError
 from proxy.play.floor_plan import draw_floor_plan
 from proxy.play.game import EPSILONS, MOST_DAYS, MOST_PLACES, SESSION_S, NotNow
@@ -26,7 +26,7 @@ from proxy.play.published import SENTENCES, Publishing
 from proxy.play.scoring import SECONDS
 from proxy.play.tasks import WEEKDAYS
 from proxy.play.tradeoff import LEAST_EPSILON, MOST_EPSILON, MOST_LOOKS, Tradeoff, count_errors, weigh
-from proxy.rest.refusals import HttpRefusal
+from proxy.rest.request_refusals import HttpRefusal
 
 BEGIN = "/console/play"
 OWNERS_BEGIN = "/console/owner/play"
@@ -66,7 +66,7 @@ def add_play_routes(router: APIRouter, hall: Hall, player_of: PlayerOf, *, begin
 
 def _add_pages(router: APIRouter, begin: str, *, own: bool) -> None:
     told = {
-        "places": telling.tell_plan(draw_floor_plan()),
+        "places": round_json.tell_plan(draw_floor_plan()),
         "weekdays": list(WEEKDAYS),
         "session_s": SESSION_S,
         "round_s": SECONDS,
@@ -90,7 +90,7 @@ def _add_pages(router: APIRouter, begin: str, *, own: bool) -> None:
 
 def _add_game(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
     def tell_session(seat: Seat) -> dict[str, Any]:
-        return telling.tell_session(seat.session, key=seat.key, now=hall.clock(), shared_seed=seat.shared_seed)
+        return round_json.tell_session(seat.session, key=seat.key, now=hall.clock(), shared_seed=seat.shared_seed)
 
     @contextmanager
     def seated(request: Request, key: str) -> Iterator[Seat]:
@@ -129,20 +129,20 @@ def _add_game(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
     ) -> dict[str, Any]:
         with seated(request, key) as seat:
             seen = seat.session.look(hall.clock(), tuple(dict.fromkeys(place)), range(day, day + days))
-            return telling.tell_series(seen, start=start, stop=stop)
+            return round_json.tell_series(seen, start=start, stop=stop)
 
     @router.get("/api/sessions/{key}/heat")
     def tell_heat(request: Request, key: str, day: Annotated[int, Query(ge=0, lt=1000)]) -> dict[str, Any]:
         with seated(request, key) as seat:
             building = seat.session.building
             seen = seat.session.look(hall.clock(), building.plan.regions, range(day, day + 1))
-            return telling.tell_heat(building, seen[day])
+            return round_json.tell_heat(building, seen[day])
 
     @router.post("/api/sessions/{key}/answer")
     def answer(request: Request, key: str, body: AnswerIn) -> dict[str, Any]:
         with seated(request, key) as seat:
             feedback = seat.session.answer(hall.clock(), body.answer())
-            return {"feedback": telling.tell_feedback(feedback, seat.session), "session": tell_session(seat)}
+            return {"feedback": round_json.tell_feedback(feedback, seat.session), "session": tell_session(seat)}
 
     @router.post("/api/sessions/{key}/give-up")
     def give_up(request: Request, key: str, body: NothingIn) -> dict[str, Any]:  # noqa: ARG001
@@ -174,7 +174,7 @@ def _add_results(router: APIRouter, hall: Hall, player_of: PlayerOf) -> None:
             with seat.lock:
                 if not seat.session.is_over(hall.clock()):
                     raise NotNow("the trace is told when the session is over: it has the ways and the truths")
-                lines = "".join(f"{telling.tell_action(action)}\n" for action in seat.session.trace)
+                lines = "".join(f"{round_json.tell_action(action)}\n" for action in seat.session.trace)
         return PlainTextResponse(lines, media_type=_JSON_LINES)
 
     @router.get("/api/traces")
@@ -208,13 +208,13 @@ def _add_attackers(router: APIRouter, hall: Hall) -> None:
             if victim >= len(day.building.roles):
                 raise ValueError("there is no such person")
             belief = believe(day, channel, victim=victim, tick=tick, noise=hall.noise)
-        return telling.tell_belief(day, belief, channel)
+        return round_json.tell_belief(day, belief, channel)
 
     @router.get("/api/attack/day")
     def attack_day(seed: Seed, attacker: Attacker, seen: Seen, epsilon: Epsilon) -> dict[str, Any]:
         day = AttackedDay(hall.buildings.find_attacked(seed), attacker)
         channel = PublishedChannel(seen, Fraction(epsilon).limit_denominator(100_000), 1)
-        return telling.tell_localised(count_raised(day, channel, every=_EVERY, noise=hall.noise))
+        return round_json.tell_localised(count_raised(day, channel, every=_EVERY, noise=hall.noise))
 
 
 def _add_slider(router: APIRouter, hall: Hall) -> None:
@@ -241,7 +241,7 @@ def _add_slider(router: APIRouter, hall: Hall) -> None:
         rate = Fraction(epsilon).limit_denominator(100_000) if way.has_epsilon else None
         with one_at_a_time:
             found = find_errors(seed, way, rate)
-        return telling.tell_errors(way, found)
+        return round_json.tell_errors(way, found)
 
     @router.get("/api/tradeoff")
     def tell_tradeoff(
@@ -252,7 +252,7 @@ def _add_slider(router: APIRouter, hall: Hall) -> None:
     ) -> dict[str, Any]:
         with told_problems():
             found = find(seed, attacker, Fraction(epsilon).limit_denominator(100_000), looks)
-        return telling.tell_tradeoff(found) | {"policy": write_policy(epsilon=found.epsilon, looks=looks)}
+        return round_json.tell_tradeoff(found) | {"policy": write_policy(epsilon=found.epsilon, looks=looks)}
 
 
 @contextmanager

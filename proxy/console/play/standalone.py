@@ -20,20 +20,20 @@ from starlette.types import Scope
 
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
+from proxy.console.console_refusals import no_such_page
 from proxy.console.guarded_routes import insist_same_origin, names_this_machine
 from proxy.console.page import FILES, error_page
 from proxy.console.play.open import open_hall
 from proxy.console.play.own_routes import OwnersKey, add_own_routes
 from proxy.console.play.routes import BEGIN, add_play_routes
-from proxy.console.refusals import no_such_page
 from proxy.console.static_files import PLACE, StaticFolder
 from proxy.play.hall import Hall
 from proxy.play.own_streams import OwnStreams
-from proxy.report.refusals import internal_error
+from proxy.report.report_refusals import internal_error
 from proxy.rest import uvicorn_server
 from proxy.rest.app import StrictRequest
 from proxy.rest.middleware import Shell
-from proxy.rest.refusals import HttpRefusal
+from proxy.rest.request_refusals import HttpRefusal
 from proxy.rest.responses import problem_response, response_to
 
 MOST_BODY_BYTES = 10_000  # a hundred times an answer's

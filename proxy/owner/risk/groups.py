@@ -6,11 +6,11 @@ from math import ceil
 
 from mechanisms.risk.share_learning import SharePair, chance_at, least_group
 from planner.explain.expected_bounding import ASSUMPTIONS, Clipping, find_cuts
-from planner.explain.numbers import percent
+from planner.explain.rounded_numbers import percent
 from planner.policy.file import Policy
 from planner.question.unit_groups import groups_of_one_unit
 from proxy.owner.risk.figures import number, share
-from proxy.owner.risk.questions import RiskQuestion
+from proxy.owner.risk.question_risks import RiskQuestion
 from proxy.owner.risk.sensitive import SensitiveValue
 from proxy.report.html.page import PageTable, Part
 from proxy.report.section import ReportSection

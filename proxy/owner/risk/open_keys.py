@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 
+from planner.catalog.catalog import Value
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Value
 
 Key = tuple[str, ...]
 

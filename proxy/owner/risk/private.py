@@ -14,26 +14,26 @@ import numpy as np
 from mechanisms.formula import TRUE, Integers
 from mechanisms.risk.disclosure import jump
 from mechanisms.risk.share_learning import SharePair, chance_at
-from planner.bind.question import ask
-from planner.catalog.model import Catalog
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog
 from planner.functionals.said_shares import SaidShare
 from planner.functionals.unit_rows import one_row
 from planner.lower.scan import rewrite
 from planner.parser.lexer import quote_identifier
 from planner.policy.file import Policy
-from planner.question.model import Functional, Measure, Question
+from planner.question.question import Functional, Measure, Question
 from planner.statements import settings
+from proxy.open_policy.pins import pinned_catalog
+from proxy.open_policy.service import OWNER
 from proxy.owner.measure import GroupingLeftOut, measure_groupings
 from proxy.owner.risk.figures import number, share
 from proxy.owner.risk.groups import JUMP
 from proxy.owner.risk.open_keys import Key, key_text
-from proxy.owner.risk.questions import RiskQuestion
+from proxy.owner.risk.question_risks import RiskQuestion
 from proxy.owner.risk.sensitive import SensitiveValue
 from proxy.pipeline.messages import bare_question
 from proxy.report.html.page import PageTable, Part
 from proxy.report.section import ReportSection
-from proxy.service.pins import pinned_catalog
-from proxy.service.service import OWNER
 from proxy.sources.protocol import Source
 from proxy.sources.shared import open_policy_source
 

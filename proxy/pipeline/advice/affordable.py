@@ -7,15 +7,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil
 
+from accountant.charges import NANO, PathState
 from accountant.errors import BalanceScope, LedgerError, OverBudget
 from accountant.limits import Headroom
-from accountant.model import NANO, PathState
 from mechanisms.protocol import Calibration
 from planner.explain.balances import QuestionBalance, SharedNoise, Stored
 from planner.plan.affordable_settings import Target
-from planner.question.model import Question
 from planner.question.plan import Plan
+from planner.question.question import Question
 from planner.statements import settings
+from proxy.open_policy.accounts import nano
+from proxy.open_policy.service import Service
+from proxy.open_policy.service_refusals import ledger_unavailable
 from proxy.pipeline import claim as charging
 from proxy.pipeline import noise_reuse as reuse
 from proxy.pipeline.advice.levers import ALL, Offer, find_offers, find_tolerance, raise_guard
@@ -23,9 +26,6 @@ from proxy.pipeline.advice.other_groups import find_short, find_units
 from proxy.pipeline.claim import Claim, groups_that_add_up, losses_in_cell, worst_amounts
 from proxy.pipeline.messages import Asked
 from proxy.pipeline.payments import payment_of, room_for_all
-from proxy.service.accounts import nano
-from proxy.service.refusals import ledger_unavailable
-from proxy.service.service import Service
 
 _CAPS = {
     BalanceScope.PER_PREDICATE: "predicate",

@@ -12,7 +12,7 @@ from math import ceil
 from typing import TypeAlias
 
 from mechanisms.formula import cuts
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.catalog.tolerance import OF_BOUNDS, quote_literal, tolerances, widen_tolerances, with_amount
 from planner.errors import KeyholeError
 from planner.extract.hints.cheaper_text import raise_number
@@ -27,8 +27,8 @@ from planner.plan.affordable_settings import (
     smallest_tolerance,
 )
 from planner.plan.expected_time import find_size
-from planner.question.model import Accuracy, Question, aggregate_text
 from planner.question.plan import Plan
+from planner.question.question import Accuracy, Question, aggregate_text
 from proxy.pipeline.messages import Asked, bare_question
 
 ALL = 0.9

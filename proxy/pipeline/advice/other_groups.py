@@ -14,10 +14,10 @@ from planner.catalog.key_space import as_text, set_apart
 from planner.errors import KeyholeError
 from planner.extract.hints.cheaper_text import count_units, leave_out
 from planner.plan import build as planning
+from proxy.open_policy.service import Service
+from proxy.open_policy.service_refusals import ledger_unavailable
 from proxy.pipeline.claim import Claim, claim, in_question_order
 from proxy.pipeline.messages import bare_question
-from proxy.service.refusals import ledger_unavailable
-from proxy.service.service import Service
 
 _MOST_NAMED = 5  # groups that a message names; it counts the others
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from proxy.sources.spark.refusals import malformed_url, plain_token, unusable_authority
+from proxy.sources.spark.spark_refusals import malformed_url, plain_token, unusable_authority
 
 SCHEME = "sc://"
 _PORT = 15002  # where Spark Connect is served unless somebody says otherwise

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from proxy.sources.spark.address import SparkAddress
-from proxy.sources.spark.refusals import missing_client
+from proxy.sources.spark.spark_refusals import missing_client
 
 if TYPE_CHECKING:
     import pyarrow as pa

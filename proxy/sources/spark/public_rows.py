@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 from planner.catalog.sql_types import SourceColumn, sql_type
 from proxy.sources.protocol import Row, as_value
-from proxy.sources.refusals import no_such_relation, uncopyable_value, unreadable_rows
+from proxy.sources.source_refusals import no_such_relation, uncopyable_value, unreadable_rows
 from proxy.sources.spark.connection import SparkSession
 from proxy.sources.spark.spark_relations import quote_name
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from planner.errors import KeyholeError
 from proxy.sources.spark.address import SparkAddress
 from proxy.sources.spark.connection import SparkSession, explain_failure
-from proxy.sources.spark.refusals import (
+from proxy.sources.spark.spark_refusals import (
     no_place,
     other_engine,
     spark_unreachable,

@@ -10,8 +10,8 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from planner.catalog.catalog import Value
 from planner.catalog.domains import encode_value
-from planner.catalog.model import Value
 from planner.question.plan import PinnedColumn, PinnedRelation
 from planner.values.sql_literals import duckdb_numeric
 

@@ -9,11 +9,11 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from planner.catalog.relations import RelationIdentity
+from planner.catalog.relation_names import RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from proxy.sources.spark.column_types import source_column
 from proxy.sources.spark.connection import SparkSession
-from proxy.sources.spark.refusals import unread_view
+from proxy.sources.spark.spark_refusals import unread_view
 
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^`.]+)")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

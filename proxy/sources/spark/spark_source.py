@@ -9,9 +9,9 @@ from typing import TypeVar
 import numpy as np
 
 from planner.catalog.key_space import KeySpace
-from planner.catalog.relations import RelationIdentity
+from planner.catalog.relation_names import RelationIdentity
 from planner.errors import KeyholeError
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.policy.compile import SourceColumn
 from planner.question.plan import ReadRelation, Rewritten
 from proxy.concurrency.fair_queue import Turns
@@ -20,13 +20,13 @@ from proxy.sources.failures import no_turn, refuse_unopened
 from proxy.sources.protocol import Counts, Row, TrueAggregates, as_value, counts_in_order, hide_failures
 from proxy.sources.protocol import hide_shape_failures as hide_shapes
 from proxy.sources.read_types import check_types, read_by_then
-from proxy.sources.refusals import no_such_relation
+from proxy.sources.source_refusals import no_such_relation
 from proxy.sources.spark.arrow_columns import integers, key_column
 from proxy.sources.spark.connection import SparkSession
 from proxy.sources.spark.public_rows import read_public_rows
-from proxy.sources.spark.refusals import unknown_engine
 from proxy.sources.spark.sessions import SparkPlace, find_engine, open_session
 from proxy.sources.spark.spark_pins import SparkPins
+from proxy.sources.spark.spark_refusals import unknown_engine
 from proxy.sources.spark.spark_relations import (
     estimate_rows,
     identify_relation,

@@ -14,7 +14,7 @@ import pytest
 from accountant.balances.account import Account, AccountChange
 from accountant.balances.dependencies import Dependency, Knowledge, nothing_known
 from accountant.balances.variable_elimination import EXACT_GRID
-from accountant.model import NANO, Cells, Charge, NanoArray
+from accountant.charges import NANO, Cells, Charge, NanoArray
 from tests.accountant.examples import charge
 from tests.effort import rounds
 

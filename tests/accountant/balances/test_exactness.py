@@ -15,8 +15,8 @@ from accountant.balances.account import Account, KnownAccount
 from accountant.balances.cell_sums import Partition, Sums, SumsLess, partition_of
 from accountant.balances.fold import Balances, fold
 from accountant.balances.overlap import spent_on
+from accountant.charges import NANO, Cells, Charge, Spent
 from accountant.events.events import Committed, Event, Released, Reserved
-from accountant.model import NANO, Cells, Charge, Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge
 from tests.effort import cases, rounds

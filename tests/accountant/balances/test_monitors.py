@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.balances.fold import Balances
+from accountant.charges import Amounts, Charge, NanoArray, Spent
 from accountant.errors import LedgerUnavailable
 from accountant.events.events import Committed, Event, Released, Reserved
 from accountant.events.monitor_events import (
@@ -22,7 +23,6 @@ from accountant.events.monitor_events import (
     MonitorWindowClosed,
 )
 from accountant.events.owner_events import Settled, WindowOpened
-from accountant.model import Amounts, Charge, NanoArray, Spent
 from accountant.monitor_model import WindowAxis
 from accountant.store.snapshot import from_bytes, to_bytes
 from tests.accountant.conftest import now

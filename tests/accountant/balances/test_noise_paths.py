@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from sqlalchemy.exc import DatabaseError
 
 from accountant.balances.fold import Balances
+from accountant.charges import NANO, Amounts, Charge, Continuing, NanoArray, PathState, Reservation, Spent
 from accountant.errors import BalanceScope, LedgerMisuse, LedgerUnavailable, OverBudget, PathTaken
 from accountant.events.events import Committed, Reserved
 from accountant.ledger import MOST_PATH_BYTES, Ledger
 from accountant.limits import BalanceRoom, Limits
-from accountant.model import NANO, Amounts, Charge, Continuing, NanoArray, PathState, Reservation, Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import all_of, charge, continuing, limits, per_key
 from tests.effort import examples

@@ -16,7 +16,7 @@ from accountant.balances.account import Account, AccountChange, KnownAccount
 from accountant.balances.cell_sums import OpenSums, Partition, Sums, SumsLess, moving_in, partition_of
 from accountant.balances.other_versions import MOST_KEPT, Elsewhere
 from accountant.balances.overlap import spent_on
-from accountant.model import NOTHING_SPENT, Cells, Charge, NanoArray, Spent
+from accountant.charges import NOTHING_SPENT, Cells, Charge, NanoArray, Spent
 from tests.accountant.examples import charge
 from tests.effort import examples
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from accountant.balances.account import reported_as
 from accountant.balances.cell_sums import CellSums, partition_of
 from accountant.balances.fold import fold
+from accountant.charges import Cells, Charge, Family, Spent, is_lasting
 from accountant.errors import LedgerUnavailable
 from accountant.events.events import Committed, Event, Released, Reserved
 from accountant.events.owner_events import Approved, Declined
-from accountant.model import Cells, Charge, Family, Spent, is_lasting
 from accountant.store.snapshot import to_bytes
 from tests.accountant.conftest import now
 from tests.accountant.examples import cells, charge

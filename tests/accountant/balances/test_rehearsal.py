@@ -6,9 +6,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accountant.charges import Charge
 from accountant.ledger import Ledger
 from accountant.limits import Limits
-from accountant.model import Charge
 from tests.accountant.balances.test_overlap import questions
 from tests.accountant.conftest import now
 from tests.accountant.drawing import a_loss

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from accountant.charges import NANO, Spent
 from accountant.ledger import Ledger
-from accountant.model import NANO, Spent
 from accountant.reports.burn_down import EVERYBODY, MOST_MOMENTS, BurnDown
 from tests.accountant.examples import cells, charge, limits
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from accountant.charges import NANO, Reservation, Spent
 from accountant.errors import BalanceScope, LedgerUnavailable, OverBudget
 from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
-from accountant.model import NANO, Reservation, Spent
+from accountant.reports.balance_report import Tally, report
 from accountant.reports.history import AskedQuestion, asked_questions
-from accountant.reports.report import Tally, report
 from tests.accountant.conftest import now
 from tests.accountant.examples import all_of, cells, charge, limits
 

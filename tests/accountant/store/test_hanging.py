@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from accountant.charges import Spent
 from accountant.errors import LedgerUnavailable
 from accountant.ledger import Ledger
-from accountant.model import Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge, limits
 from tests.effort import PATIENCE_S

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from accountant.charges import Spent
 from accountant.errors import LedgerError, LedgerMoved, LedgerUnavailable
 from accountant.ledger import Ledger
-from accountant.model import Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge, limits
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from accountant.charges import NANO
 from accountant.ledger import Ledger
-from accountant.model import NANO
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge
 from tests.accountant.killed import CAPS, SCENES, Seen, prepared, seen, set_up

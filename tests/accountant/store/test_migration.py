@@ -14,12 +14,12 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.exc import DatabaseError
 
 import accountant
+from accountant.charges import NANO, Spent
 from accountant.errors import LedgerUnavailable
 from accountant.events.digests import Domain, digest, domain_body
 from accountant.events.events import GENESIS, Committed, Event, Record, Reserved, event_of, record_of
 from accountant.events.monitor_events import LookOfWindow, MonitorLooked, MonitorStarted, MonitorWindowBegun
 from accountant.ledger import Ledger
-from accountant.model import NANO, Spent
 from accountant.store.schema import newest_revision
 from tests.accountant.balances.test_noise_paths import engine_of
 from tests.accountant.conftest import now

@@ -8,12 +8,12 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accountant.charges import NANO
 from accountant.errors import LedgerUnavailable
 from accountant.events.digests import Domain, digest, domain_body
 from accountant.events.events import GENESIS, Committed, Reserved, record_of
 from accountant.events.packed_losses import pack_losses, unpack_losses
 from accountant.ledger import Ledger
-from accountant.model import NANO
 from tests.accountant.balances.test_noise_paths import engine_of
 from tests.accountant.conftest import now
 from tests.accountant.examples import cells, charge, limits, per_key

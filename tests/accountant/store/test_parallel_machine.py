@@ -18,8 +18,8 @@ from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from accountant.charges import Charge, NanoArray
 from accountant.ledger import Ledger
-from accountant.model import Charge, NanoArray
 from tests.accountant.conftest import now
 from tests.accountant.worker import CAP, KEYS, asked
 from tests.children import forked

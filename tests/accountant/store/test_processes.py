@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from accountant.charges import Reservation, Spent
 from accountant.errors import LedgerMisuse, OverBudget
 from accountant.ledger import Ledger
-from accountant.model import Reservation, Spent
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge, limits
 from tests.accountant.watching import look, moment, start

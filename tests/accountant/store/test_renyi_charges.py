@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from accountant.charges import NANO, Amounts, Charge, Continuing, PathState, Spent, Wording
 from accountant.errors import LedgerMisuse, OverBudget, PathTaken
 from accountant.events.events import GENESIS, Reserved, event_of, record_of
 from accountant.ledger import Ledger
-from accountant.model import NANO, Amounts, Charge, Continuing, PathState, Spent, Wording
 from accountant.unit_balance import UnitLoss
 from mechanisms.threshold.renyi import ORDERS, most_curve
 from tests.accountant.conftest import now

@@ -10,11 +10,11 @@ import sqlalchemy as sa
 from hypothesis import given
 
 from accountant.balances.fold import fold
+from accountant.charges import NANO, Charge, Spent, Wording
 from accountant.errors import LedgerUnavailable, NotApproved
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Event, Reserved
 from accountant.ledger import Ledger
-from accountant.model import NANO, Charge, Spent, Wording
 from accountant.store.snapshot import SNAPSHOT_FORMAT, from_bytes, to_bytes
 from tests.accountant.balances.test_noise_paths import engine_of
 from tests.accountant.balances.test_overlap import workloads

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 import sqlalchemy as sa
 
+from accountant.charges import NANO, PathState, Spent, Wording
 from accountant.errors import LedgerUnavailable
 from accountant.events.events import GENESIS, Committed, Reserved, chain_record, event_of, record_of
 from accountant.ledger import Ledger
-from accountant.model import NANO, PathState, Spent, Wording
 from accountant.store.snapshot import to_bytes
 from tests.accountant.balances.test_noise_paths import engine_of
 from tests.accountant.conftest import now

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy.exc import DatabaseError
 
+from accountant.charges import NANO
 from accountant.errors import LedgerMisuse, LedgerUnavailable, LookTaken, WindowOver
 from accountant.ledger import Ledger
-from accountant.model import NANO
 from accountant.monitor_model import MonitorAlert, WindowLook
 from tests.accountant.balances.test_noise_paths import engine_of
 from tests.accountant.conftest import now

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from accountant.charges import Cells, Charge, Family, Spent
 from accountant.ledger import Ledger
 from accountant.limits import Limits
-from accountant.model import Cells, Charge, Family, Spent
 from accountant.store.attempts import Attempt, AttemptTaken
 from accountant.verbs import idempotency
 from accountant.verbs.idempotency import AttemptState, Earlier, OtherRequest, TooManyKeys

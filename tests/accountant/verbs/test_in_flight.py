@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from accountant.charges import NANO, Charge, Reservation
 from accountant.ledger import Ledger
 from accountant.limits import Limits
-from accountant.model import NANO, Charge, Reservation
 from accountant.store.attempts import Attempt
 from accountant.verbs.in_flight import Repeated
 from tests.accountant.balances.test_noise_paths import drawn

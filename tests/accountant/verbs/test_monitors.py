@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from accountant.charges import NANO, Amounts, Reservation
 from accountant.errors import (
     LedgerMisuse,
     LedgerUnavailable,
@@ -22,7 +23,6 @@ from accountant.errors import (
 from accountant.events.digests import digest
 from accountant.events.events import GENESIS
 from accountant.ledger import Ledger
-from accountant.model import NANO, Amounts, Reservation
 from accountant.monitor_model import MonitorAlert, MonitorState, WindowAxis
 from accountant.store.snapshot import to_bytes
 from tests.accountant.balances.test_noise_paths import engine_of

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from accountant.charges import MOST_NANO_PER_CHARGE, NANO, Amounts, PathState, Spent, Wording
 from accountant.errors import BalanceScope, LedgerMisuse, NotApproved, OverBudget, PathTaken
 from accountant.events.owner_events import Approved, Declined, Grant, Granted, Revoked, Settled, WindowOpened
 from accountant.ledger import Ledger
 from accountant.limits import BalanceRoom, Limits
-from accountant.model import MOST_NANO_PER_CHARGE, NANO, Amounts, PathState, Spent, Wording
 from tests.accountant.conftest import now
 from tests.accountant.examples import all_of, cells, charge, continuing, limits, per_key
 

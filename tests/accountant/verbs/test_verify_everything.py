@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from accountant.charges import Wording
 from accountant.errors import LedgerUnavailable, NotApproved
 from accountant.ledger import Ledger
-from accountant.model import Wording
 from accountant.store import integrity
 from accountant.store.attempts import Attempt
 from tests.accountant.balances.test_noise_paths import engine_of

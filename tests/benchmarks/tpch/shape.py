@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.tpch.statements import read_statements
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.policy.file import Policy
 from proxy.cli.check import check
-from proxy.service.pins import catalog_on_pins
+from proxy.open_policy.pins import catalog_on_pins
 from tests.benchmarks.tpch.test_tpch_benchmark import REFUSED, load
 from tests.planner.asked import asked
 

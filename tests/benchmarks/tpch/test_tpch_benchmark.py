@@ -9,7 +9,7 @@ from benchmarks.tpch.asking import Asked, ask_all
 from benchmarks.tpch.data import PlainDuckDB, load_duckdb
 from benchmarks.tpch.page import RESULTS, count_planned, draw, read_csv, summarise, write_csv, write_table
 from benchmarks.tpch.statements import read_statements
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 
 _MONEY = "decimal(15, 2)"
 _SCHEMA = {

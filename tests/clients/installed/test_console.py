@@ -16,9 +16,9 @@ import pytest
 
 from deploy.superset.browser import Browser, browser
 from proxy.cli import check as checking
+from proxy.open_policy.service import Service
 from proxy.process.serve import in_background
-from proxy.service.service import Service
-from proxy.wire import scram
+from proxy.security import scram
 from tests.worlds.wards import PASSWORD
 
 HOSTILE = "<img src=x onerror=alert(1)>{a|b}"

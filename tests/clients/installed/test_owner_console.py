@@ -11,8 +11,8 @@ from accountant.events.owner_events import Approved, Granted
 from deploy.superset.browser import Browser, browser
 from proxy.cli import check as checking
 from proxy.console.page import TABS
+from proxy.open_policy.service import Service
 from proxy.process.serve import in_background
-from proxy.service.service import Service
 from tests.clients.installed.test_console import AXE, check_quiet, click, fill, find_faults, pytestmark
 from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from sqlglot import exp
 
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.extract.normalise import Normalised, normalise
 from planner.parser.edits import Origin
 from planner.parser.lexer import tokens

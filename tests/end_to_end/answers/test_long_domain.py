@@ -11,9 +11,9 @@ import pytest
 from planner.catalog import listed_values
 from planner.lower import domain
 from proxy.cli.check import check
+from proxy.open_policy.service import Service
 from proxy.pipeline import claim as charging
 from proxy.pipeline import key_paths, stages
-from proxy.service.service import Service
 from tests.end_to_end.certainty import asked
 
 POLICY = """\

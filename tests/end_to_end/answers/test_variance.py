@@ -16,13 +16,13 @@ from benchmarks.oracle.judging import held_in as truth_of
 from benchmarks.oracle.statements import Branch, Statement
 from benchmarks.oracle.worlds import CATALOG, KEYS, TABLES, Engines, Key, engines, rows
 from mechanisms.formula import Booleans, Cut, Integers, evaluate
-from planner.bind.question import ask
-from planner.catalog.model import Table
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.scan import rewrite
-from planner.question.model import Question
 from planner.question.plan import Rewritten
+from planner.question.question import Question
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
 from proxy.cli.check import check

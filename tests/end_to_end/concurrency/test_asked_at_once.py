@@ -18,12 +18,12 @@ from accountant.verbs.in_flight import Repeated
 from mechanisms.noise.exact import ExactNoise
 from planner.errors import KeyholeError
 from proxy.cli.check import refresh
+from proxy.open_policy.service import Service
 from proxy.pipeline import claim as charging
 from proxy.pipeline import ledger_verbs as spending
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.duplicate_wait import Patience
 from proxy.pipeline.messages import Answer
-from proxy.service.service import Service
 from tests.end_to_end.certainty import asked
 from tests.worlds import shop
 from tests.worlds.house import (

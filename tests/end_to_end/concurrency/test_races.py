@@ -8,12 +8,12 @@ from threading import Barrier
 import psycopg
 import pytest
 
+from accountant.charges import Cells, Charge, Family, Spent
 from accountant.ledger import Ledger
 from accountant.limits import Limits
-from accountant.model import Cells, Charge, Family, Spent
 from planner.errors import KeyholeError
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.service.service import Service
 from tests.end_to_end.certainty import asked
 from tests.worlds import shop
 from tests.worlds.house import House, locked, opened, write_policy

@@ -13,8 +13,8 @@ import psycopg
 import pytest
 
 from accountant.ledger import Ledger
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.service.service import Service
 from proxy.sources import postgres_source
 from tests.children import forked
 from tests.end_to_end.certainty import asked

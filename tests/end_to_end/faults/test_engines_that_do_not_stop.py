@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from planner.errors import KeyholeError
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Answer, Asked, bare_question
-from proxy.service.service import Service
 from proxy.sources import public_moments
 from proxy.sources.failures import SourceFailures
 from proxy.sources.open import QUESTIONS

@@ -15,10 +15,10 @@ import pytest
 import sqlalchemy as sa
 
 from planner.errors import KeyholeError
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Answer, Asked, bare_question
 from proxy.report.budget import document
-from proxy.service.service import Service
 from proxy.sources import connecting
 from tests.effort import PATIENCE_S
 from tests.worlds import shop

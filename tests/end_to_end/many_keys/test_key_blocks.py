@@ -13,10 +13,10 @@ import pytest
 
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.question.plan import ReadRelation
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages
 from proxy.pipeline.key_rows import KeyRows
 from proxy.pipeline.messages import Answer, KeySet
-from proxy.service.service import Service
 from proxy.sources.duckdb_relations import DataMoved, same_files
 from tests.effort import rounds
 from tests.end_to_end.certainty import asked
@@ -102,7 +102,7 @@ _MEASURED = """
 import sys
 from pathlib import Path
 from proxy.pipeline import stages
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from tests.effort import rounds
 from tests.end_to_end.certainty import asked
 from tests.end_to_end.many_keys.lines import QUESTION

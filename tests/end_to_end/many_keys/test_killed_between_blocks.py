@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages
-from proxy.service.service import Service
 from tests.children import forked
 from tests.end_to_end.certainty import asked
 from tests.end_to_end.many_keys.lines import QUESTION, lay_out
@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from planner.lower.dialects.duckdb import DUCKDB
 from proxy.pipeline import stages
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from proxy.sources import duckdb_source
 from tests.end_to_end.certainty import asked
 from tests.end_to_end.many_keys.lines import QUESTION

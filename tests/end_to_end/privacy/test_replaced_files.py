@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from proxy.cli.check import check, refresh, wait_for_servers
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from tests.effort import PATIENCE_S
 from tests.worlds import shop
 from tests.worlds.house import House, check_once, new_database, opened, shop_policy, write_policy

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from proxy.cli.check import check
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from tests.proxy.sources.spark.engines import Sail
 from tests.seeded_noise import SeededNoise
 from tests.worlds.clinic import ARRIVED, DAY, HOUR, MANY, POLICY, START, TABLE, TOKEN_DIGEST, Clinic, visits

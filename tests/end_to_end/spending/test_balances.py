@@ -11,13 +11,13 @@ import pytest
 from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
-from accountant.model import NANO, Cells, Charge, Family, Spent
+from accountant.charges import NANO, Cells, Charge, Family, Spent
 from planner.policy.file import Policy
 from proxy.cli.check import check
 from proxy.cli.main import app
+from proxy.open_policy.accounts import limits
+from proxy.open_policy.service import open_ledger
 from proxy.report.analyst_shares import log_changed_shares
-from proxy.service.accounts import limits
-from proxy.service.service import open_ledger
 from tests.effort import PATIENCE_S
 from tests.worlds.house import VERIFIER, House, command, opened
 

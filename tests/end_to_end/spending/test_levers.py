@@ -12,12 +12,12 @@ from typer.testing import CliRunner
 from planner.errors import KeyholeError
 from proxy.cli.check import check
 from proxy.cli.main import app
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.advice import affordable
 from proxy.pipeline.answering import explain_question
 from proxy.pipeline.claim import claim_now
 from proxy.pipeline.messages import Answer, Asked
-from proxy.service.service import Service
 from tests.end_to_end.certainty import asked
 from tests.worlds import shop
 from tests.worlds.house import write_policy

@@ -16,8 +16,9 @@ import pytest
 from accountant.reports.history import AskedQuestion
 from mechanisms.keyhole.noise_continuation import settle
 from planner.errors import KeyholeError
-from planner.plan.identity import path_identities
+from planner.plan.question_identity import path_identities
 from proxy.cli.check import check, refresh
+from proxy.open_policy.service import Service
 from proxy.pipeline import claim as charging
 from proxy.pipeline import ledger_verbs as spending
 from proxy.pipeline import noise_reuse as reuse
@@ -25,8 +26,7 @@ from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_question, explained_document
 from proxy.pipeline.messages import Answer, Asked, bare_question
 from proxy.pipeline.virtual_rows import virtual_rows
-from proxy.service.service import Service
-from proxy.sources.refusals import could_not_answer
+from proxy.sources.source_refusals import could_not_answer
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 from tests.worlds import shop

@@ -14,8 +14,8 @@ import pytest
 from scipy.stats import binom
 
 from proxy.cli.check import check
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
-from proxy.service.service import Service
 from tests.effort import cases, rounds
 from tests.end_to_end.certainty import asked
 from tests.seeded_noise import SeededNoise

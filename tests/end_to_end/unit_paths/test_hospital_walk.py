@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from planner.errors import KeyholeError
-from planner.policy.refusals import BLANK
+from planner.policy.policy_refusals import BLANK
 from proxy.cli.check import check
 from proxy.cli.init import from_source
 from proxy.cli.presets import Unit

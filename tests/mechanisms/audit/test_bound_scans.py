@@ -14,7 +14,7 @@ from mechanisms.audit.bound_scans import audit_scan, audited_scan
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.audit.subjects import SCAN
 from mechanisms.formula import Integers
-from mechanisms.release.private_bounds import BoundScan, above_threshold
+from mechanisms.publishing.private_bounds import BoundScan, above_threshold
 from tests.effort import rounds
 from tests.mechanisms.audit.broken import SharperNoise
 from tests.seeded_noise import SeededNoise

@@ -26,7 +26,7 @@ from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers
 from mechanisms.protocol import Epsilons, Noise
 from mechanisms.standing.alarms import calibrate_standing
 from mechanisms.standing.distance import calibrate_distance
-from mechanisms.standing.streams import watch_by_stream
+from mechanisms.standing.standing_streams import watch_by_stream
 from mechanisms.threshold.joint_loss import sets_at_once
 from tests.effort import cases, is_quick, rounds
 from tests.seeded_noise import SeededNoise

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from mechanisms.audit.auditor import AuditReport, Neighbours, audit, claim_always
-from mechanisms.audit.streams import StreamTwins, audit_stream, list_twins, pair_streams
+from mechanisms.audit.stream_subjects import StreamTwins, audit_stream, list_twins, pair_streams
 from mechanisms.audit.subjects import STREAMED, PlannedAudit, plan_audits
 from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import Noise
 from mechanisms.streams.hierarchy import Hierarchy, cut_below
-from mechanisms.streams.names import STREAMS
 from mechanisms.streams.pegasus import Pegasus
 from mechanisms.streams.phs_pegasus import PhsPegasus, find_small
+from mechanisms.streams.stream_names import STREAMS
 from tests.effort import cases, is_quick, rounds
 from tests.mechanisms.streams.given_noise import GivenNoise
 from tests.seeded_noise import SeededNoise

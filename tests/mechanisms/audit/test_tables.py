@@ -6,7 +6,7 @@ False alarms as in the audit: 1e-6 a report; the seeds are fixed.
 from fractions import Fraction
 
 from mechanisms.audit.subjects import TABLE
-from mechanisms.audit.tables import audit_tables, draw_tables
+from mechanisms.audit.table_subjects import audit_tables, draw_tables
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 

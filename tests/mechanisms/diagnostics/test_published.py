@@ -7,12 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mechanisms.diagnostics.interval_partition import (
-    find_intervals,
-    least_partition,
-    release_intervals,
-    unit_of_costs,
-)
+from mechanisms.diagnostics.interval_partition import find_intervals, least_partition, release_intervals, unit_of_costs
 from mechanisms.diagnostics.pribrp import merge_bins, release_pribrp, residuals, summarise_bin
 from mechanisms.diagnostics.priroc import release_priroc, release_priroc_fix
 from mechanisms.diagnostics.prirp import release_prirp

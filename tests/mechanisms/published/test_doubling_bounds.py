@@ -9,8 +9,8 @@ import pytest
 from mechanisms.audit.auditor import Neighbours, audit, claim_always
 from mechanisms.formula import Integers
 from mechanisms.published.doubling_bounds import doubling_candidates, find_first_covering
+from mechanisms.publishing.private_bounds import bound_candidates, find_first_passing
 from mechanisms.registry import MECHANISMS
-from mechanisms.release.private_bounds import bound_candidates, find_first_passing
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 

@@ -13,7 +13,6 @@ from mechanisms.noise.exact import system_noise
 from mechanisms.protocol import DecisionTask, FunctionalTest, Knowledge, Mechanism, Unachievable
 from mechanisms.published.dppwlm import Dppwlm
 from mechanisms.published.expected_undecided import expected_undecided, undecided_chances, upper_tail_of_sum
-from mechanisms.published.looks import chance_missed, last_look, wrong
 from mechanisms.published.mim import (
     Mim,
     MimBaseline,
@@ -23,6 +22,7 @@ from mechanisms.published.mim import (
     looks_by_model,
 )
 from mechanisms.published.ppwlm import Ppwlm, ppwlm_test
+from mechanisms.published.progressive_looks import chance_missed, last_look, wrong
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
 from tests.in_turn import in_turn
 from tests.mechanisms.threshold.crossing_by_hand import Flags, outcomes, worst_rule

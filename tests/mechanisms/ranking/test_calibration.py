@@ -17,7 +17,7 @@ from mechanisms.ranking.calibration import (
     calibrate_ranking,
     loss_of_unit,
 )
-from mechanisms.ranking.task import RankingTask
+from mechanisms.ranking.ranking_task import RankingTask
 from tests.effort import cases
 from tests.in_turn import in_turn
 from tests.mechanisms.ranking.law_by_hand import overtaken

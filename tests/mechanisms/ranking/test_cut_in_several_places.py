@@ -16,15 +16,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mechanisms.audit.noise_ahead import NoiseAhead
-from mechanisms.ranking.calibration import (
-    ONE_LOOK,
-    SCHEDULE,
-    calibrate_ranking,
-    groups_that_count,
-    tolerance_at,
-)
+from mechanisms.ranking.calibration import ONE_LOOK, SCHEDULE, calibrate_ranking, groups_that_count, tolerance_at
+from mechanisms.ranking.ranking_task import RankingTask
 from mechanisms.ranking.run import rank_keys
-from mechanisms.ranking.task import RankingTask
 from tests.effort import rounds
 from tests.mechanisms.ranking.law_by_hand import overtaken
 from tests.seeded_noise import SeededNoise

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.ranking.calibration import ONE_LOOK, SCHEDULE, calibrate_ranking
+from mechanisms.ranking.ranking_task import RankingTask
 from mechanisms.ranking.run import rank_keys
-from mechanisms.ranking.task import RankingTask
 from mechanisms.threshold.one_shot import at_least
 from tests.effort import examples
 from tests.mechanisms.ranking.chosen_noise import answer

@@ -13,7 +13,7 @@ from math import exp
 import pytest
 
 from mechanisms.ranking.calibration import ONE_LOOK, RankingCalibration, RankingLook, calibrate_ranking
-from mechanisms.ranking.task import RankingTask
+from mechanisms.ranking.ranking_task import RankingTask
 from tests.effort import cases
 from tests.mechanisms.ranking.chosen_noise import Answer, Path, answer, paths_by_chance, worlds
 from tests.mechanisms.ranking.law_by_hand import overtaken

@@ -13,15 +13,9 @@ from scipy import stats
 
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.formula import Integers
-from mechanisms.ranking.calibration import (
-    ONE_LOOK,
-    SCHEDULE,
-    RankingCalibration,
-    RankingSchedule,
-    calibrate_ranking,
-)
+from mechanisms.ranking.calibration import ONE_LOOK, SCHEDULE, RankingCalibration, RankingSchedule, calibrate_ranking
+from mechanisms.ranking.ranking_task import RankingTask
 from mechanisms.ranking.run import rank_keys
-from mechanisms.ranking.task import RankingTask
 from tests.effort import cases, rounds
 from tests.mechanisms.ranking.law_by_hand import overtaken
 from tests.seeded_noise import SeededNoise

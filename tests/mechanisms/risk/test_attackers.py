@@ -8,7 +8,7 @@ import pytest
 from mechanisms.formula import Cut
 from mechanisms.protocol import DecisionTask
 from mechanisms.registry import MECHANISMS
-from mechanisms.risk.attackers import NOBODY, KeyTest, View, add_up, find_confidences
+from mechanisms.risk.attack_confidence import NOBODY, KeyTest, View, add_up, find_confidences
 from mechanisms.risk.channels import likelihood_of_exact
 from mechanisms.risk.posterior import CONFIDENCES, bound_of_place, confidence_class, find_joint_posterior
 from mechanisms.threshold.joint_loss import all_at_once

@@ -13,7 +13,7 @@ from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, evaluate
 from mechanisms.protocol import Exposure, Unachievable
 from mechanisms.standing.alarms import alarms_decide, calibrate_standing
-from mechanisms.standing.task import StandingTask
+from mechanisms.standing.standing_task import StandingTask
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
 from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise

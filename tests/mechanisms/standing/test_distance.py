@@ -23,8 +23,8 @@ from mechanisms.standing.distance import (
     distance_regime,
     list_early,
 )
-from mechanisms.standing.protocol import Standing
-from mechanisms.standing.task import StandingTask
+from mechanisms.standing.standing_protocol import Standing
+from mechanisms.standing.standing_task import StandingTask
 from mechanisms.threshold.joint_loss import all_at_once
 from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise

@@ -18,7 +18,7 @@ from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import AllOf, Cut, Formula, Integers
 from mechanisms.published.sparse_vector import signed_distance
 from mechanisms.standing.distance import StandingDistance, calibrate_distance
-from mechanisms.standing.task import StandingTask
+from mechanisms.standing.standing_task import StandingTask
 from mechanisms.threshold.joint_loss import all_at_once
 from tests.effort import cases, rounds
 from tests.seeded_noise import SeededNoise

@@ -9,9 +9,9 @@ import pytest
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import AllOf, Cut
 from mechanisms.protocol import Unachievable
-from mechanisms.standing.streams import NO_BOUND, StandingStream, watch_by_stream
-from mechanisms.standing.task import StandingTask
-from mechanisms.streams.names import HIERARCHIES, WATCHING
+from mechanisms.standing.standing_streams import NO_BOUND, StandingStream, watch_by_stream
+from mechanisms.standing.standing_task import StandingTask
+from mechanisms.streams.stream_names import HIERARCHIES, WATCHING
 from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
 from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise

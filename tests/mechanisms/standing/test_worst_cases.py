@@ -15,7 +15,7 @@ from mechanisms.alarm.run import chances_by_look
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import AllOf, AnyOf, Cut, Integers
 from mechanisms.standing.alarms import StandingAlarms, calibrate_standing
-from mechanisms.standing.task import StandingTask
+from mechanisms.standing.standing_task import StandingTask
 from mechanisms.threshold.joint_loss import all_at_once
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise

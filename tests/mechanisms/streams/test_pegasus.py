@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from benchmarks.streams.james_stein_as_printed import move_from_average
 from mechanisms.formula import Integers
 from mechanisms.streams.event_monitors import Direction, JumpMonitor, LastEstimates, LowSignalMonitor, TicksSeen
-from mechanisms.streams.names import SMOOTHERS
 from mechanisms.streams.pegasus import Pegasus, PegasusState
 from mechanisms.streams.smoothers import shrink_to_average, take_average, take_median
 from mechanisms.streams.stream import epsilon_of_unit
+from mechanisms.streams.stream_names import SMOOTHERS
 from mechanisms.streams.tick_laplace import BackwardSmoothing, TickLaplace
 from mechanisms.streams.window_sum import WindowGroups, WindowSumSmoother
 from mechanisms.streams.zeros import Zeros

@@ -14,12 +14,12 @@ from mechanisms.streams.event_monitors import JumpMonitor, LowSignalMonitor
 from mechanisms.streams.grouper import GrouperState
 from mechanisms.streams.hierarchy import HierarchyMechanism, balanced_hierarchy
 from mechanisms.streams.hs_pegasus import HsLaplace, HsPegasus
-from mechanisms.streams.names import COUNTS, HIERARCHIES, SMOOTHERS, STREAMS, SUMS
 from mechanisms.streams.pegasus import Pegasus, PegasusState
 from mechanisms.streams.phs_pegasus import PhsPegasus, PhsPegasusFree
 from mechanisms.streams.signed_tree import SignedTree
 from mechanisms.streams.state_integers import from_integers, to_integers
 from mechanisms.streams.stream import StreamMechanism
+from mechanisms.streams.stream_names import COUNTS, HIERARCHIES, SMOOTHERS, STREAMS, SUMS
 from mechanisms.streams.tick_laplace import BackwardSmoothing, TickLaplace
 from mechanisms.streams.window_sum import WindowSumSmoother
 from mechanisms.streams.zeros import Zeros

@@ -14,9 +14,9 @@ import pytest
 
 from mechanisms.formula import cuts
 from mechanisms.formula import evaluate as evaluate_formula
-from planner.catalog.model import Value
+from planner.catalog.catalog import Value
 from planner.question.condition import evaluate
-from planner.question.model import Functional, Question
+from planner.question.question import Functional, Question
 from tests.effort import rounds
 from tests.in_turn import in_turn
 from tests.planner.asked import asked, refusal

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.aggregates.comparison import Comparison, Every, Having, Outside, Slack, Some
-from planner.question.model import Measure
+from planner.question.question import Measure
 
 
 def comparison(at: int) -> Comparison:

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from mechanisms.formula import FALSE, Integers, cuts, evaluate
-from planner.bind.question import ask
-from planner.catalog.model import Catalog, Column, PublicTable, SqlType, Table, Value
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog, Column, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.explain.render import explain_text
 from planner.functionals.per_key_offsets import LIMIT, without_offsets
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
-from planner.plan.identity import fingerprint
-from planner.question.model import Accuracy, Question
+from planner.plan.question_identity import fingerprint
+from planner.question.question import Accuracy, Question
 from planner.statements.classify import Asking, classify
 from tests.in_turn import in_turn
 from tests.planner.rendering import formula_text

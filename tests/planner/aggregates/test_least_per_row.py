@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from planner.aggregates.arithmetic import least_per_row
 from planner.aggregates.row_expression import Part
-from planner.catalog.model import Column, SqlType
+from planner.catalog.catalog import Column, SqlType
 from planner.question.condition import ALWAYS, Compare, Condition, IsNull, Not
 from planner.question.products import product_column
 from tests.effort import examples

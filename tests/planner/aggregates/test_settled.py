@@ -11,10 +11,10 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 from mechanisms.formula import evaluate
-from planner.catalog.model import Column, RowCap, SqlType, Table
+from planner.catalog.catalog import Column, RowCap, SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.atoms import read_comparison
-from planner.question.model import Question
+from planner.question.question import Question
 from tests.effort import examples
 from tests.planner.asked import asked
 from tests.proxy.sources.oracle import true_aggregates

@@ -11,17 +11,17 @@ from random import Random
 import pytest
 
 from planner.aggregates.known_ranges import list_unread_ranges
-from planner.bind.question import ask
-from planner.catalog.model import Catalog, Column, ExpressionRange, SqlType, Table
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog, Column, ExpressionRange, SqlType, Table
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.explain.guarantee import guarantee_sentence
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
-from planner.predicates.computed import numbers
+from planner.predicates.computed import number_arithmetic
 from planner.predicates.computed.ranges import ends_of
-from planner.question.model import Question
+from planner.question.question import Question
 from planner.scope.embedded import Embedded
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
@@ -174,24 +174,24 @@ _LETTERS = {"a": (-3, 4), "b": (1, 5), "c": (-2, 0)}
 def _draw_term(drawn: Random, depth: int) -> RowTerm:
     if depth == 0 or drawn.random() < 0.2:
         if drawn.random() < 0.3:
-            return numbers.constant(Fraction(drawn.randrange(-4, 5)), integral=True)
+            return number_arithmetic.constant(Fraction(drawn.randrange(-4, 5)), integral=True)
         return RowTerm("column", TermKind.WHOLE, value=drawn.choice("abc"), limit=10)
     one, other = _draw_term(drawn, depth - 1), _draw_term(drawn, depth - 1)
     match drawn.randrange(8):
         case 0:
-            return numbers.add(one, other)
+            return number_arithmetic.add(one, other)
         case 1:
-            return numbers.add(one, numbers.negate(other))
+            return number_arithmetic.add(one, number_arithmetic.negate(other))
         case 2:
-            return numbers.multiply(one, other)
+            return number_arithmetic.multiply(one, other)
         case 3:
-            return numbers.drop_sign(one)
+            return number_arithmetic.drop_sign(one)
         case 4 if one.kind is other.kind is TermKind.WHOLE:
-            return numbers.divide_whole(one, other)
+            return number_arithmetic.divide_whole(one, other)
         case 4 | 5:
-            return numbers.divide_doubles(one, other)
+            return number_arithmetic.divide_doubles(one, other)
         case function:
-            both = tuple(numbers.unify([one, other]))
+            both = tuple(number_arithmetic.unify([one, other]))
             return RowTerm(("least", "greatest")[function - 6], both[0].kind, both, limit=max(x.limit for x in both))
 
 
@@ -242,7 +242,7 @@ def test_every_value_of_a_term_lies_between_its_ends() -> None:
     for _ in range(2_000):
         try:
             term = _draw_term(drawn, 3)
-        except (numbers.NoTermError, numbers.TooWideError):
+        except (number_arithmetic.NoTermError, number_arithmetic.TooWideError):
             continue
         low, high = ends_of(term, table)
         open_ended += None in (low, high)
@@ -250,6 +250,6 @@ def test_every_value_of_a_term_lies_between_its_ends() -> None:
         assert all((low is None or low <= value) and (high is None or value <= high) for value in values), term
     assert 0 < open_ended < 1_000
     a, b = (RowTerm("column", TermKind.WHOLE, value=name, limit=10) for name in "ab")
-    assert ends_of(numbers.add(a, numbers.negate(b)), table) == (Fraction(-8), Fraction(3))
-    assert ends_of(numbers.multiply(a, b), table) == (Fraction(-15), Fraction(20))
-    assert ends_of(numbers.divide_whole(a, b), table) == (Fraction(-3), Fraction(4))
+    assert ends_of(number_arithmetic.add(a, number_arithmetic.negate(b)), table) == (Fraction(-8), Fraction(3))
+    assert ends_of(number_arithmetic.multiply(a, b), table) == (Fraction(-15), Fraction(20))
+    assert ends_of(number_arithmetic.divide_whole(a, b), table) == (Fraction(-3), Fraction(4))

@@ -19,7 +19,7 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.condition import evaluate
-from planner.question.model import Functional, Question
+from planner.question.question import Functional, Question
 from tests.planner.asked import asked
 from tests.worlds.retail import RETAIL
 

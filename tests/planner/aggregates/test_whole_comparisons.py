@@ -12,8 +12,8 @@ from planner.aggregates.comparison import Comparison, Every, Having, Some
 from planner.aggregates.having import read_having
 from planner.errors import KeyholeError
 from planner.question.condition import ALWAYS
-from planner.scope.names import Scope
-from planner.values.model import Given
+from planner.scope.name_resolution import Scope
+from planner.values.constant import Given
 from planner.values.operators import COMPARISONS
 from tests.planner.asked import select
 from tests.worlds.retail import SALES

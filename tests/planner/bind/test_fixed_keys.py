@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planner.bind.fixed_keys import bound_fixed
 from planner.bind.unit_join import bound_table
-from planner.catalog.model import Catalog, Column, Derivation, FixedKey, Grouping, SqlType, Table, Value
+from planner.catalog.catalog import Catalog, Column, Derivation, FixedKey, Grouping, SqlType, Table, Value
 from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from planner.bind.computed_groupings import find_expression_faults
 from planner.bind.groupings import bound_by_groupings, determines
 from planner.bind.unit_join import bound_table
-from planner.catalog.model import Catalog, Column, Derivation, Grouping, Lookup, LookupValues, RowCap, SqlType, Table
-from planner.question.model import Question
+from planner.catalog.catalog import Catalog, Column, Derivation, Grouping, Lookup, LookupValues, RowCap, SqlType, Table
+from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
 from tests.effort import examples
 from tests.in_turn import in_turn

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.bind import lookup_columns
+from planner.bind.bind_question import ask
 from planner.bind.lookup_columns import looked_up, store_conditions
-from planner.bind.question import ask
-from planner.catalog.model import MOST_LISTED, Catalog, Column, Lookup, PublicTable, SqlType, Table, Value
+from planner.catalog.catalog import MOST_LISTED, Catalog, Column, Lookup, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or, Within, columns, evaluate
-from planner.question.model import Accuracy, Question
+from planner.question.question import Accuracy, Question
 from planner.scope.embedded import Embedded
 from planner.statements.classify import Asking, classify
 from tests.worlds import questions

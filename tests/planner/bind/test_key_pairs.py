@@ -3,7 +3,7 @@
 import pytest
 
 from planner.errors import KeyholeError
-from planner.plan.identity import fingerprint
+from planner.plan.question_identity import fingerprint
 from tests.in_turn import in_turn
 from tests.planner.asked import asked
 from tests.proxy.sources.unit_paths.shop import compiled

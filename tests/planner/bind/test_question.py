@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from mechanisms.formula import AnyOf, Booleans, Formula, Integers, cuts
 from mechanisms.formula import evaluate as evaluate_formula
-from planner.catalog.model import Value
+from planner.catalog.catalog import Value
 from planner.errors import KeyholeError
 from planner.functionals.functional import literals
 from planner.functionals.guards import holds_at_zero
 from planner.question.condition import evaluate
-from planner.question.model import Functional, Question
+from planner.question.question import Functional, Question
 from tests.effort import rounds
 from tests.in_turn import in_turn
 from tests.planner.asked import asked, refusal

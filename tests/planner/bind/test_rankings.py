@@ -1,6 +1,6 @@
 """ORDER BY an aggregate: what keys are ranked by, how far, and within which tolerance; what cannot be ranked by."""
 
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.statements.classify import classify

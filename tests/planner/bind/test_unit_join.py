@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
 from planner.bind.unit_join import joined_on_unit
-from planner.catalog.model import Catalog, RowCap, SqlType, Table
+from planner.catalog.catalog import Catalog, RowCap, SqlType, Table
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
@@ -23,10 +23,10 @@ from planner.question.plan import Plan
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
+from proxy.open_policy.data_versions import data_version
+from proxy.open_policy.service import OWNER
 from proxy.pipeline.claim import claim
 from proxy.pipeline.messages import Asked
-from proxy.service.data_versions import data_version
-from proxy.service.service import OWNER
 from tests.in_turn import in_turn
 from tests.planner.asked import TODAY
 from tests.planner.spec import pairs

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.scan import rewrite
-from planner.plan.identity import fingerprint, path_identities
+from planner.plan.question_identity import fingerprint, path_identities
 from tests.planner.asked import asked
 from tests.proxy.sources.unit_paths.shop import compiled
 from tests.worlds.retail import retail

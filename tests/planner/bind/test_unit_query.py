@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from mechanisms.threshold.joint_loss import sets_at_once
-from planner.bind.question import ask
-from planner.catalog.model import StoredParameter, StoredQuestion, Value
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import StoredParameter, StoredQuestion, Value
 from planner.errors import KeyholeError
 from planner.explain.render import explain_text
 from planner.functionals.sensitivity import affected_together, exposures
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
-from planner.question.model import Question
+from planner.question.question import Question
 from planner.statements.classify import Asking, classify
 from planner.statements.settings import accuracy
 from proxy.pipeline.messages import bare_question

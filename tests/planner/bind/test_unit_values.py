@@ -5,11 +5,11 @@ from decimal import Decimal
 
 import pytest
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.scan import rewrite
-from planner.plan.identity import fingerprint, path_identities
+from planner.plan.question_identity import fingerprint, path_identities
 from planner.question.unit_groups import groups_of_one_unit
 from tests.planner.asked import asked
 from tests.proxy.sources.unit_values.valued import CALLS, CATALOG

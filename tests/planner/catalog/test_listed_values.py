@@ -5,9 +5,9 @@ from datetime import date, timedelta
 import pytest
 
 from planner.catalog import listed_values
+from planner.catalog.catalog import Value
 from planner.catalog.key_space import as_text, set_apart
 from planner.catalog.listed_values import SHORT, digest_texts, list_texts, remember_of_list
-from planner.catalog.model import Value
 
 
 def test_a_long_list_is_computed_once_and_an_equal_one_anew() -> None:

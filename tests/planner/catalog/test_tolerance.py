@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.formula import cuts
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
 from planner.catalog.tolerance import Amount, Step, steps, tolerances
 from planner.errors import KeyholeError
 from planner.lower.dialects.postgres import POSTGRES

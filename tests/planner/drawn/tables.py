@@ -14,18 +14,18 @@ import psycopg
 
 from mechanisms.formula import Booleans, Cut, Integers, evaluate
 from mechanisms.ranking.run import Ranking, number_within
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog, Column, PublicTable, RowCap, SqlType
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Catalog, Column, PublicTable, RowCap, SqlType
 from planner.extract.outer_query import Asking, outer_sql
 from planner.functionals.per_key_offsets import without_offsets
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.plan.reduce import reduce_question
-from planner.question.model import Question
 from planner.question.plan import Plan
+from planner.question.question import Question
 from planner.rankings.mean_scores import compute_scores
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy

@@ -10,11 +10,11 @@ import numpy as np
 import psycopg
 import pytest
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.plan.reduce import reduce_question
-from planner.question.model import Question
+from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
 from planner.rankings.mean_scores import compute_scores
 from tests.effort import rounds

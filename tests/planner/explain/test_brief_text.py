@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.explain.balances import QuestionBalance
 from planner.explain.brief_text import MORE, MOST_WARNINGS, explain_briefly
 from planner.lower.dialects.duckdb import DUCKDB

@@ -5,7 +5,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.explain.expected_bounding import expected_cuts
 from tests.in_turn import in_turn
 from tests.planner.explain.test_render import planned

@@ -9,7 +9,7 @@ from mechanisms.formula import cuts
 from planner.explain.formula_svg import formula_svg
 from planner.explain.formula_tree import IDLE, Branch, Kind, trees
 from planner.explain.literal_labels import letter_literals
-from planner.explain.numbers import at_most
+from planner.explain.rounded_numbers import at_most
 from tests.effort import examples
 from tests.planner.explain.test_render import KPI, LARGE, NEGATED, REDUNDANT, planned
 from tests.worlds.questions import CLIPPED, ROWS

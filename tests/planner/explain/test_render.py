@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from mechanisms.formula import AllOf, AnyOf
 from mechanisms.keyhole.progressive import Progressive
-from planner.bind.question import ask
-from planner.catalog.model import Budget, Catalog, Defaults, Table
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Budget, Catalog, Defaults, Table
 from planner.explain.balances import QuestionBalance
 from planner.explain.cost_breakdown import expected_losses
 from planner.explain.document import explain_json
@@ -23,8 +23,8 @@ from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
-from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
+from planner.question.question import Accuracy, Question
 from planner.scope.embedded import Embedded
 from tests.effort import examples
 from tests.planner.asked import asked, select

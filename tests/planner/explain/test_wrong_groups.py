@@ -8,8 +8,8 @@ from scipy.stats import binom
 
 from mechanisms.registry import MECHANISMS
 from planner.explain.guarantee import guarantee_json
-from planner.explain.numbers import share
 from planner.explain.render import explain_text
+from planner.explain.rounded_numbers import share
 from planner.explain.wrong_groups import rounded_up, wrong_groups
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan

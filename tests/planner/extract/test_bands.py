@@ -9,8 +9,8 @@ from functools import cache
 import duckdb
 import pytest
 
-from planner.bind.question import ask
-from planner.catalog.model import Bands, Catalog
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Bands, Catalog
 from planner.errors import KeyholeError
 from planner.extract.extract import embed
 from planner.extract.outer_query import Asking, outer_sql

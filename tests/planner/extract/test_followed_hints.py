@@ -9,8 +9,8 @@ from zlib import crc32
 
 import pytest
 
-from planner.bind.question import ask
-from planner.catalog.model import Catalog, Column, Derivation, SqlType, Table
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog, Column, Derivation, SqlType, Table
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.postgres import POSTGRES

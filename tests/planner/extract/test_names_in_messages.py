@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from zlib import crc32
 
-from planner.bind.question import ask
-from planner.catalog.model import Catalog
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.explain.document import explain_json
 from planner.explain.render import explain_text

@@ -3,7 +3,7 @@
 import pytest
 from sqlglot import exp
 
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
 from planner.extract.normalise import MOST_TIMES, normalise
 from planner.parser.edits import MOST_ADDED, Edit, Origin, apart

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from planner.bind.question import ask
-from planner.catalog.model import Catalog
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.postgres import POSTGRES

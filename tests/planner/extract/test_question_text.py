@@ -11,7 +11,7 @@ from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.extract.question_text import MOST_CHARACTERS, question_text
 from planner.parser.lexer import tokens
-from planner.plan.identity import fingerprint
+from planner.plan.question_identity import fingerprint
 from planner.plan.reduce import reduce_question
 from planner.scope.embedded import Embedded
 from planner.statements.classify import classify

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from planner.bind.question import ask
-from planner.catalog.model import Bands, Catalog
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Bands, Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.postgres import POSTGRES

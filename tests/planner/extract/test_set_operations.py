@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, reject
 from hypothesis import strategies as st
 
 from mechanisms.formula import cuts, evaluate
-from planner.bind.question import ask
-from planner.catalog.model import Column, PublicTable, SqlType, Table
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Column, PublicTable, SqlType, Table
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
-from planner.question.model import Question
+from planner.question.question import Question
 from planner.statements.settings import accuracy
 from tests.effort import examples
 from tests.in_turn import in_turn

@@ -12,7 +12,7 @@ from planner.catalog.pace import TableSize
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
-from planner.question.model import Question
+from planner.question.question import Question
 from tests.in_turn import in_turn
 from tests.planner.asked import asked, refusal
 from tests.worlds.analysts import analysts

@@ -16,7 +16,7 @@ from planner.explain.render import explain_text
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.plan.reduce import reduce_question
-from planner.question.model import Question
+from planner.question.question import Question
 from tests.effort import rounds
 from tests.in_turn import in_turn
 from tests.planner.asked import asked

@@ -8,12 +8,12 @@ from random import Random
 import duckdb
 
 from planner.bind.unit_join import joined_on_unit
-from planner.catalog.model import Catalog, Column, SqlType
+from planner.catalog.catalog import Catalog, Column, SqlType
 from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.policy.expression_totals import read_total
-from planner.question.model import Functional, Term
+from planner.question.question import Functional, Term
 from tests.effort import rounds
 from tests.in_turn import in_turn
 from tests.planner.asked import asked

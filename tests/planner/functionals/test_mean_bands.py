@@ -15,8 +15,8 @@ from mechanisms.registry import MECHANISMS
 from planner.explain.render import explain_text
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
-from planner.question.model import Question
 from planner.question.plan import Plan
+from planner.question.question import Question
 from planner.values.operators import COMPARISONS
 from tests.effort import rounds
 from tests.in_turn import in_turn

@@ -10,14 +10,14 @@ import duckdb
 import numpy as np
 import pytest
 
-from planner.bind.question import ask
-from planner.catalog.model import Catalog, RowCap
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog, RowCap
 from planner.errors import KeyholeError
-from planner.functionals.identity import summed_identity
+from planner.functionals.functional_identity import summed_identity
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
-from planner.question.model import Measure
 from planner.question.plan import Plan
+from planner.question.question import Measure
 from planner.question.unit_groups import groups_of_one_unit
 from planner.rankings.mean_scores import compute_scores
 from planner.statements.settings import accuracy

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.catalog.model import Column, Lookup, LookupValues, SqlType, Value
+from planner.catalog.catalog import Column, Lookup, LookupValues, SqlType, Value
 from planner.functionals.row_range import MOST_CONDITIONS, not_true, row_range, row_range_without
 from planner.question.condition import ALWAYS, NEVER, And, Compare, Condition, IsNull, Not, Or, Within, evaluate
-from planner.question.model import Term
+from planner.question.question import Term
 from tests.effort import examples
 from tests.in_turn import in_turn
 from tests.worlds.retail import VISITS

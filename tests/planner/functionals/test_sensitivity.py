@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from mechanisms.formula import TRUE
 from mechanisms.threshold.joint_loss import sets_at_once
-from planner.catalog.model import RowCap, Table, Value
+from planner.catalog.catalog import RowCap, Table, Value
 from planner.functionals.row_range import row_range
 from planner.functionals.sensitivity import MOST_FUNCTIONALS, affected_together, exposures, joint_sensitivity
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or, Within, evaluate
-from planner.question.model import Functional, Measure, Term
+from planner.question.question import Functional, Measure, Term
 from tests.effort import examples
 from tests.in_turn import in_turn
 from tests.worlds.questions import CAPPED, CLIPPED, FRANCE, ROWS, SPAIN, average, count, question, total, units

@@ -6,15 +6,15 @@ from operator import attrgetter
 
 import pytest
 
-from planner.catalog.model import Catalog, Column, PublicTable, RowCap, SqlType, Table
+from planner.catalog.catalog import Catalog, Column, PublicTable, RowCap, SqlType, Table
 from planner.errors import KeyholeError
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.measure import row_value
 from planner.lower.row import RowSql
 from planner.lower.scan import rewrite
-from planner.plan.identity import fingerprint
+from planner.plan.question_identity import fingerprint
 from tests.planner.asked import asked
 from tests.worlds.retail import retail
 

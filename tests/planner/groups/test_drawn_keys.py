@@ -15,16 +15,16 @@ import duckdb
 import psycopg
 import pytest
 
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog, Merged
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Catalog, Merged
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
-from planner.question.model import Question
 from planner.question.plan import Plan
+from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
 from tests.effort import rounds
 from tests.planner.asked import TODAY, asking

@@ -9,15 +9,15 @@ from typing import Any
 import duckdb
 import pytest
 
-from planner.bind.question import ask
-from planner.catalog.model import Catalog, Lookup
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog, Lookup
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.row import RowSql
 from planner.plan.build import plan
-from planner.plan.identity import path_identities
-from planner.question.model import Question
+from planner.plan.question_identity import path_identities
 from planner.question.plan import Plan
+from planner.question.question import Question
 from tests.effort import cases, rounds
 from tests.planner.asked import TODAY, asking
 from tests.planner.groups.drawn_keys import KeyWriter

@@ -15,16 +15,16 @@ import duckdb
 import psycopg
 import pytest
 
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog, Column, Derivation, Parts, PublicTable, SqlType, Table
 from planner.catalog.domains import count_values
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Catalog, Column, Derivation, Parts, PublicTable, SqlType, Table
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
-from planner.question.model import Question
+from planner.question.question import Question
 from tests.effort import rounds, shares
 from tests.planner.asked import TODAY, asking
 from tests.planner.groups.test_truth import WANTED

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
 from planner.extract.outer_query import Asking
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy

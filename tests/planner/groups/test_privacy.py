@@ -9,13 +9,13 @@ from typing import Any
 import duckdb
 import pytest
 
-from planner.bind.question import ask
-from planner.catalog.model import Catalog
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
-from planner.plan.identity import fingerprint
-from planner.question.model import Question
+from planner.plan.question_identity import fingerprint
+from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.settings import accuracy
 from tests.effort import cases, rounds

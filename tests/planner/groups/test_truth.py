@@ -16,9 +16,9 @@ import psycopg
 import pytest
 
 from mechanisms.formula import evaluate
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog, Column, Derivation, PublicTable, SqlType, Table
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Catalog, Column, Derivation, PublicTable, SqlType, Table
 from planner.extract.outer_query import outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
 from planner.errors import KeyholeError
 from planner.statements.settings import accuracy
 from tests.planner.asked import TODAY, asking

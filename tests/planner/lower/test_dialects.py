@@ -9,8 +9,8 @@ import pytest
 
 import planner
 import proxy
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.dialects.sail import SAIL
 from planner.lower.dialects.spark import SPARK

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planner.catalog.model import ComputedName
+from planner.catalog.catalog import ComputedName
 from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, split_front
 from planner.question.condition import Compare, Or, Within, all_of, any_of
 from tests.planner.asked import asked

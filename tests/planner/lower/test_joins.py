@@ -16,18 +16,18 @@ import duckdb
 import psycopg
 import pytest
 
-from planner.bind.question import ask
-from planner.catalog.model import Catalog, Grouping
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog, Grouping
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.functionals.cells import cell_reach
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.condition import evaluate
-from planner.question.model import Functional, Measure
 from planner.question.plan import Plan
+from planner.question.question import Functional, Measure
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy

@@ -9,18 +9,18 @@ import sqlglot
 from sqlglot import exp
 
 from mechanisms.formula import TRUE
+from planner.catalog.catalog import Column, SqlType, Table
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, SqlType, Table
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.look import chooses, grows
 from planner.lower.scan import rewrite
-from planner.plan.identity import fingerprint, path_identities
+from planner.plan.question_identity import fingerprint, path_identities
 from planner.question.as_of import AsOf, Hopping
 from planner.question.condition import ALWAYS, And, Compare, Like
 from planner.question.looks import look_at
-from planner.question.model import Measure, Question, Term
+from planner.question.question import Measure, Question, Term
 from tests.worlds.questions import CAPPED, CLIPPED, COUNTRIES, ROWS, count, question, total
 
 _MONTHS = tuple(date(2026, month, 1) for month in range(1, 7))

@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 
 from planner.errors import KeyholeError
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.dialects.sail import SAIL
 from planner.lower.kept.named_steps import define_steps, keep_steps, merge_steps, name_step

@@ -9,18 +9,18 @@ import sqlglot
 from sqlglot import exp
 
 from mechanisms.formula import TRUE
+from planner.catalog.catalog import Table
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Table
 from planner.lower.contribution_bounds import Bounding
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.kept import rollup as rollups
 from planner.lower.kept.rollup_build import build_rollup
 from planner.lower.scan import rewrite
 from planner.question.condition import Compare
-from planner.question.model import Functional, Question
 from planner.question.plan import Rollup
+from planner.question.question import Functional, Question
 from tests.worlds.questions import CAPPED, CLIPPED, FRANCE, ROWS, count, question, total
 
 DIALECTS = (DUCKDB, POSTGRES)

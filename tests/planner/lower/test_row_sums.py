@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 
-from planner.catalog.model import Column, SqlType, Table
+from planner.catalog.catalog import Column, SqlType, Table
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
@@ -14,8 +14,8 @@ from planner.lower.sums.factors import Factored, Polynomial, factor
 from planner.lower.sums.null_tests import drop_implied_tests
 from planner.lower.sums.row_sum import add_terms, range_terms
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or
-from planner.question.model import Functional, Measure, Term
 from planner.question.products import product_column
+from planner.question.question import Functional, Measure, Term
 
 
 def _multiply(a: Polynomial, b: Polynomial) -> Polynomial:

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 from sqlglot import exp
 
 from mechanisms.formula import TRUE
+from planner.catalog.catalog import Column, SqlType, Table
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, SqlType, Table
 from planner.errors import KeyholeError
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.question.condition import ALWAYS, Compare, Like
-from planner.question.model import Functional, Question
+from planner.question.question import Functional, Question
 from planner.values.sql_literals import identifier, text
 from tests.worlds.questions import CAPPED, CLIPPED, COUNTRIES, FRANCE, ROWS, count, question, total
 

@@ -7,14 +7,14 @@ from datetime import date, datetime, timedelta
 import pytest
 
 from mechanisms.formula import TRUE
-from planner.catalog.model import Column, SqlType, Table
+from planner.catalog.catalog import Column, SqlType, Table
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.lower.shared_looks import MOST_SHARED, SharedLook, share_scans
 from planner.question.as_of import AsOf
 from planner.question.condition import Compare, Like
-from planner.question.model import Question
+from planner.question.question import Question
 from tests.worlds.questions import CAPPED, CLIPPED, FRANCE, MONTHS, ROWS, SPAIN, count, question, total
 
 _SOLD = Column("sold_at", SqlType.TIMESTAMP, "timestamp without time zone")

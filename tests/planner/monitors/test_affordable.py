@@ -2,11 +2,11 @@
 
 import pytest
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.monitors.affordable import exceeded_cap, find_fitting
 from planner.monitors.build import plan_monitor
-from planner.monitors.model import MonitorPlan
+from planner.monitors.monitor_plan import MonitorPlan
 from tests.worlds.monitored import BY_WARD, SQL, TABLES, declared, planned
 
 OF_STAYS = "SELECT ward, day FROM stays GROUP BY ward, day HAVING count(DISTINCT patient_id) > 100"

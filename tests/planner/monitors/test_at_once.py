@@ -13,7 +13,7 @@ from planner.monitors import at_once
 from planner.monitors.affordable import find_fitting
 from planner.monitors.explain import describe_monitor, explain_monitor, monitor_json
 from planner.monitors.guarantee import promise, promise_json
-from planner.monitors.model import MonitorPlan
+from planner.monitors.monitor_plan import MonitorPlan
 from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
 from tests.worlds.monitored import BY_WARD, TABLES, declared, planned

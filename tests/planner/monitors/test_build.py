@@ -9,7 +9,7 @@ from mechanisms.alarm.calibration import alarm_price
 from mechanisms.alarm.prices import Way
 from mechanisms.alarm.shapes import Regime
 from planner.errors import KeyholeError
-from planner.monitors.looks import look_of
+from planner.monitors.monitor_looks import look_of
 from tests.in_turn import in_turn
 from tests.worlds.monitored import BY_WARD, OF_A_DAY, SQL, TABLES, planned
 

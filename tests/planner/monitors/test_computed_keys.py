@@ -12,8 +12,8 @@ import pytest
 from planner.errors import KeyholeError
 from planner.extract.extract import declare_monitor
 from planner.monitors.explain import explain_monitor
-from planner.monitors.looks import look_of
-from planner.monitors.model import MonitorLook, MonitorPlan
+from planner.monitors.monitor_looks import look_of
+from planner.monitors.monitor_plan import MonitorLook, MonitorPlan
 from planner.question.unit_groups import groups_of_one_unit
 from tests.effort import cases, rounds
 from tests.worlds.monitored import OF_A_DAY, TABLES, declared, planned

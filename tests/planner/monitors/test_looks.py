@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 import duckdb
 import pytest
 
-from planner.monitors.looks import look_of
-from planner.monitors.model import MonitorPlan
+from planner.monitors.monitor_looks import look_of
+from planner.monitors.monitor_plan import MonitorPlan
 from tests.worlds.monitored import BY_WARD, OF_A_DAY, TABLES, at, planned
 
 Row = tuple[str, str, str]  # ward, seen, arrived

@@ -3,7 +3,7 @@
 import pytest
 
 from planner.errors import KeyholeError
-from planner.monitors.refusals import in_policy
+from planner.monitors.monitor_question_refusals import in_policy
 from tests.in_turn import in_turn
 from tests.worlds.monitored import BY_WARD, OF_A_DAY, SQL, TABLES, planned
 

@@ -5,14 +5,14 @@ import json
 import pytest
 
 from mechanisms.alarm.prices import Way
-from mechanisms.standing.streams import NO_BOUND, StandingStream
-from mechanisms.streams.names import WATCHING
+from mechanisms.standing.standing_streams import NO_BOUND, StandingStream
+from mechanisms.streams.stream_names import WATCHING
 from planner.errors import KeyholeError
 from planner.monitors.chances import list_courses
 from planner.monitors.explain import describe_monitor, explain_monitor, monitor_json
 from planner.monitors.guarantee import promise
-from planner.monitors.model import MonitorPlan
-from planner.monitors.streams import MOST_STREAMED
+from planner.monitors.monitor_plan import MonitorPlan
+from planner.monitors.stream_monitor import MOST_STREAMED
 from tests.worlds.monitored import BY_WARD, OF_A_DAY, SQL, TABLES, planned
 
 OF_STAYS = "SELECT ward, day FROM stays GROUP BY ward, day HAVING count(DISTINCT patient_id) > 100"

@@ -12,23 +12,17 @@ from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
 from mechanisms.protocol import DecisionTask
 from mechanisms.registry import LIMITED, MECHANISMS, compare
 from mechanisms.threshold.joint_loss import all_at_once
+from planner.catalog.catalog import RowCap
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import RowCap
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan import build as planning
-from planner.plan.affordable_settings import (
-    Target,
-    round_numbers,
-    smallest_fnr,
-    smallest_number,
-    smallest_tolerance,
-)
+from planner.plan.affordable_settings import Target, round_numbers, smallest_fnr, smallest_number, smallest_tolerance
 from planner.plan.build import plan
 from planner.question import plan as planned
 from planner.question.condition import ALWAYS, Compare, evaluate
-from planner.question.model import Question
+from planner.question.question import Question
 from tests.effort import cases
 from tests.planner.asked import asked as sql_question
 from tests.worlds.questions import (

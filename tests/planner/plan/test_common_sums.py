@@ -15,10 +15,10 @@ from planner.explain.render import explain_text
 from planner.functionals.common_sums import find_common_sums
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
-from planner.plan.identity import path_identities
+from planner.plan.question_identity import path_identities
 from planner.question.condition import evaluate
-from planner.question.model import Functional, Question
 from planner.question.plan import APART, Plan
+from planner.question.question import Functional, Question
 from tests.effort import rounds
 from tests.planner.asked import asked
 from tests.worlds.questions import ACCURACY, CAPPED, CLIPPED, above, average, below, count, question

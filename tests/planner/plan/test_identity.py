@@ -4,12 +4,12 @@ from dataclasses import replace
 from decimal import Decimal
 
 from mechanisms.formula import TRUE, AnyOf, Cut
+from planner.catalog.catalog import FixedKey
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import FixedKey
 from planner.functionals.per_key_offsets import LIMIT
-from planner.plan.identity import fingerprint, path_identities
+from planner.plan.question_identity import fingerprint, path_identities
 from planner.question.condition import Compare
-from planner.question.model import Accuracy, Offsets, Question
+from planner.question.question import Accuracy, Offsets, Question
 from tests.in_turn import in_turn
 from tests.worlds.questions import CLIPPED, COUNTRIES, MONTHS, ROWS, count, question
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, SqlType, Value
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.plan.key_blocks import cut_keys, rewrite_blocks
-from planner.question.model import Question
+from planner.question.question import Question
 from tests.worlds.questions import CLIPPED, ROWS, above, count, question
 
 SMALL = replace(DUCKDB, keys_at_once=3)

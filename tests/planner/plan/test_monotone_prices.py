@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan

@@ -9,8 +9,8 @@ from mechanisms.formula import AllOf
 from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
-from planner.question.model import Accuracy, Question
 from planner.question.plan import Plan
+from planner.question.question import Accuracy, Question
 from tests.worlds.questions import ACCURACY, ROWS, above, average, question, total
 
 APART = replace(ACCURACY, reuse=False)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.catalog.catalog import LONGEST_TEXT, Derivation, RowCap, SqlType
 from planner.catalog.derived_columns import DATE_PARTS, possible
 from planner.catalog.domains import count_values, domain_digest, list_values
 from planner.catalog.fault import Fault
-from planner.catalog.model import LONGEST_TEXT, Derivation, RowCap, SqlType
 from planner.catalog.pins import Pins
 from planner.catalog.source_names import SourceName
 from planner.catalog.sql_types import sql_type

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.catalog.relations import RelationIdentity
+from planner.catalog.relation_names import RelationIdentity
 from planner.policy.rules.document import warnings
 from planner.policy.rules.doubts import describe_source_doubts
 from proxy.cli.check import check
@@ -73,8 +73,8 @@ def test_bands_that_groups_may_be_on_both_sides_of_are_no_doubt() -> None:
 
 def test_a_units_column_is_not_proposed_as_a_key(tmp_path: Path) -> None:
     from planner.errors import KeyholeError
+    from proxy.open_policy.service import Service
     from proxy.pipeline import stages
-    from proxy.service.service import Service
     from tests.end_to_end.certainty import asked
 
     shop.fill_duckdb(tmp_path / "shop.duckdb")

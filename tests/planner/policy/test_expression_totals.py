@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from planner.catalog.model import ExpressionRange, Total
+from planner.catalog.catalog import ExpressionRange, Total
 from planner.errors import KeyholeError
 from tests.in_turn import in_turn
 from tests.worlds.policies import changed, compiled, parsed

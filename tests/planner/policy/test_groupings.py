@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from planner.catalog.model import CutRows, Grouping
+from planner.catalog.catalog import CutRows, Grouping
 from planner.errors import KeyholeError
 from planner.policy.rules.document import warnings
 from tests.in_turn import in_turn

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.catalog.fault import Fault
-from planner.catalog.monitors import MECHANISMS, Alert, Monitor, Windows
+from planner.catalog.monitor import MECHANISMS, Alert, Monitor, Windows
 from planner.errors import KeyholeError
 from planner.policy.durations import nearest_part, parse_duration, parse_moment, write_duration
 from tests.in_turn import in_turn

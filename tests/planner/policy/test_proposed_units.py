@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from planner.catalog.relations import ForeignKey, RelationIdentity
+from planner.catalog.relation_names import ForeignKey, RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.policy.key_steps import SourceTable
 from planner.policy.proposed_units import ProposedUnit, propose_units

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.catalog.model import SqlType, Table
+from planner.catalog.catalog import SqlType, Table
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
 from planner.policy.compile import SourceColumn, compile_catalog, key_domains

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from planner.catalog.model import Catalog, SqlType
+from planner.catalog.catalog import Catalog, SqlType
 from planner.catalog.pins import Pins
 from planner.policy.simulated_catalog import SizeNeeded, StoodIn, stand_in_catalog
 from tests.worlds.policies import BASE, changed, compiled, parsed, pins_for

@@ -3,10 +3,10 @@
 import pytest
 
 from planner.catalog.pins import Pins
-from planner.catalog.relations import RelationIdentity
+from planner.catalog.relation_names import RelationIdentity
 from planner.errors import KeyholeError
 from planner.functionals.cells import CellReach, cell_reach
-from planner.plan.identity import fingerprint
+from planner.plan.question_identity import fingerprint
 from planner.policy.rules.unit_paths import describe_vouched_paths, find_unproved_paths
 from planner.policy.simulated_catalog import stand_in_catalog
 from proxy.pipeline.claim import charged_keys

@@ -7,12 +7,12 @@ from decimal import Decimal
 
 import psycopg
 
-from planner.catalog.model import Column, SqlType, Table, Value
+from planner.catalog.catalog import Column, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.predicates.condition import row_condition
 from planner.question.condition import evaluate
-from planner.scope.names import Scope
-from planner.values.model import Given
+from planner.scope.name_resolution import Scope
+from planner.values.constant import Given
 from tests.effort import rounds
 from tests.planner.asked import select
 

@@ -7,13 +7,13 @@ from datetime import date
 import psycopg
 import pytest
 
-from planner.catalog.model import Column, Derivation, SqlType, Table
+from planner.catalog.catalog import Column, Derivation, SqlType, Table
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
 from planner.predicates.condition import row_condition
 from planner.predicates.infinite_times import of_groups
-from planner.scope.names import Scope
-from planner.values.model import Given
+from planner.scope.name_resolution import Scope
+from planner.values.constant import Given
 from tests.effort import rounds
 from tests.planner.asked import select
 

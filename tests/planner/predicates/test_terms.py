@@ -10,14 +10,14 @@ import duckdb
 import psycopg
 import pytest
 
-from planner.catalog.model import Column, SqlType, Table
+from planner.catalog.catalog import Column, SqlType, Table
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
 from planner.predicates.condition import row_condition
-from planner.scope.names import Scope
-from planner.values.model import ArrayValue, Given, ParameterValue
+from planner.scope.name_resolution import Scope
+from planner.values.constant import ArrayValue, Given, ParameterValue
 from tests.effort import rounds
 from tests.planner.asked import select
 from tests.rows_at_once import insert

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.catalog.model import Value
+from planner.catalog.catalog import Value
 from planner.question.condition import (
     ALWAYS,
     NEVER,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.catalog.model import Column, SqlType, Value
+from planner.catalog.catalog import Column, SqlType, Value
 from planner.question.condition import ALWAYS, NEVER, And, Compare, Condition, IsNull, Like, Not, Or, Within, evaluate
 from planner.question.possible_rows import may_hold
 from tests.effort import examples

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.aggregates import row_expression
-from planner.catalog.model import Column
+from planner.catalog.catalog import Column
 from planner.question.products import product_column, product_range, steps_of, with_products, without_products
 from tests.effort import examples
 from tests.planner.asked import refusal

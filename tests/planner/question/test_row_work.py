@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.catalog.model import Catalog, Column, SqlType
+from planner.catalog.catalog import Catalog, Column, SqlType
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES

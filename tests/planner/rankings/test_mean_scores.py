@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.question.model import Functional, MeanScore, Measure, Question, Ranked
+from planner.question.question import Functional, MeanScore, Measure, Question, Ranked
 from planner.rankings.mean_scores import compute_scores
 from tests.planner.asked import asked, refusal
 

@@ -5,8 +5,8 @@ from decimal import Decimal
 import duckdb
 import pytest
 
-from planner.catalog.model import BandColumn, Bands
-from planner.scope.bands import aggregate_sql, band_sql, describe_bands
+from planner.catalog.catalog import BandColumn, Bands
+from planner.scope.owner_bands import aggregate_sql, band_sql, describe_bands
 from tests.worlds.retail import SALES
 
 VALUES = (-3, -2, -1, Decimal("-0.5"), 0, Decimal("0.5"), 1, 2, 3)

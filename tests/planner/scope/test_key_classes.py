@@ -10,9 +10,9 @@ import numpy as np
 import psycopg
 import pytest
 
-from accountant.model import NANO, Cells
+from accountant.charges import NANO, Cells
 from mechanisms.protocol import Outcome
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
 from planner.catalog.key_space import as_text
 from planner.extract.outer_query import outer_sql
 from planner.lower.dialects.duckdb import DUCKDB

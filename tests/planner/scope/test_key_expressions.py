@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 from planner.scope.key_expressions import images
 from planner.scope.key_values import NotExact, type_value
 from tests.effort import rounds

@@ -9,11 +9,11 @@ import psycopg
 import pytest
 from sqlglot import exp
 
-from planner.catalog.model import NUMBERS, Catalog
+from planner.catalog.catalog import NUMBERS, Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import outer_sql
 from planner.scope.embedded import PLACE, Embedded
-from planner.scope.names import Scope
+from planner.scope.name_resolution import Scope
 from planner.scorecard.proven_bounds import prove_bound
 from tests.effort import rounds
 from tests.in_turn import in_turn

@@ -13,7 +13,7 @@ import numpy as np
 import psycopg
 import pytest
 
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
 from planner.lower.dialects.postgres import POSTGRES

@@ -12,7 +12,7 @@ from planner.parser.lexer import tokens
 from planner.parser.spans import Searched, spans
 from planner.parser.tree import parse, write_node
 from planner.plan.build import plan
-from planner.plan.identity import fingerprint
+from planner.plan.question_identity import fingerprint
 from planner.scorecard.find import find_predicates, shows_size
 from planner.scorecard.shown import with_constants
 from tests.effort import rounds

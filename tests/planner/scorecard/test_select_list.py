@@ -5,7 +5,7 @@ tests/end_to_end/answers/test_scorecards.py compares what is read with PostgreSQ
 
 import pytest
 
-from planner.plan.identity import fingerprint
+from planner.plan.question_identity import fingerprint
 from planner.scorecard.select_list import read_select_list
 from tests.in_turn import in_turn
 from tests.planner.asked import asked, asking

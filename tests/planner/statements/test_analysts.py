@@ -5,9 +5,9 @@ from zlib import crc32
 
 import pytest
 
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
 from planner.errors import KeyholeError
-from planner.extract.hints.questions import INSTEAD
+from planner.extract.hints.answerable_questions import INSTEAD
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from deploy.demo.build import install
-from planner.bind.question import ask
-from planner.catalog.model import Catalog
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
@@ -17,7 +17,7 @@ from planner.plan.build import plan
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
 from proxy.cli.check import check
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from tests.planner.aggregates.test_key_thresholds import CATALOG as ROOMS
 from tests.planner.asked import TODAY
 from tests.worlds.stays import people

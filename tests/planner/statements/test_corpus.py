@@ -6,7 +6,7 @@ from zlib import crc32
 
 import planner
 from mechanisms.formula import cuts
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
 from planner.errors import CATALOGUE, KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB

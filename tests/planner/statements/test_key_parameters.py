@@ -4,7 +4,7 @@ from datetime import date, datetime
 from decimal import Decimal
 
 from planner.statements.key_parameters import bind_keys, find_key_parameters
-from planner.values.model import ArrayValue, Foreign, ParameterValue, Span
+from planner.values.constant import ArrayValue, Foreign, ParameterValue, Span
 from tests.in_turn import in_turn
 
 _BY = "SELECT x > $1 AS high, $2::text FROM t WHERE y < $3 GROUP BY 1 HAVING count(*) > $4"

@@ -11,8 +11,8 @@ from sqlglot import exp
 from sqlglot.parser import Parser
 from sqlglot.tokens import Tokenizer
 
-from planner.bind.question import ask
-from planner.catalog.model import Catalog
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.parser import lexer, spans

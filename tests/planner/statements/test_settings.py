@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mechanisms.registry import LIMITED
-from planner.catalog.model import Defaults
+from planner.catalog.catalog import Defaults
 from planner.errors import KeyholeError
 from planner.statements.settings import MECHANISMS, SETTINGS, accuracy, check, max_epsilon
 from tests.in_turn import in_turn

@@ -6,13 +6,13 @@ from decimal import Decimal
 
 import pytest
 
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog, StoredParameter, StoredQuestion, Value
 from planner.catalog.fault import Fault
-from planner.catalog.model import Catalog, StoredParameter, StoredQuestion, Value
 from planner.errors import KeyholeError
-from planner.plan.identity import fingerprint
+from planner.plan.question_identity import fingerprint
 from planner.policy.stored_questions import number_parameters
-from planner.question.model import Question
+from planner.question.question import Question
 from planner.scope.embedded import Embedded
 from planner.statements import stored_parameters
 from planner.statements.classify import SetKeyhole, classify

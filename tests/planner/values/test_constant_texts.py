@@ -11,11 +11,11 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.predicates.letter_case import lower_pattern, spellings
-from planner.predicates.refusals import unlisted_refusal
+from planner.predicates.where_refusals import unlisted_refusal
 from planner.values.array_literals import members
+from planner.values.constant import Given, Number, Span, nearest_real
 from planner.values.expressions import fold
 from planner.values.like import like, parts
-from planner.values.model import Given, Number, Span, nearest_real
 from tests.in_turn import in_turn
 from tests.planner.asked import select
 

@@ -12,8 +12,8 @@ import pytest
 
 from deploy.demo.build import COUNTRIES, HERE, install
 from mechanisms.formula import evaluate, relax_formula
-from planner.bind.question import ask
-from planner.catalog.model import Bands, Catalog, StoredParameter, StoredQuestion
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Bands, Catalog, StoredParameter, StoredQuestion
 from planner.catalog.pins import Pins, pinned_table
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
@@ -24,8 +24,8 @@ from planner.policy.rules.document import warnings
 from planner.question.plan import Plan
 from planner.statements import settings
 from planner.statements.classify import classify
+from proxy.open_policy.pins import pin
 from proxy.report.proposal_prices import describe_dear_proposals
-from proxy.service.pins import pin
 from proxy.sources.open import Source, open_source
 from tests.worlds.policies import VERIFIER
 

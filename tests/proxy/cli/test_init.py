@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.catalog.model import LONGEST_TEXT
+from planner.catalog.catalog import LONGEST_TEXT
 from planner.catalog.sql_types import SourceColumn
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from planner.policy.refusals import BLANK
+from planner.policy.policy_refusals import BLANK
 from proxy.cli.init import from_source, starter_policy
 from proxy.cli.presets import GROUPS, Purpose, Unit, posterior
 from proxy.cli.simulate import Sizes, simulate
-from proxy.service.pins import pin
+from proxy.open_policy.pins import pin
 from proxy.sources.open import open_source
 
 STATEMENTS = (

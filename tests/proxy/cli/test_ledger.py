@@ -21,11 +21,11 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from accountant.charges import NANO, Cells, Charge, Family, Spent
 from accountant.events.events import Reserved
 from accountant.ledger import Ledger
 from accountant.limits import Limits
-from accountant.model import NANO, Cells, Charge, Family, Spent
-from planner.catalog.model import RELEASED_BY
+from planner.catalog.catalog import RELEASED_BY
 from tests.proxy.cli.conftest import Ran
 from tests.worlds.house import check_once, make_once
 from tests.worlds.wards import QUESTION, install

@@ -11,7 +11,7 @@ from typer.main import get_group
 
 from proxy.cli.main import app
 from proxy.cli.sections import SECTIONS
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from tests.effort import PATIENCE_S
 from tests.proxy.cli.script import SCRIPT, child, started_child
 from tests.worlds.served import ROOT
@@ -217,7 +217,12 @@ def test_a_question_explained_imports_no_source_no_log_no_server_and_no_stream(
         "structlog",
     }
     assert top(found) & absent == set()
-    late = {"mechanisms.standing.streams", "numpy.ma", "proxy.sources.spark.sessions", "sqlglot.dialects.duckdb"}
+    late = {
+        "mechanisms.standing.standing_streams",
+        "numpy.ma",
+        "proxy.sources.spark.sessions",
+        "sqlglot.dialects.duckdb",
+    }
     assert late & found == set()
 
 

@@ -7,10 +7,10 @@ from contextlib import redirect_stdout
 import pytest
 
 from accountant.monitor_model import MonitorRun
-from planner.monitors.model import MonitorPlan
+from planner.monitors.monitor_plan import MonitorPlan
 from proxy.cli import monitor_demo
 from proxy.monitors.start import start_monitor
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from tests.seeded_noise import SeededNoise
 
 pytestmark = pytest.mark.server

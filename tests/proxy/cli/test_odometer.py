@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from planner.policy.file import Policy
-from proxy.service.column_dependencies import dependencies
-from proxy.service.pins import catalog_on_pins
-from proxy.service.service import Service
+from proxy.open_policy.column_dependencies import dependencies
+from proxy.open_policy.pins import catalog_on_pins
+from proxy.open_policy.service import Service
 from tests.proxy.cli.conftest import Ran
 from tests.worlds.wards import install
 

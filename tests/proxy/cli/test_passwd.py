@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from planner.policy.file import Policy
-from proxy.wire import scram
+from proxy.security import scram
 from tests.children import forked
 from tests.effort import PATIENCE_S
 from tests.proxy.cli.script import SCRIPT, child

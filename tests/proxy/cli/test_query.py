@@ -10,7 +10,7 @@ import typer.main
 from planner.errors import KeyholeError
 from planner.statements.settings import SETTINGS
 from proxy.cli import main as cli
-from proxy.report.refusals import as_psql_prints
+from proxy.report.report_refusals import as_psql_prints
 from proxy.report.terminal import psql_table
 from tests.effort import rounds
 from tests.in_turn import in_turn

@@ -13,9 +13,9 @@ import pytest
 from proxy.cli import check as checking
 from proxy.concurrency import fair_queue
 from proxy.concurrency.fair_queue import VERY_LONG_BYTES, Turns, alone
+from proxy.open_policy.service import Service
 from proxy.process.addresses import Addresses
 from proxy.process.serve import in_background
-from proxy.service.service import Service
 from tests.effort import PATIENCE_S
 from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 

@@ -15,7 +15,7 @@ from planner.policy.sections import RestSection
 from proxy.cli.check import check
 from proxy.console.analyst.catalog_document import catalog_document
 from proxy.console.analyst.question_tree import question_tree
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from tests.in_turn import in_turn
 from tests.proxy.rest.test_app import ADA, send
 from tests.worlds.console_house import Browser, console_app, inline_code, open_house

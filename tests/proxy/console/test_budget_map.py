@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from accountant.charges import NANO
 from accountant.ledger import Ledger
-from accountant.model import NANO
-from accountant.reports.report import BudgetReport
+from accountant.reports.balance_report import BudgetReport
 from proxy.console.owner.budget_map import EVERY_FILTER, MOST_DRAWN, BudgetMap, MapWish, choose_map, show_share
 from proxy.console.owner.burn_lines import burn_document, burn_rows
 from proxy.report.heat_map import NEVER, heat_maps

@@ -9,8 +9,8 @@ import pytest
 
 from proxy.console.ended_logins import EndedLogins
 from proxy.console.session_cookie import ConsoleSession
+from proxy.open_policy.service import Service
 from proxy.process.serve import in_background
-from proxy.service.service import Service
 from tests.worlds.console_house import Browser, console_app, open_house
 from tests.worlds.wards import PASSWORD
 

@@ -9,16 +9,16 @@ from fastapi import FastAPI
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.catalog.model import Analyst
+from planner.catalog.catalog import Analyst
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.sections import ConsoleSection
 from proxy.console.login import find_by_password
 from proxy.console.session_cookie import ANALYST, OWNER, SessionSeal
+from proxy.open_policy.service import Service
+from proxy.security import scram
 from proxy.security.failed_logins import FailedLogins
 from proxy.security.mock_users import Strangers
-from proxy.service.service import Service
-from proxy.wire import scram
 from tests.worlds.console_house import OWNER_TOKEN, SECTION, Browser, console_app, open_house
 from tests.worlds.rest_house import UNHURRIED
 from tests.worlds.wards import PASSWORD, TOKENS, install

@@ -18,7 +18,7 @@ from proxy.console.page import POLICY
 from proxy.console.play.own_routes import OwnersKey
 from proxy.console.play.standalone import play_app
 from proxy.owner.mistyped import Mistyped
-from proxy.owner.streams import read_streams
+from proxy.owner.table_streams import read_streams
 from proxy.play.own_streams import OwnStreams
 from tests.children import forked
 from tests.effort import PATIENCE_S
@@ -160,7 +160,7 @@ def test_the_console_has_no_way_to_it(tmp_path: Path) -> None:
     importing = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "proxy").rglob("*.py")
-        if "proxy.console.play.own_routes" in _imported(path) or "proxy.owner.streams" in _imported(path)
+        if "proxy.console.play.own_routes" in _imported(path) or "proxy.owner.table_streams" in _imported(path)
     }
     assert importing == {"proxy/console/play/standalone.py", "proxy/cli/main.py"}
 

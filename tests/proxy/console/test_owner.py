@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
+from accountant.charges import NANO, Wording
 from accountant.errors import BalanceScope, NotApproved
 from accountant.events.owner_events import Approved, Declined, Grant, Granted, Revoked, WindowOpened
-from accountant.model import NANO, Wording
 from proxy.cli import main as cli
 from proxy.cli.check import check
 from proxy.console.owner.deciding import BY
 from proxy.console.page import TABS
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from tests.accountant.examples import cells, charge, limits
 from tests.proxy.cli.risk.hospital import install as install_hospital
 from tests.worlds.console_house import SECTION, Browser, console_app, inline_code, open_house

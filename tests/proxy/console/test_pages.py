@@ -9,8 +9,8 @@ from fastapi import FastAPI
 from planner.policy.sections import ConsoleSection
 from proxy.console.page import POLICY, TABS
 from proxy.console.static_files import FOLDER
+from proxy.open_policy.service import Service
 from proxy.rest.app import create_app
-from proxy.service.service import Service
 from tests.in_turn import in_turn
 from tests.worlds.console_house import SECTION, Browser, console_app, inline_code, open_house
 from tests.worlds.rest_house import UNHURRIED

@@ -12,11 +12,11 @@ from planner.policy.file import Policy
 from proxy.console.page import POLICY
 from proxy.console.play.open import open_playground as open_playground_of
 from proxy.console.play.standalone import MOST_BODY_BYTES, play_app
+from proxy.open_policy.service import Service
 from proxy.play import tradeoff
 from proxy.play.game import SESSION_S
 from proxy.play.hall import Hall
 from proxy.play.tasks import TaskAnswer, solve
-from proxy.service.service import Service
 from tests.effort import rounds
 from tests.worlds.console_house import Browser, console_app, inline_code, open_house
 from tests.worlds.play_house import SEED, Clock, open_playground

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from proxy.cli.check import check
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from tests.seeded_noise import SeededNoise
 from tests.worlds.house import VERIFIER
 

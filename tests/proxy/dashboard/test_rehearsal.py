@@ -7,9 +7,9 @@ import pytest
 from planner.errors import KeyholeError
 from proxy.dashboard.question_list import Listed, read_list
 from proxy.dashboard.tolerance_split import rehearse_list
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.rehearsal import Decided
-from proxy.service.service import Service
 from tests.effort import cases
 
 LIST = """

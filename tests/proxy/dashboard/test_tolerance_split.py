@@ -10,8 +10,8 @@ from proxy.concurrency.fair_queue import Turns
 from proxy.dashboard import tolerance_split
 from proxy.dashboard.plan_report import PlanReport, with_tolerances
 from proxy.dashboard.tolerance_split import FACTORS, plan_in_turn, plan_list, rehearse_list
+from proxy.open_policy.service import Service
 from proxy.pipeline.rehearsal import Decided
-from proxy.service.service import Service
 from tests.proxy.dashboard.test_rehearsal import ask, put
 
 DEAR = """-- what the board asks

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from mechanisms.formula import Integers
-from planner.catalog.model import RELEASED_BY
+from planner.catalog.catalog import RELEASED_BY
 from proxy.monitors.look import WatchedRun
 from proxy.monitors.schedule import DueLook
 from proxy.report.budget import document

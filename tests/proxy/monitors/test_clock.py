@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from accountant.monitor_model import MonitorState
 from planner.errors import KeyholeError
 from proxy.monitors.clock import ClockReading, WatchedClock, wait_after_jump
-from proxy.monitors.refusals import looks_in_the_future
+from proxy.monitors.monitor_refusals import looks_in_the_future
 from proxy.observe.telemetry import Telemetry
 from tests.worlds.clinic import DAY, HOUR, NAME, START, Clinic, clinic, visits
 

@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 
 from accountant.errors import LookTaken
 from accountant.monitor_model import MonitorState
-from planner.catalog.model import RELEASED_BY
+from planner.catalog.catalog import RELEASED_BY
 from planner.errors import KeyholeError
 from planner.monitors.build import plan_monitor
 from planner.question.plan import Rewritten
@@ -26,8 +26,8 @@ from proxy.monitors.runner import MonitorRunner
 from proxy.monitors.schedule import list_due
 from proxy.monitors.start import start_monitor
 from proxy.observe.telemetry import Telemetry
+from proxy.open_policy.service import Service
 from proxy.report.budget import document
-from proxy.service.service import Service
 from proxy.sources.protocol import Source, TrueAggregates
 from tests.rows_at_once import insert
 from tests.worlds.clinic import DAY, HOUR, NAME, START, Clinic, clinic, clinic_in_a_file, visits

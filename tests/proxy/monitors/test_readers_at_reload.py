@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import psycopg
 
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from tests.effort import PATIENCE_S
 from tests.worlds.alerted import TOKENS, install, start
 from tests.worlds.house import new_database

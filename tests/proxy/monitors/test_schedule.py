@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.monitors.model import WindowPlan
+from planner.monitors.monitor_plan import WindowPlan
 from proxy.monitors.schedule import DueLook, count_moments, list_due, next_moment, number_of
 
 _START = datetime(2026, 3, 1)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.catalog.model import RELEASED_BY
+from planner.catalog.catalog import RELEASED_BY
 from proxy.monitors.reading import MonitorReading
 from proxy.report.budget import document
 from tests.worlds.clinic import DAY, HOUR, NAME, START, Clinic, clinic, visits

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from tests.worlds.clinic import HOUR, START, clinic, visits
 from tests.worlds.house import new_database
 

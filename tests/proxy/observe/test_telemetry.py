@@ -16,16 +16,16 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
+from accountant.charges import NANO
 from accountant.errors import LedgerUnavailable
-from accountant.model import NANO
 from planner.errors import KeyholeError
 from proxy.concurrency.thread_pool import WorkerPool
 from proxy.observe.telemetry import Face, QuestionEnding, Stage, Telemetry, TurnedAway
+from proxy.open_policy.service import Service
 from proxy.process.addresses import Addresses, ListenAddress
 from proxy.process.announcements import ALIVE, READY, notify, reporting_alive
 from proxy.process.serve import in_background
-from proxy.service.readiness import LEDGER_ROOM_BYTES, Readiness
-from proxy.service.service import Service
+from proxy.rest.readiness import LEDGER_ROOM_BYTES, Readiness
 from proxy.shadow.wheel import wheel_release
 from tests.effort import PATIENCE_S
 from tests.worlds.house import check_once
@@ -217,8 +217,8 @@ class Parts:
 
 
 def looked(parts: Parts, monkeypatch: pytest.MonkeyPatch, *, fresh_s: float) -> Readiness:
-    monkeypatch.setattr("proxy.service.readiness.FRESH_S", fresh_s)
-    monkeypatch.setattr("proxy.service.readiness.LATE_S", 0.01)
+    monkeypatch.setattr("proxy.rest.readiness.FRESH_S", fresh_s)
+    monkeypatch.setattr("proxy.rest.readiness.LATE_S", 0.01)
     return Readiness({"ledger": parts.ledger, "source": lambda: None}, telemetry=Telemetry())
 
 
@@ -229,7 +229,7 @@ def test_many_who_ask_at_once_look_once(monkeypatch: pytest.MonkeyPatch) -> None
     async def ask() -> list[tuple[str, ...]]:
         return [*await asyncio.gather(*(ready.find_missing() for _ in range(50))), await ready.find_missing()]
 
-    monkeypatch.setattr("proxy.service.readiness.LATE_S", 60)
+    monkeypatch.setattr("proxy.rest.readiness.LATE_S", 60)
     assert set(asyncio.run(ask())) == {()}
     assert parts.looks == 1
 
@@ -239,7 +239,7 @@ def test_what_is_gone_or_does_not_answer_is_missing_until_it_is_back(monkeypatch
     ready = looked(parts, monkeypatch, fresh_s=0)
 
     async def ask() -> tuple[str, ...]:
-        monkeypatch.setattr("proxy.service.readiness.LATE_S", 60)
+        monkeypatch.setattr("proxy.rest.readiness.LATE_S", 60)
         return await ready.find_missing()
 
     async def ask_in_a_hurry() -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -252,7 +252,7 @@ def test_what_is_gone_or_does_not_answer_is_missing_until_it_is_back(monkeypatch
     assert asyncio.run(ask()) == ("ledger",)
     parts.broken = False
     assert asyncio.run(ask()) == ()
-    monkeypatch.setattr("proxy.service.readiness.LATE_S", 0.01)
+    monkeypatch.setattr("proxy.rest.readiness.LATE_S", 0.01)
     before = parts.looks
     hurried = asyncio.run(ask_in_a_hurry())
     assert all("ledger" in missing for missing in hurried)

@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 import httpx
 
+from proxy.open_policy.service import Service
 from proxy.rest.app import create_app
-from proxy.service.service import Service
 from tests.worlds.wards import QUESTION, TOKENS
 
 KEY = "11111111-2222-3333-4444-555555555555"

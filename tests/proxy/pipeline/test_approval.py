@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from planner.catalog.model import Budget, TableCaps
+from planner.catalog.catalog import Budget, TableCaps
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
 from proxy.cli import main as cli
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_question, explained_document
 from proxy.pipeline.messages import Answer, Asked, bare_question
-from proxy.service.service import Service
 from tests.worlds.house import check_once
 from tests.worlds.wards import install
 

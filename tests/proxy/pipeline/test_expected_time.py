@@ -19,12 +19,12 @@ from planner.plan.expected_time import estimate_work, expect_time
 from planner.policy.compile import identify_engine
 from planner.policy.file import Policy
 from proxy.cli import check as checking
+from proxy.open_policy.pins import pins_path, read_pins, write_pins
+from proxy.open_policy.service import Service
 from proxy.owner import pace as measuring
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_question, explained_document
 from proxy.pipeline.messages import Asked, bare_question
-from proxy.service.pins import pins_path, read_pins, write_pins
-from proxy.service.service import Service
 from proxy.sources.failures import SourceFailures
 from proxy.sources.open import open_source
 from tests.planner.asked import asked as asked_of_retail

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from mechanisms.formula import TRUE
+from planner.catalog.catalog import Column, Derivation, Lookup, LookupValues, SqlType, Value
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, Derivation, Lookup, LookupValues, SqlType, Value
 from planner.question.unit_groups import groups_of_one_unit
 from tests.in_turn import in_turn
 from tests.worlds.questions import CLIPPED, COUNTRIES, MONTHS, ROWS, count, question

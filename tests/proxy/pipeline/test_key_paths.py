@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from mechanisms.formula import TRUE
 from mechanisms.protocol import NoisePath
+from planner.catalog.catalog import Value
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Value
 from planner.functionals.per_key_offsets import LIMIT, without_offsets
-from planner.question.model import Offsets, Question
+from planner.question.question import Offsets, Question
 from proxy.pipeline.key_paths import MOST_VALUES, KeyPath, UnknownPath, from_bytes
 from tests.worlds.questions import CLIPPED, COUNTRIES, MONTHS, count, question
 

@@ -12,12 +12,12 @@ import pytest
 
 from planner.errors import KeyholeError
 from planner.explain.payment import Left, Payer, Payment
+from proxy.open_policy.accounts import nano
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_question, explained_document
 from proxy.pipeline.messages import Answer, Asked, bare_question
 from proxy.report.limit_names import tell_apart
-from proxy.service.accounts import nano
-from proxy.service.service import Service
 from tests.worlds.house import VERIFIER, check_once
 
 POLICY = """

@@ -9,20 +9,20 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from accountant.model import NANO
+from accountant.charges import NANO
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.cli.check import check
 from proxy.cli.simulate import Sizes, simulate
 from proxy.dashboard.question_list import read_list
 from proxy.dashboard.tolerance_split import rehearse_list
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.answering import explain_question, explained_document
 from proxy.pipeline.claim import claim_now
 from proxy.pipeline.messages import Answer, Asked, bare_question
 from proxy.report import budget
 from proxy.report.odometer import read_odometer
-from proxy.service.service import Service
 from tests.worlds.house import VERIFIER
 
 POLICY = """

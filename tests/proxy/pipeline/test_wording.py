@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from proxy.cli.check import check
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.pipeline.virtual_rows import virtual_rows
-from proxy.service.service import Service
 from tests.worlds.wards import install
 
 NAME = "Annabel"

@@ -8,7 +8,7 @@ import pytest
 
 from mechanisms.risk.channels import likelihood_of_noisy
 from mechanisms.risk.posterior import find_posterior_of_one_place
-from proxy.play.attackers import AttackedDay, Attacker, PublishedChannel, Seen, believe, count_raised
+from proxy.play.attacker_beliefs import AttackedDay, Attacker, PublishedChannel, Seen, believe, count_raised
 from proxy.play.building import Building, draw_building
 from proxy.play.hall import Buildings
 from proxy.play.tradeoff import affordable_tolerance, weigh

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from proxy.play import telling
+from proxy.play import round_json
 from proxy.play.building import Building
 from proxy.play.floor_plan import Level, RegionKind
 from proxy.play.game import GameSession
@@ -44,9 +44,9 @@ def _told(session: GameSession, day: int) -> str:
     seen = session.look(1.0, regions, range(day, day + 1))
     return json.dumps(
         [
-            telling.tell_session(session, key="key", now=1.0, shared_seed=False),
-            telling.tell_series(seen, start=0, stop=288),
-            telling.tell_heat(session.building, seen[day]),
+            round_json.tell_session(session, key="key", now=1.0, shared_seed=False),
+            round_json.tell_series(seen, start=0, stop=288),
+            round_json.tell_heat(session.building, seen[day]),
         ]
     )
 
@@ -80,7 +80,7 @@ def test_what_is_told_depends_on_what_was_published_alone(draw: Callable[[int], 
 def test_an_open_round_tells_neither_truth_nor_way_nor_seed(draw: Callable[[int], Building], way: Publishing) -> None:
     session = _session(draw(1))
     _until(session, way)
-    told = telling.tell_session(session, key="key", now=1.0, shared_seed=False)
+    told = round_json.tell_session(session, key="key", now=1.0, shared_seed=False)
     assert set(told) == SESSION
     assert told["seed"] is None
     if way is Publishing.KEYHOLE:
@@ -96,7 +96,7 @@ def test_true_counts_are_told_where_they_are_published_alone(draw: Callable[[int
         session = _session(draw(1))
         _until(session, way)
         assert session.round is not None
-        seen = telling.tell_series(session.look(1.0, (0,), range(2, 3)), start=0, stop=288)
+        seen = round_json.tell_series(session.look(1.0, (0,), range(2, 3)), start=0, stop=288)
         true = session.round.world.counts(0)[2].tolist()
         assert (seen["places"]["0"] == true) is (way is Publishing.TRUE)
 
@@ -104,7 +104,7 @@ def test_true_counts_are_told_where_they_are_published_alone(draw: Callable[[int
 def test_teaching_tells_the_way_before(draw: Callable[[int], Building]) -> None:
     session = _session(draw(1), teaching=True)
     _until(session, Publishing.TICK_LAPLACE)
-    told = telling.tell_session(session, key="key", now=1.0, shared_seed=True)
+    told = round_json.tell_session(session, key="key", now=1.0, shared_seed=True)
     assert told["round"]["way"] == "tick_laplace"
     assert told["round"]["epsilon"] > 0
     assert told["seed"] == 1
@@ -118,7 +118,7 @@ def test_feedback_has_the_true_series_and_is_json(draw: Callable[[int], Building
     assert session.round is not None
     task, world = session.round.task, session.round.world
     truth = solve(task, world)
-    told: dict[str, Any] = json.loads(json.dumps(telling.tell_feedback(session.answer(9.0, truth), session)))
+    told: dict[str, Any] = json.loads(json.dumps(round_json.tell_feedback(session.answer(9.0, truth), session)))
     assert told["error"] == 0
     assert told["truth"] == told["answer"]
     overlay = told["overlay"]
@@ -137,7 +137,7 @@ def test_a_heat_map_has_ten_colours_for_every_region(draw: Callable[[int], Build
     session = _session(draw(1))
     _until(session, Publishing.TRUE)
     building = session.building
-    heat = telling.tell_heat(building, session.look(1.0, building.plan.regions, range(1, 2))[1])
+    heat = round_json.tell_heat(building, session.look(1.0, building.plan.regions, range(1, 2))[1])
     assert len(heat["colours"]) == 64
     assert {len(row) for row in heat["colours"]} == {96}
     assert {colour for row in heat["colours"] for colour in row} <= set(range(10))

@@ -19,7 +19,7 @@ from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.cli.check import check, refresh, wait_for_servers
 from proxy.concurrency.lease import GivenUp, Usage
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from tests.effort import PATIENCE_S
 from tests.proxy.process.test_workers import children
 from tests.worlds import shop

@@ -12,11 +12,11 @@ import psycopg
 import pytest
 
 from planner.policy.file import Policy
+from proxy.open_policy.pins import pinned_catalog
+from proxy.open_policy.service import ledger_url
 from proxy.process.reload import InForce, RestartNeeded
-from proxy.service.pins import pinned_catalog
-from proxy.service.service import ledger_url
+from proxy.security.scram import verifier
 from proxy.sources.shared import open_policy_source
-from proxy.wire.scram import verifier
 from tests.worlds import shop
 from tests.worlds.house import PASSWORD, VERIFIER, command, eventually, most_spent, shop_in_duckdb, write_policy
 from tests.worlds.served import COMMAND, ROOT, Served, served

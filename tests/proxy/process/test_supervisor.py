@@ -12,13 +12,13 @@ import psycopg
 import pytest
 
 from planner.policy.file import Policy
+from proxy.open_policy.service import Service
 from proxy.process.addresses import Sockets, sockets
 from proxy.process.reload import NotTaken
 from proxy.process.supervisor import Supervisor, _make_generation
 from proxy.process.worker_messages import Failed, Ready, Shown, Stop, Task
 from proxy.process.worker_process import WorkerProcess
 from proxy.security.mock_users import Strangers
-from proxy.service.service import Service
 from proxy.shadow.address import ShadowAddress
 from tests.effort import PATIENCE_S
 from tests.worlds.house import shop_in_duckdb

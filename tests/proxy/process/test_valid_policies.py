@@ -19,10 +19,10 @@ from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.sections import PolicyDocument
 from proxy.cli.check import check
+from proxy.open_policy.service import Service
 from proxy.process.addresses import sockets
 from proxy.process.reload import InForce, RestartNeeded
 from proxy.security.tls import Tls
-from proxy.service.service import Service
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.binaries import own_binaries
 from proxy.shadow.embedded import EmbeddedShadow

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from proxy.endpoint.cancel_requests import MOST_WORKERS, Siblings
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from proxy.wire.frontend import Cancel
 from tests.effort import PATIENCE_S, rounds
 from tests.worlds.house import PASSWORD, eventually, shop_in_duckdb

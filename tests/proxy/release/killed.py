@@ -19,9 +19,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from proxy.cli.main import app
+from proxy.open_policy.service import Service
 from proxy.release.publication import PublicationAsked, TableMethod, plan_publication
 from proxy.release.unprotected import publish_unprotected
-from proxy.service.service import Service
 
 ASKED = PublicationAsked(
     table="taken",

@@ -16,18 +16,18 @@ import duckdb
 import psycopg
 import pytest
 
+from accountant.charges import NANO
 from accountant.errors import LedgerUnavailable
-from accountant.model import NANO
-from planner.catalog.model import RELEASED_BY, Grouping, Table
+from planner.catalog.catalog import RELEASED_BY, Grouping, Table
 from planner.errors import KeyholeError
 from planner.lower.unit_statistics import BoundOf, UnitCounts, UnitStatistic
 from planner.policy.file import Policy
 from proxy.cli.bounds import BoundsReport
+from proxy.open_policy.service import Service
 from proxy.release.bounds import BoundsAsked, FoundBound, FoundBounds, find_bounds, plan_bounds
 from proxy.release.charged import PaidRelease, check_affordable
 from proxy.release.declared_bounds import find_declared
 from proxy.report.section import show_page
-from proxy.service.service import Service
 from proxy.sources.protocol import Counts
 from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise

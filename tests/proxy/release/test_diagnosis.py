@@ -15,14 +15,15 @@ import numpy as np
 import psycopg
 import pytest
 
-from accountant.model import NANO
+from accountant.charges import NANO
 from mechanisms.audit.auditor import Neighbours, audit, claim_always
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.diagnostics.score_histogram import ScoreHistogram
 from mechanisms.formula import Integers
-from planner.catalog.model import RELEASED_BY
+from planner.catalog.catalog import RELEASED_BY
 from planner.errors import KeyholeError
 from proxy.cli.check import check
+from proxy.open_policy.service import Service
 from proxy.release.charged import PaidRelease
 from proxy.release.diagnosis import (
     METHODS,
@@ -34,7 +35,6 @@ from proxy.release.diagnosis import (
     make_diagnosis,
     plan_diagnosis,
 )
-from proxy.service.service import Service
 from proxy.sources.protocol import Counts
 from tests.effort import rounds
 from tests.in_turn import in_turn

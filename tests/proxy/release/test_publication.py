@@ -14,10 +14,11 @@ import numpy as np
 import psycopg
 import pytest
 
-from accountant.model import NANO
-from planner.catalog.model import SqlType
+from accountant.charges import NANO
+from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
 from proxy.cli.check import check
+from proxy.open_policy.service import Service
 from proxy.release.publication import Publication, PublicationAsked, TableMethod, plan_publication, publish_counts
 from proxy.release.published_file import (
     PublishedColumn,
@@ -29,7 +30,6 @@ from proxy.release.published_file import (
     write_draft,
 )
 from proxy.release.unprotected import perturb_counts, publish_unprotected, state
-from proxy.service.service import Service
 from tests.seeded_noise import SeededNoise
 from tests.worlds.house import VERIFIER, check_once, new_database
 

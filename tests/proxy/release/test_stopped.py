@@ -15,7 +15,7 @@ from accountant.ledger import Ledger
 from proxy.cli.check import check
 from tests.children import forked
 from tests.proxy.cli.conftest import Ran
-from tests.proxy.cli.conftest import run as run  # the command in this process
+from tests.proxy.cli.conftest import run as run
 
 POLICY = """\
 [source]

@@ -12,10 +12,10 @@ from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.rules.document import warnings
 from proxy.cli.check import check
+from proxy.open_policy.service import Service
 from proxy.pipeline.answering import explained_document
 from proxy.pipeline.messages import Asked, bare_question
 from proxy.report.cap_arithmetic import dearest_questions
-from proxy.service.service import Service
 from tests.worlds.house import VERIFIER
 
 POLICY = f"""

@@ -13,25 +13,15 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
+from accountant.charges import NANO, Cells, Charge, Family, Spent
 from accountant.ledger import Ledger
 from accountant.limits import Limits
-from accountant.model import NANO, Cells, Charge, Family, Spent
-from accountant.reports.report import FamilyBalance
+from accountant.reports.balance_report import FamilyBalance
 from proxy.cli import main as cli
-from proxy.report.heat_map import (
-    NEVER,
-    NEVER_FILL,
-    STEPS,
-    SUMMARY,
-    HeatMap,
-    fill,
-    heat_maps,
-    legend,
-    summarise,
-)
+from proxy.open_policy.service import Service
+from proxy.report.heat_map import NEVER, NEVER_FILL, STEPS, SUMMARY, HeatMap, fill, heat_maps, legend, summarise
 from proxy.report.heat_map_svg import heat_map_svg
 from proxy.report.heat_map_terminal import print_maps
-from proxy.service.service import Service
 from tests.worlds.house import check_once
 from tests.worlds.wards import install
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from accountant.charges import NANO, Cells, Charge, Family, Spent
 from accountant.ledger import Ledger
 from accountant.limits import Limits
-from accountant.model import NANO, Cells, Charge, Family, Spent
 from planner.policy.file import Policy
 from proxy.report import odometer
 from tests.worlds.wards import install

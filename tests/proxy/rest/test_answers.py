@@ -17,14 +17,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from starlette.responses import StreamingResponse
 
-from accountant.model import Spent, StoredAnswer
+from accountant.charges import Spent, StoredAnswer
 from proxy.cli import check as checking
+from proxy.open_policy.service import Service
 from proxy.pipeline.messages import Denial, KeySet, from_bytes
 from proxy.rest import page_cache as rest_kept
 from proxy.rest.answers import CSV, FORMS, JSON, LINES, SLICE_KEYS, KeyRange, Reply, form_of, response
 from proxy.rest.app import create_app
 from proxy.rest.page_cache import KeptKeys
-from proxy.service.service import Service
 from tests.accountant.verbs.test_idempotency import CHARGE
 from tests.effort import rounds
 from tests.in_turn import in_turn

@@ -18,17 +18,17 @@ from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 from structlog.testing import capture_logs
 
-from accountant.reports.report import BudgetReport
+from accountant.reports.balance_report import BudgetReport
 from planner.errors import CATALOGUE, KeyholeError
 from planner.policy.sections import RestSection
 from planner.statements.settings import SETTINGS
 from proxy.cli import check as checking
+from proxy.open_policy.service import Service
 from proxy.process.serve import in_background
 from proxy.rest.app import create_app
 from proxy.rest.middleware import MOST_BODY_BYTES, Shell
 from proxy.rest.models import MOST_SQL_CHARACTERS, QuestionIn
 from proxy.rest.problems import PROBLEM, http_status
-from proxy.service.service import Service
 from tests.effort import PATIENCE_S
 from tests.in_turn import in_turn
 from tests.worlds.house import hurried

@@ -17,13 +17,13 @@ from planner.policy.sections import RestSection
 from planner.statements.settings import MOST_CHARACTERS
 from proxy.cli import check as checking
 from proxy.cli.main import app as command
+from proxy.open_policy.service import Service
 from proxy.rest.answers import MOST_PAGE_KEYS
 from proxy.rest.app import create_app
 from proxy.rest.gate import ALL_ADDRESSES, SHORT_TOKEN
 from proxy.rest.middleware import MOST_BODY_BYTES, MOST_HEAD_BYTES, MOST_HEADERS
 from proxy.rest.models import MOST_PARAMETERS, MOST_SQL_CHARACTERS
 from proxy.rest.strict_json import MOST_DEPTH, MOST_TEXTS
-from proxy.service.service import Service
 from tests.children import forked
 from tests.in_turn import in_turn
 from tests.worlds.rest_house import UNHURRIED, served

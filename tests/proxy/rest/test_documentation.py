@@ -12,10 +12,10 @@ import pytest
 from fastapi import FastAPI
 
 from proxy.console.page import HEADERS as CONSOLE_HEADERS
+from proxy.open_policy.service import Service
 from proxy.rest import documentation
 from proxy.rest.app import create_app
 from proxy.rest.documentation import SITE, find_file
-from proxy.service.service import Service
 from tests.in_turn import in_turn
 from tests.worlds.rest_house import UNHURRIED, own_house
 

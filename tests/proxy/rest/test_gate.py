@@ -21,12 +21,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from planner.catalog.model import Analyst
+from planner.catalog.catalog import Analyst
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.sections import RestSection
 from proxy.cli import check as checking
 from proxy.observe.telemetry import Telemetry
+from proxy.open_policy.service import Service
 from proxy.process.serve import in_background
 from proxy.rest import strict_json as rest_json
 from proxy.rest.app import create_app
@@ -34,7 +35,6 @@ from proxy.rest.gate import Gate, authenticate
 from proxy.security.failed_logins import ALL_USERS, FailedLogins
 from proxy.security.networks import network
 from proxy.security.rate_limit import RateLimit
-from proxy.service.service import Service
 from tests.effort import PATIENCE_S
 from tests.proxy.rest.test_app import ADA, refused, send
 from tests.worlds.house import eventually

@@ -15,14 +15,14 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from accountant.charges import Reservation, Spent
 from accountant.errors import LedgerUnavailable
-from accountant.model import Reservation, Spent
 from accountant.reports.history import AskedQuestion
 from proxy.cli import check as checking
+from proxy.open_policy import accounts
+from proxy.open_policy.service import Service
 from proxy.pipeline.messages import KeySet
 from proxy.rest.app import create_app
-from proxy.service import accounts
-from proxy.service.service import Service
 from tests.children import forked
 from tests.effort import PATIENCE_S
 from tests.proxy.pipeline.dying_question import KEY

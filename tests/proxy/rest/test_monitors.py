@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from planner.errors import KeyholeError
-from proxy.rest import monitors
+from proxy.rest import monitor_routes
 from proxy.rest.gate import MOST_STREAMS
-from proxy.rest.monitors import EventPlace
+from proxy.rest.monitor_routes import EventPlace
 from tests.effort import PATIENCE_S
 from tests.worlds.alerted import TOKENS, Watch, alerted, start
 from tests.worlds.house import House, eventually, new_database
@@ -206,7 +206,7 @@ def test_a_stream_without_an_id_tells_what_happens_from_now_on(postgres_url: str
 def test_a_silent_stream_says_now_and_then_that_it_is_there(
     house: House, crowded: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(monitors, "COMMENT_EVERY_S", 0.05)
+    monkeypatch.setattr(monitor_routes, "COMMENT_EVERY_S", 0.05)
     with client(house) as ada, stream(ada, "rush") as reply:
         lines = reply.iter_lines()
         assert [line for line, _ in zip(lines, range(6), strict=False) if line][1:] == [":", ":"]

@@ -12,9 +12,9 @@ from schemathesis.config import SchemathesisConfig
 from schemathesis.engine import events, from_schema
 from schemathesis.engine.recorder import ScenarioRecorder
 
+from proxy.open_policy.service import Service
 from proxy.rest.answers import FORMS
 from proxy.rest.app import create_app
-from proxy.service.service import Service
 from tests.effort import is_quick, rounds
 from tests.worlds.rest_house import TOKEN, UNHURRIED, own_house
 from tests.worlds.wards import QUESTION

@@ -15,9 +15,9 @@ from starlette.responses import StreamingResponse
 
 from planner.policy.file import Policy
 from planner.policy.sections import RestSection
+from proxy.open_policy.service import Service
 from proxy.rest import uvicorn_server as rest_server
 from proxy.rest.middleware import MOST_HEADERS
-from proxy.service.service import Service
 from tests.effort import PATIENCE_S
 from tests.in_turn import in_turn
 from tests.worlds.house import eventually

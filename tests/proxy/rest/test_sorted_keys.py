@@ -11,11 +11,11 @@ from fastapi import FastAPI
 
 from planner.scorecard.key_order import SortedColumn
 from proxy.cli import check as checking
+from proxy.open_policy.service import Service
 from proxy.pipeline.key_rows import KeyRows
 from proxy.pipeline.messages import KeySet
 from proxy.rest.app import create_app
 from proxy.rest.sorted_keys import sort_keys
-from proxy.service.service import Service
 from proxy.shadow.address import OWNER, ShadowAddress
 from tests.effort import rounds
 from tests.proxy.rest.test_app import ADA, refused, send

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 
 from planner.errors import KeyholeError
+from proxy.open_policy.service import Service
 from proxy.process.addresses import Addresses
 from proxy.process.serve import in_background
-from proxy.service.service import Service
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.grammar import Grammar
 from tests.effort import PATIENCE_S

@@ -14,11 +14,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from planner.policy.sections import RestSection
+from proxy.open_policy.service import Service
 from proxy.process.addresses import sockets
 from proxy.process.generations import Generation, Generations
 from proxy.process.single import running
 from proxy.security.tls import Tls
-from proxy.service.service import Service
 from proxy.shadow.address import ShadowAddress
 from tests.effort import PATIENCE_S, examples
 from tests.proxy.certificates import Authority, tls_in

@@ -11,10 +11,10 @@ import pytest
 
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
+from proxy.open_policy.service import Service
 from proxy.rest.app import create_app
 from proxy.rest.gate import Gate
 from proxy.security.failed_logins import FailedLogins
-from proxy.service.service import Service
 from tests.effort import PATIENCE_S
 from tests.proxy.rest.test_app import ADA, send
 from tests.proxy.rest.test_gate import ANALYSTS, EXPLAIN

@@ -12,8 +12,8 @@ import pytest
 
 from planner.policy.file import Policy
 from proxy.cli.main import main
+from proxy.open_policy.service import Service, ledger_url
 from proxy.security.file_modes import describe_exposed_files
-from proxy.service.service import Service, ledger_url
 from tests.worlds import shop
 from tests.worlds.house import opened, shop_in_duckdb
 from tests.worlds.served import ROOT

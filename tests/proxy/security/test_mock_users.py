@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from planner.catalog.model import Analyst
+from planner.catalog.catalog import Analyst
 from planner.policy.file import Policy
 from proxy.cli import check as checking
+from proxy.open_policy.login_secret import SUFFIX, login_secret
 from proxy.security.mock_users import Strangers
-from proxy.service.login_secret import SUFFIX, login_secret
+from proxy.security.scram import ITERATIONS, Verifier, verifier
 from proxy.wire.backend import Authentication
 from proxy.wire.frontend import Credential, Startup
-from proxy.wire.scram import ITERATIONS, Verifier, verifier
 from tests.proxy.conftest import Running
 from tests.proxy.raw_client import RawClient
 from tests.proxy.wire.scram_client import ScramClient

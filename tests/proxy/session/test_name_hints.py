@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from planner.catalog.model import Catalog, Column, SqlType
+from planner.catalog.catalog import Catalog, Column, SqlType
 from tests.proxy.conftest import Running
 from tests.worlds.countries import endpoint_catalog
 

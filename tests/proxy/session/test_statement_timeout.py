@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg.pq import TransactionStatus
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from proxy.session.port import Backing
 from proxy.session.statement_timeout import given_ms, longest_ms
 from proxy.shadow.address import OWNER, ShadowAddress

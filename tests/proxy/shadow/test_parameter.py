@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
-from planner.values.model import ArrayValue, Foreign, ParameterValue, Span
+from planner.values.constant import ArrayValue, Foreign, ParameterValue, Span
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.array import array_literal, text_array
 from proxy.shadow.parameter import read_value, values_sql

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from planner.errors import KeyholeError
+from proxy.security.violation import ProtocolViolation
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.answers import Ending, Expected
 from proxy.shadow.link import Refused
@@ -17,7 +18,6 @@ from proxy.shadow.relay import Relay
 from proxy.wire.backend import AUTH_OK, Authentication, CommandComplete, DataRow, ReadyForQuery, Report
 from proxy.wire.client import ANSWER_LIMIT_BYTES
 from proxy.wire.frontend import Flush, Query
-from proxy.wire.violation import ProtocolViolation
 from tests.effort import PATIENCE_S
 
 LOGGED_IN = Authentication(AUTH_OK).encode() + ReadyForQuery(b"I").encode()

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from planner.catalog.model import Column, PublicTable, SqlType, StoredQuestion
+from planner.catalog.catalog import Column, PublicTable, SqlType, StoredQuestion
 from planner.errors import KeyholeError
 from planner.extract.virtual_relations import VIRTUAL_RELATIONS
 from proxy.shadow.address import OWNER, ShadowAddress

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from planner.catalog.model import Column, Derivation, Lookup, Product, SqlType, Table
+from planner.catalog.catalog import Column, Derivation, Lookup, Product, SqlType, Table
 from planner.question.as_of import AsOf
 from planner.question.condition import And, Compare, Condition, IsNull, Like, Not, Or, Within
-from planner.question.model import Functional, Measure, Question, Term
+from planner.question.question import Functional, Measure, Question, Term
 
 Row = Mapping[str, Any]
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, SqlType, Value
 from proxy.sources.alignment import align_groups, spread_groups
 from tests.in_turn import in_turn
 

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import HealthCheck, given, reject
 from hypothesis import strategies as st
 
-from planner.bind.question import ask
-from planner.catalog import model
-from planner.catalog.model import Catalog, Column, Lookup, PublicTable, RowCap, SqlType, Table, Value
+from planner.bind.bind_question import ask
+from planner.catalog import catalog as model
+from planner.catalog.catalog import Catalog, Column, Lookup, PublicTable, RowCap, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.lower import joins
-from planner.question.model import Accuracy, Question
+from planner.question.question import Accuracy, Question
 from planner.statements.classify import Asking, classify
 from tests.effort import examples
 from tests.proxy.sources.worlds import Engines, relations_of, spelled

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, reject
 from hypothesis import strategies as st
 
 from mechanisms.formula import Integers, evaluate
+from planner.catalog.catalog import Table
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Table
 from planner.errors import KeyholeError
 from planner.functionals.per_key_offsets import without_offsets
 from planner.plan.minimise import minimise
-from planner.question.model import Question
+from planner.question.question import Question
 from tests.effort import examples
 from tests.proxy.sources.test_joins import FROM, UNITS, World, asked, catalog, load, worlds
 from tests.proxy.sources.worlds import Engines

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from mechanisms.formula import TRUE
+from planner.catalog.catalog import Column, SqlType, Table, Value
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, SqlType, Table, Value
 from planner.functionals.functional import grid
 from planner.functionals.row_range import row_range
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or, Within
-from planner.question.model import Accuracy, Functional, Measure, Question, Term
+from planner.question.question import Accuracy, Functional, Measure, Question, Term
 from planner.question.range_inference import narrow_range
 from tests.effort import rounds
 from tests.proxy.sources.worlds import TYPES, Engines, columns

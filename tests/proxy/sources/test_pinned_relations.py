@@ -9,9 +9,9 @@ from hashlib import md5
 import duckdb
 import pytest
 
-from planner.catalog.model import Catalog, Column, PublicTable, SqlType, Table
+from planner.catalog.catalog import Catalog, Column, PublicTable, SqlType, Table
 from planner.lower.scan import rewrite
-from planner.question.model import Question
+from planner.question.question import Question
 from proxy.sources import pinned_relations
 from proxy.sources.open import open_source
 from tests.proxy.sources.test_joins import asked

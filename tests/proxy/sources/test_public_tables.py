@@ -13,8 +13,8 @@ import pytest
 from planner.catalog.sql_types import SourceColumn
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from proxy.service import pins
-from proxy.service.pins import MAX_PUBLIC_ROWS, Pinning, pin
+from proxy.open_policy import pins
+from proxy.open_policy.pins import MAX_PUBLIC_ROWS, Pinning, pin
 from proxy.sources.open import open_source
 from proxy.sources.public_tables import public_rows
 

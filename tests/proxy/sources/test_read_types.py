@@ -14,9 +14,9 @@ from planner.catalog.sql_types import SourceColumn
 from planner.errors import KeyholeError
 from planner.question.plan import Plan, ReadRelation
 from proxy.cli.check import check
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages
 from proxy.release.bounds import BoundsAsked, find_bounds, plan_bounds
-from proxy.service.service import Service
 from proxy.sources.read_types import TypesChanged, check_types
 from tests.end_to_end.certainty import asked
 from tests.worlds.house import eventually, hurried, new_database

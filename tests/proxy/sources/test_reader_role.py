@@ -15,13 +15,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from deploy.compose import load
+from planner.catalog.catalog import Column, SqlType
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
 from planner.question.plan import Rewritten
 from proxy.sources import connecting, failures, postgres_source
 from proxy.sources.open import COMMANDS, CONNECTIONS, ROLE_CONNECTIONS, Source, open_source
-from proxy.sources.refusals import unreachable
+from proxy.sources.source_refusals import unreachable
 from tests.worlds.house import eventually, locked
 from tests.worlds.served import ROOT
 

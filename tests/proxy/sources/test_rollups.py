@@ -16,16 +16,16 @@ import pytest
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
+from planner.catalog.catalog import FixedKey, Table
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import FixedKey, Table
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.kept.named_steps import keep_steps, name_step
 from planner.lower.scan import rewrite
 from planner.question.condition import And, Compare
-from planner.question.model import Measure, Question
 from planner.question.plan import Rewritten, Rollup
+from planner.question.question import Measure, Question
 from proxy.sources.duckdb_rollups import DATABASE, DuckDBStore
 from proxy.sources.open import Source, open_source
 from proxy.sources.pinned_relations import DuckDBPins

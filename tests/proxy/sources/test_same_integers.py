@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given
 
 from mechanisms.formula import TRUE
+from planner.catalog.catalog import RowCap, Table
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import RowCap, Table
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or
-from planner.question.model import Accuracy, Measure, Question, Term
+from planner.question.question import Accuracy, Measure, Question, Term
 from tests.effort import cases, examples, rounds
 from tests.proxy.sources.oracle import Row, read, true_aggregates
 from tests.proxy.sources.worlds import (

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 
-from planner.question.model import Question
+from planner.question.question import Question
 from tests.effort import examples
 from tests.proxy.sources.oracle import Row, read
 from tests.proxy.sources.worlds import UNITS, Engines, questions, rows

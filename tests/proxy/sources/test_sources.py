@@ -15,14 +15,14 @@ import numpy as np
 import psycopg
 import pytest
 
+from planner.catalog.catalog import Column, SqlType
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.policy.compile import SourceColumn
 from planner.question.plan import Rewritten
 from proxy.cli.init import from_source
-from proxy.service.pins import MAX_PUBLIC_ROWS
+from proxy.open_policy.pins import MAX_PUBLIC_ROWS
 from proxy.sources.open import Source, TrueAggregates, open_source
 from proxy.sources.postgres_source import PostgresSource
 from tests.worlds.house import new_database

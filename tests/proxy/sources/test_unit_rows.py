@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, reject
 from hypothesis import strategies as st
 
-from planner.bind.question import ask
-from planner.catalog.model import Column, RowCap, Table
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Column, RowCap, Table
 from planner.errors import KeyholeError
 from planner.question.as_of import AsOf
 from planner.question.looks import look_at
-from planner.question.model import Question
+from planner.question.question import Question
 from planner.statements.classify import Asking, classify
 from planner.statements.settings import accuracy
 from tests.effort import cases, examples, rounds

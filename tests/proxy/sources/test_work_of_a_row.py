@@ -16,18 +16,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.bind.question import ask
-from planner.catalog.model import Catalog, Column, Computed, Lookup, RowCap, SqlType, Table
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog, Column, Computed, Lookup, RowCap, SqlType, Table
 from planner.catalog.sql_types import text_limit
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
 from planner.plan.build import plan
 from planner.question.condition import Compare, Condition, Leaf, Like, Not, Within, all_of, any_of, evaluate
-from planner.question.model import Question
+from planner.question.question import Question
 from planner.question.row_work import are_dear, is_looked_for
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy

@@ -20,18 +20,18 @@ from hypothesis import strategies as st
 
 from mechanisms.formula import TRUE
 from planner.bind.groupings import bound_by_groupings
+from planner.catalog.catalog import Column, Derivation, FixedKey, Grouping, RowCap, SqlType, Table, Value
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, Derivation, FixedKey, Grouping, RowCap, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.functionals.functional import range_of_unit
 from planner.functionals.row_range import row_range
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.scan import rewrite
 from planner.plan.key_blocks import rewrite_blocks
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Like, Not, Or, Within
-from planner.question.model import Accuracy, Functional, Measure, Question, Term
 from planner.question.plan import Rewritten
 from planner.question.products import product_column
+from planner.question.question import Accuracy, Functional, Measure, Question, Term
 from proxy.sources.open import Source
 from tests.effort import PATIENCE_S, rounds
 from tests.proxy.sources.oracle import Row

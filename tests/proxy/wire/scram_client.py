@@ -5,7 +5,7 @@ from base64 import b64decode, b64encode
 from hashlib import pbkdf2_hmac, sha256
 from hmac import digest
 
-from proxy.wire.scram import _normalise_password
+from proxy.security.scram import _normalise_password
 
 
 class ScramClient:

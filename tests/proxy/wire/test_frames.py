@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.security.violation import ProtocolViolation
 from proxy.wire.frames import Frame, FrameReader, frame
-from proxy.wire.violation import ProtocolViolation
 
 frames = st.lists(st.tuples(st.sampled_from("QPBDECS"), st.binary(max_size=40)), max_size=12)
 

@@ -2,11 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.security.violation import ProtocolViolation
 from proxy.wire import backend, frontend
 from proxy.wire.backend import BackendMessage
 from proxy.wire.frames import Frame, FrameReader
 from proxy.wire.frontend import FrontendMessage
-from proxy.wire.violation import ProtocolViolation
 
 text = st.binary(max_size=20).map(lambda raw: raw.replace(b"\0", b""))
 some = text.filter(bool)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.wire.scram import MECHANISM, MECHANISM_PLUS, AuthenticationFailed, ScramServer, Verifier, verifier
-from proxy.wire.violation import ProtocolViolation
+from proxy.security.scram import MECHANISM, MECHANISM_PLUS, AuthenticationFailed, ScramServer, Verifier, verifier
+from proxy.security.violation import ProtocolViolation
 from tests.effort import examples
 from tests.in_turn import in_turn
 from tests.proxy.wire.scram_client import ScramClient

@@ -2,15 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.wire.backend import (
-    AUTH_OK,
-    Authentication,
-    BackendKeyData,
-    DataRow,
-    ParameterStatus,
-    ReadyForQuery,
-    Report,
-)
+from proxy.security.violation import ProtocolViolation
+from proxy.wire.backend import AUTH_OK, Authentication, BackendKeyData, DataRow, ParameterStatus, ReadyForQuery, Report
 from proxy.wire.client import ClientConnection, ClientState
 from proxy.wire.frames import LOGIN_LIMIT_BYTES, MESSAGE_LIMIT_BYTES
 from proxy.wire.frontend import (
@@ -27,8 +20,7 @@ from proxy.wire.frontend import (
     Sync,
     Terminate,
 )
-from proxy.wire.server import TRANSITIONS, ConnectionState, ServerConnection
-from proxy.wire.violation import ProtocolViolation
+from proxy.wire.server_side import TRANSITIONS, ConnectionState, ServerConnection
 from tests.in_turn import in_turn
 
 STARTUP = Startup((3, 0), ((b"user", b"ada"),))

@@ -10,7 +10,7 @@ from planner.functionals.said_shares import SaidShare, find_shares
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.policy.file import Policy
 from planner.policy.simulated_catalog import stand_in_catalog
-from proxy.owner.risk.questions import plan_questions
+from proxy.owner.risk.question_risks import plan_questions
 
 POLICY = """
 [source]

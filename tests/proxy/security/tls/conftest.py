@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from proxy.security.tls import Tls
 from tests.proxy.certificates import Authority, tls_in
 from tests.worlds.countries import endpoint_catalog

@@ -13,10 +13,7 @@ from proxy.wire.frontend import Startup
 from tests.proxy.certificates import Authority, Identity
 from tests.proxy.conftest import Running
 from tests.proxy.security.tls.clients import conninfo, shown
-from tests.proxy.security.tls.sockets import (
-    agreed,
-    client_context,
-)
+from tests.proxy.security.tls.sockets import agreed, client_context
 from tests.worlds.countries import PASSWORD
 
 ALERT = b"\x15"

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from planner.errors import KeyholeError
+from proxy.security.scram import verifier
 from proxy.security.tls import Tls, end_point, exposure
-from proxy.wire.scram import verifier
 from tests.proxy.certificates import Authority, policy_in, tls_in
 
 NOW = datetime.now(UTC)

@@ -12,12 +12,7 @@ from proxy.wire.frontend import EncryptionRequest, Startup
 from tests.effort import rounds
 from tests.proxy.conftest import Running
 from tests.proxy.security.tls.clients import conninfo, reports, works
-from tests.proxy.security.tls.sockets import (
-    SSL_REQUEST,
-    client_context,
-    connected,
-    read_to_end,
-)
+from tests.proxy.security.tls.sockets import SSL_REQUEST, client_context, connected, read_to_end
 from tests.worlds.countries import PASSWORD
 
 ALERT = b"\x15"

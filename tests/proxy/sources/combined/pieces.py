@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
-from planner.catalog.model import Catalog, Table
+from planner.catalog.catalog import Catalog, Table
 from tests.proxy.sources.markets import market as market_of
 from tests.proxy.sources.unit_paths import shop as shop_of
 from tests.worlds.policies import changed

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import HealthCheck, given, note
 from hypothesis import strategies as st
 
-from planner.catalog.model import Catalog, Column, Parts
+from planner.catalog.catalog import Catalog, Column, Parts
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
-from planner.question.model import Question
+from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
 from tests.effort import examples, shares
 from tests.planner.asked import asked

@@ -14,24 +14,17 @@ from hypothesis import HealthCheck, Phase, assume, given
 from hypothesis import strategies as st
 
 from mechanisms.formula import TRUE, Booleans
+from planner.catalog.catalog import RowCap, Table
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import RowCap, Table
 from planner.lower.scan import rewrite
 from planner.question.as_of import AsOf, Hopping
 from planner.question.condition import ALWAYS, Compare
 from planner.question.looks import look_at
-from planner.question.model import Accuracy, Measure, Question
+from planner.question.question import Accuracy, Measure, Question
 from tests.effort import examples
 from tests.proxy.sources.looks.worlds import looks, overlapping
 from tests.proxy.sources.oracle import Row, in_windows, over_horizon, read, true_aggregates
-from tests.proxy.sources.worlds import (
-    TYPES,
-    UNITS,
-    Engines,
-    columns,
-    functional,
-    rows,
-)
+from tests.proxy.sources.worlds import TYPES, UNITS, Engines, columns, functional, rows
 
 _GIVEN = {
     "phases": [Phase.explicit, Phase.generate],

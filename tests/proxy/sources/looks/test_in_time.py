@@ -11,12 +11,12 @@ import duckdb
 import psycopg
 import pytest
 
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.monitors.build import plan_monitor
-from planner.monitors.looks import look_of
-from planner.monitors.model import MonitorPlan
+from planner.monitors.monitor_looks import look_of
+from planner.monitors.monitor_plan import MonitorPlan
 from tests.worlds.house import new_database
 from tests.worlds.monitored import BY_WARD, TABLES, declared
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.shared_looks import share_scans
 from planner.question.condition import ALWAYS
-from planner.question.model import Question
+from planner.question.question import Question
 from tests.effort import examples
 from tests.proxy.sources.looks.worlds import looks, overlapping
 from tests.proxy.sources.oracle import Row, true_aggregates

@@ -6,10 +6,10 @@ from datetime import date, datetime, timedelta
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from planner.catalog.model import Value
+from planner.catalog.catalog import Value
 from planner.question.as_of import AsOf, Hopping
 from planner.question.looks import look_at
-from planner.question.model import Question
+from planner.question.question import Question
 from tests.proxy.sources.worlds import MOMENTS, questions, sample
 
 _WINDOWS: dict[str, tuple[Value, ...]] = {

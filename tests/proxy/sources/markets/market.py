@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
-from planner.catalog.model import Catalog, Column, PublicTable, SqlType
+from planner.catalog.catalog import Catalog, Column, PublicTable, SqlType
 from tests.proxy.sources.unit_paths.shop import compiled
 from tests.proxy.sources.worlds import spelled
 from tests.worlds.policies import VERIFIER

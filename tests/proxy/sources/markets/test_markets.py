@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from planner.functionals.cells import cell_reach
 from planner.lower import joins
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
-from planner.question.model import Question
 from planner.question.plan import Rewritten
+from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
 from proxy.sources.pinned_relations import DATABASE, DuckDBPins, PostgresPins
 from tests.effort import examples

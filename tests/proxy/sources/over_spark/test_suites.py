@@ -26,12 +26,7 @@ from tests.proxy.sources.test_pinned_relations import (
     test_a_relation_of_the_same_name_in_the_source_is_not_read,
     test_the_integers_of_a_large_join_are_those_of_the_real_one,
 )
-from tests.proxy.sources.test_same_integers import (
-    crowd_question,
-    different_values,
-    test_bounded_units,
-    test_row_unit,
-)
+from tests.proxy.sources.test_same_integers import crowd_question, different_values, test_bounded_units, test_row_unit
 from tests.proxy.sources.test_sensitivity import test_one_unit_changes_few_keys_by_little
 from tests.proxy.sources.test_unit_rows import (
     test_a_look_at_the_units_that_had_come,

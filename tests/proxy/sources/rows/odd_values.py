@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pytest
 
 from planner.errors import KeyholeError
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages
-from proxy.service.service import Service
 from tests.effort import PATIENCE_S
 from tests.end_to_end.certainty import asked
 

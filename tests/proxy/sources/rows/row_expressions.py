@@ -7,15 +7,15 @@ from random import Random
 
 from planner.aggregates.computed_measure import Clips
 from planner.aggregates.row_expression import row_expression
-from planner.catalog.model import Column, Computed, Derivation, SqlType, Table
+from planner.catalog.catalog import Column, Computed, Derivation, SqlType, Table
 from planner.errors import KeyholeError
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.row import RowSql
 from planner.predicates.computed.ranges import Clip
 from planner.predicates.condition import row_truth
 from planner.question.three_valued import Truth
-from planner.scope.names import Scope
-from planner.values.model import Given
+from planner.scope.name_resolution import Scope
+from planner.values.constant import Given
 from tests.planner.asked import TODAY, select
 
 TABLE = Table(

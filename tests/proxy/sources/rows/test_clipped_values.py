@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from proxy.cli.check import check
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages
-from proxy.service.service import Service
 from tests.end_to_end.certainty import asked
 
 POLICY = """\

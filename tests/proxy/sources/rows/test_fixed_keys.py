@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from planner.catalog.model import Catalog, Column, Derivation, Grouping, RowCap, SqlType, Table
-from planner.question.model import Question
+from planner.catalog.catalog import Catalog, Column, Derivation, Grouping, RowCap, SqlType, Table
+from planner.question.question import Question
 from tests.planner.asked import asked
 from tests.proxy.sources.worlds import Engines
 from tests.worlds.retail import retail

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.question.unit_groups import groups_of_one_unit

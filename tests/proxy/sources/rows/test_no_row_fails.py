@@ -10,10 +10,10 @@ import psycopg
 import pytest
 
 from mechanisms.formula import TRUE
+from planner.catalog.catalog import RowCap, Table
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import RowCap, Table
 from planner.question.condition import ALWAYS, Compare, Condition, Not
-from planner.question.model import Accuracy, Measure, Question
+from planner.question.question import Accuracy, Measure, Question
 from tests.effort import cases, rounds
 from tests.proxy.sources.worlds import MONTHS, TYPES, Engines, columns, functional
 

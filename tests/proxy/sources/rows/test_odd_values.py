@@ -10,7 +10,7 @@ import pytest
 
 from planner.errors import KeyholeError
 from proxy.cli.check import check
-from proxy.service.service import Service
+from proxy.open_policy.service import Service
 from tests.proxy.sources.rows.odd_values import (
     BINARY,
     DOUBLE,

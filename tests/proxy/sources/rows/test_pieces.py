@@ -6,8 +6,8 @@ import numpy as np
 import psycopg
 import pytest
 
+from planner.catalog.catalog import Column, SqlType
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
 from planner.question.plan import PinnedColumn, PinnedRelation, Rewritten
 from proxy.sources.postgres_source import PostgresSource

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from planner.catalog.model import Catalog, Column, PublicTable, RowCap, SqlType, Table
+from planner.catalog.catalog import Catalog, Column, PublicTable, RowCap, SqlType, Table
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES

@@ -12,7 +12,7 @@ import duckdb
 import psycopg
 import pytest
 
-from planner.catalog.model import Computed, SqlType
+from planner.catalog.catalog import Computed, SqlType
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.measure import row_value

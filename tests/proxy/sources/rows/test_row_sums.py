@@ -9,14 +9,14 @@ import numpy as np
 import psycopg
 
 from mechanisms.formula import TRUE
+from planner.catalog.catalog import Column, SqlType, Table
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, SqlType, Table
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
 from planner.lower.sums.row_sum import add_terms
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or
-from planner.question.model import Accuracy, Question, Term
 from planner.question.products import product_column, with_products
+from planner.question.question import Accuracy, Question, Term
 from tests.effort import rounds
 from tests.proxy.sources.oracle import added as one_by_one
 from tests.proxy.sources.oracle import counts, true_aggregates

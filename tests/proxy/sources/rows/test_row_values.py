@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from mechanisms.formula import TRUE
+from planner.catalog.catalog import Table, Value
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Table, Value
 from planner.question.condition import ALWAYS
-from planner.question.model import Accuracy, Measure, Question
+from planner.question.question import Accuracy, Measure, Question
 from tests.effort import cases
 from tests.proxy.sources.oracle import true_aggregates
 from tests.proxy.sources.worlds import TYPES, Engines, columns, functional

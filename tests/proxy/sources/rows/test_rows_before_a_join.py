@@ -20,9 +20,9 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from planner.bind.unit_join import joined_on_unit
-from planner.catalog.model import MOST_LISTED, Catalog, Column, PublicTable, SqlType, Table, UnitRoot
+from planner.catalog.catalog import MOST_LISTED, Catalog, Column, PublicTable, SqlType, Table, UnitRoot
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.joins import join_members, list_busy_units
 from planner.lower.kept.named_steps import define_steps, merge_steps

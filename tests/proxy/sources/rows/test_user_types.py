@@ -5,11 +5,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from planner.catalog.model import SqlType
+from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
 from proxy.cli.check import check
+from proxy.open_policy.service import Service
 from proxy.pipeline import stages
-from proxy.service.service import Service
 from proxy.shadow.schema import _shown_type
 from tests.end_to_end.certainty import asked
 from tests.worlds.house import new_database

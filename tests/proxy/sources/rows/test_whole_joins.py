@@ -16,9 +16,9 @@ import duckdb
 import psycopg
 import pytest
 
-from planner.catalog.model import Column, PublicTable, SqlType, Table
+from planner.catalog.catalog import Column, PublicTable, SqlType, Table
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.policy.sections import SourceSection

@@ -10,9 +10,9 @@ from decimal import Decimal
 
 import duckdb
 
-from planner.catalog.model import Catalog, Column, SqlType, Table
+from planner.catalog.catalog import Catalog, Column, SqlType, Table
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from tests.planner.asked import asked

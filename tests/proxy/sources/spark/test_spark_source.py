@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from planner.catalog.catalog import Column, SqlType
 from planner.catalog.key_space import KeySpace
-from planner.catalog.model import Column, SqlType
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.question.plan import PinnedColumn, PinnedRelation, ReadRelation, Rewritten
-from proxy.service.pins import MAX_PUBLIC_ROWS
+from proxy.open_policy.pins import MAX_PUBLIC_ROWS
 from proxy.sources.protocol import TrueAggregates
 from proxy.sources.spark import sessions
 from proxy.sources.spark.address import parse_address

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from planner.catalog.model import Column, SqlType
+from planner.catalog.catalog import Column, SqlType
 from planner.errors import KeyholeError
 from planner.lower.dialects.spark import SPELLING
 from planner.values.like import collapse_wildcards, like

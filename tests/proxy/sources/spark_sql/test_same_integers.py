@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given
 
 from planner.errors import KeyholeError
 from planner.lower.scan import rewrite
-from planner.question.model import Question
+from planner.question.question import Question
 from planner.question.row_work import are_dear
 from tests.effort import examples, rounds
 from tests.proxy.sources.oracle import Row, true_aggregates

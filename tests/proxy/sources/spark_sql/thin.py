@@ -11,7 +11,7 @@ import duckdb
 from pyspark.sql.connect.session import SparkSession
 
 from planner.catalog.key_space import KeySpace
-from planner.lower.dialects.model import Dialect
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.spark import REQUIRED_SETTINGS
 from planner.question.plan import Rewritten
 from proxy.sources.alignment import align_groups

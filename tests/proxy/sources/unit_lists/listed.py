@@ -1,6 +1,6 @@
 """Questions about units that did, or did not, over the shop: each with what counts its units in PostgreSQL."""
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from tests.proxy.sources.unit_paths.shop import POLICY, TYPES, compiled
 from tests.worlds.policies import changed
 

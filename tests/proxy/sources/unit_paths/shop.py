@@ -7,11 +7,11 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
-from planner.catalog.model import Catalog, Table
+from planner.catalog.catalog import Catalog, Table
 from planner.catalog.pins import Pins
 from planner.policy.compile import SourceColumn, compile_catalog, key_domains
 from planner.policy.file import Policy
-from planner.question.model import Question
+from planner.question.question import Question
 from tests.proxy.sources.worlds import spelled
 from tests.worlds.policies import VERIFIER
 

@@ -10,7 +10,7 @@ import duckdb
 import psycopg
 import pytest
 
-from planner.catalog.model import Table
+from planner.catalog.catalog import Table
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.question.plan import Rewritten

@@ -6,9 +6,9 @@ from dataclasses import replace
 import psycopg
 import pytest
 
+from planner.catalog.catalog import Catalog, SqlType
 from planner.catalog.known_keys import know_keys
-from planner.catalog.model import Catalog, SqlType
-from planner.catalog.relations import RelationIdentity
+from planner.catalog.relation_names import RelationIdentity
 from planner.errors import KeyholeError
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import list_relations
@@ -17,7 +17,7 @@ from planner.question.plan import Plan
 from proxy.sources.postgres_relations import hold_keys
 from proxy.sources.postgres_source import PostgresSource
 from proxy.sources.read_types import ColumnGone, TypesChanged
-from proxy.sources.refusals import SourceFailed
+from proxy.sources.source_refusals import SourceFailed
 from tests.planner.asked import asked
 from tests.proxy.sources.unit_paths.shop import TYPES, compiled
 from tests.proxy.sources.unit_paths.test_unit_paths import ALONG_KEYS, OF_ONE

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
-from planner.question.model import Question
+from planner.question.question import Question
 from tests.effort import examples
 from tests.planner.asked import asked_once, rewritten_once
 from tests.proxy.sources.unit_paths.shop import POLICY, Rows, compiled, load_sql, shops, store_units, take_one_away

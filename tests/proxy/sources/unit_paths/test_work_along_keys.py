@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import duckdb
 import pytest
 
-from planner.catalog.model import Catalog
+from planner.catalog.catalog import Catalog
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan

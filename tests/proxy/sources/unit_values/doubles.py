@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from planner.catalog.model import Catalog, Column, SqlType
+from planner.catalog.catalog import Catalog, Column, SqlType
 from tests.proxy.sources.unit_values.valued import BUYS, CATALOG
 
 DOUBLES: Catalog = replace(

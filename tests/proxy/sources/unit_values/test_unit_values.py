@@ -13,17 +13,17 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from mechanisms.formula import evaluate
-from planner.bind.question import ask
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog
 from planner.catalog.key_space import as_text
-from planner.catalog.model import Catalog
 from planner.extract.outer_query import OuterSql, outer_sql
+from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.dialects.model import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.scan import rewrite
 from planner.plan.build import plan
-from planner.question.model import Question
 from planner.question.plan import Plan
+from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements.settings import accuracy
 from proxy.pipeline.claim import charged_keys

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
-from planner.catalog.model import Catalog, Column, Derivation, SqlType, Table, UnitRoot
+from planner.catalog.catalog import Catalog, Column, Derivation, SqlType, Table, UnitRoot
 from tests.proxy.sources.worlds import spelled
 from tests.worlds.retail import retail
 

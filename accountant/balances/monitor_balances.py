@@ -1,0 +1,414 @@
+"""Monitors in the fold: which windows have begun, been looked at and closed, and what they cost.
+
+Guarantee: of a monitor's reservation nothing is given back but what windows did not cost that are closed or never
+began. Nothing that would make a second release of a window passes `check`: neither in a verb, before it is written,
+nor in the fold. Proof: docs/proofs/accounting.md, theorem 10.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import numpy as np
+
+from accountant.balances.account import AccountChange
+from accountant.balances.cell_sums import charged_to, lasting_amounts
+from accountant.charges import ROW_UNIT, Amounts, Cells, Charge, NanoArray, Reservation, Spent
+from accountant.errors import LedgerMisuse, LookTaken, MonitorStands, MonitorStopped, WindowOver
+from accountant.events.monitor_events import (
+    MonitorEnded,
+    MonitorEvent,
+    MonitorLooked,
+    MonitorPaused,
+    MonitorResumed,
+    MonitorStarted,
+    MonitorWindowBegun,
+    MonitorWindowClosed,
+)
+from accountant.monitor_model import MonitorRun, MonitorState, WindowAxis
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWindow:
+    """A window that has begun: its last look (0 for none), and the SHA-256 of its state."""
+
+    look: int
+    state: str
+
+
+@dataclass(slots=True)
+class MonitorAccount:
+    """One run of a monitor.
+
+    `closed` has, by window, what it cost (None: all that was reserved), those among them that were open when the
+    monitor ended; `readers` the analysts who have paid for reading it. A run that was started `anew` pays for windows
+    that earlier ones had begun, and draws them for itself.
+    """
+
+    run: str
+    monitor: str
+    fingerprint: str
+    charge: Charge
+    windows: WindowAxis | None
+    started_at: datetime
+    reason: str
+    state: MonitorState = MonitorState.RUNNING
+    looks_made: int = 0
+    last_look: int = 0
+    open: dict[int, OpenWindow] = field(default_factory=dict)
+    closed: dict[int, Spent | None] = field(default_factory=dict)
+    readers: set[str] = field(default_factory=set)
+    anew: bool = False
+
+    @property
+    def begun(self) -> frozenset[int]:
+        """The windows that have begun, closed ones among them."""
+        return frozenset(self.open) | frozenset(self.closed)
+
+    @property
+    def axis(self) -> int | None:
+        """Along which axis of the cells the windows are."""
+        return None if self.windows is None else self.charge.family.columns.index(self.windows.column)
+
+    @property
+    def keys(self) -> int:
+        """The number of keys in one window."""
+        axis = self.axis
+        return self.charge.cells.size if axis is None else self.charge.cells.size // self.charge.cells.shape[axis]
+
+    @property
+    def _told_of(self) -> frozenset[int]:
+        """The windows that have begun, and those that the charge pays for and that may share a row with one."""
+        if self.windows is None or self.windows.overlap == 1:
+            return self.begun
+        near, first = self.windows.overlap - 1, self.windows.first
+        end = first + self.charge.cells.shape[self.charge.family.columns.index(self.windows.column)]
+        return frozenset(
+            window for one in self.begun for window in range(max(first, one - near), min(end, one + near + 1))
+        )
+
+    def place_of(self, window: int) -> int:
+        """Return the place of a window on its axis. Raise `LedgerMisuse` if the charge has no such window."""
+        place, axis = window if self.windows is None else window - self.windows.first, self.axis
+        if place < 0 or (axis is not None and place >= self.charge.cells.shape[axis]):
+            raise LedgerMisuse(f"the monitor's reservation does not pay for window {window}")
+        return place
+
+    def charge_of(self, window: int) -> Charge:
+        """Return the charge's cells of one window."""
+        axis, place = self.axis, self.place_of(window)
+        if axis is None:
+            raise LedgerMisuse("the windows share all cells")
+        columns = list(self.charge.cells.columns)
+        name, values = columns[axis]
+        columns[axis] = (name, (values[place],))
+        return replace(self.charge, cells=Cells(tuple(columns)))
+
+    @property
+    def refunds_at_close(self) -> bool:
+        """Return True if a window's unspent loss is given back at its close: where the balances tell windows apart.
+
+        Those of a live table do not where the window's column may change: of them they keep the most that a row can
+        have lost, which is known at the end.
+        """
+        kept, _ = charged_to(self.charge)
+        return self.windows is not None and any(label.column == self.windows.column for label in kept)
+
+    def losses(self, *, at_worst: bool) -> NanoArray | int:
+        """Return the loss of each cell.
+
+        A cell has lost nothing if no window that its rows count in has begun. It has lost all that was reserved if such
+        a window is open or (`at_worst`) in any case.
+        """
+        worst, axis = self.charge.epsilon_nano, self.axis
+        if axis is None:
+            return worst if self.begun else 0
+        return self._laid_out(0, {window: None if at_worst else self.closed.get(window) for window in self._told_of})
+
+    @property
+    def counted(self) -> NanoArray | int:
+        """Return the loss that each cell counts at while the monitor has not ended."""
+        return self._laid_out(self.charge.epsilon_nano, self.closed if self.refunds_at_close else {})
+
+    def _laid_out(self, elsewhere: int, windows: Mapping[int, Spent | None]) -> NanoArray | int:
+        """Return the losses of windows on the charge's cells (None: all that was reserved).
+
+        Beside them stands one number for all others.
+        """
+        worst, axis = self.charge.epsilon_nano, self.axis
+        if axis is None or not windows:
+            return elsewhere
+        everywhere = elsewhere == worst or len(windows) == self.charge.cells.shape[axis]
+        if everywhere and all(loss is None for loss in windows.values()):
+            return worst
+        laid = np.full(self.charge.cells.shape, elsewhere, dtype=np.int64)
+        along = np.moveaxis(laid, axis, 0)
+        for window, loss in windows.items():
+            along[self.place_of(window)] = worst if loss is None else loss.amounts(_without(self.charge.cells, axis))
+        return laid
+
+    def most(self, losses: NanoArray | int) -> Amounts:
+        """Return the loss of the key that lost most, and of a unit, at these losses of the cells.
+
+        A unit counts in as many cells as the charge was made for, and the largest losses of so many bound its own.
+        """
+        worst = self.charge.own_amounts
+        largest = int(losses.max()) if isinstance(losses, np.ndarray) else losses
+        if self.charge.family.unit == ROW_UNIT:
+            return Amounts(largest, 0)
+        # the reserved amounts may be rounded up each by itself: at least so many cells are meant
+        each, together = max(1, worst.epsilon_nano), worst.unit_epsilon_nano
+        groups = min(max(-(-together // each), together // max(1, each - 1)), self.charge.cells.size)
+        together = _sum_largest(losses.reshape(-1), groups) if isinstance(losses, np.ndarray) else groups * losses
+        return Amounts(largest, max(largest, min(together, worst.unit_epsilon_nano)))
+
+    def spent(self) -> Spent:
+        """Return the cost of the monitor so far, window by window. This is what a reader pays after its end."""
+        losses = self.losses(at_worst=False)
+        most = self.most(losses)
+        if isinstance(losses, int):
+            return Spent.uniform(losses, unit_epsilon_nano=most.unit_epsilon_nano)
+        return Spent.per_key(losses, unit_epsilon_nano=most.unit_epsilon_nano)
+
+    def change_of_close(self, spent: Spent) -> AccountChange:
+        """Return the amounts by which a closed window lowers the count of its cells.
+
+        The unit's balance and the table's stay.
+        """
+        family, worst = self.charge.family, self.charge.epsilon_nano
+        axis = self.axis
+        assert axis is not None
+        after: NanoArray | int = spent.epsilon_nano
+        if spent.keys is not None:
+            after = np.expand_dims(np.asarray(spent.amounts(_without(self.charge.cells, axis))), axis)
+        lasting = lasting_amounts(family, after)
+        return AccountChange(amounts=after - worst, lasting=lasting - worst, unit_nano=0, table_nano=0)
+
+    def changes_of_end(self) -> tuple[AccountChange, AccountChange]:
+        """Return the amounts by which a monitor's end lowers everybody's balances.
+
+        The second part is public: the charge of the windows that never began.
+        """
+        worst, begun, lost = self.charge.epsilon_nano, self.losses(at_worst=True), self.losses(at_worst=False)
+        return self._change(self.counted, lost), self._change(worst, begun)
+
+    def change_of_reader(self) -> AccountChange:
+        """Return the amounts by which a monitor's end lowers a reader's own balances."""
+        return self._change(self.charge.epsilon_nano, self.losses(at_worst=False))
+
+    def _change(self, before: NanoArray | int, after: NanoArray | int) -> AccountChange:
+        family, worst, most = self.charge.family, self.charge.own_amounts, self.most(after)
+        return AccountChange(
+            amounts=after - before,
+            lasting=lasting_amounts(family, after) - lasting_amounts(family, before),
+            unit_nano=most.unit_epsilon_nano - worst.unit_epsilon_nano,
+            table_nano=most.table_nano - worst.table_nano,
+        )
+
+
+@dataclass(slots=True)
+class MonitorRuns:
+    """Every run there was, by its id, in the order of their starts."""
+
+    runs: dict[str, MonitorAccount] = field(default_factory=dict)
+
+    def find(self, run: str) -> MonitorAccount:
+        """Return a run. Raise `LedgerMisuse` if there is none."""
+        if run not in self.runs:
+            raise LedgerMisuse("no monitor was started with that reservation")
+        return self.runs[run]
+
+    def newest(self, monitor: str) -> MonitorAccount | None:
+        """Return the newest run of a monitor."""
+        return next((one for one in reversed(self.runs.values()) if one.monitor == monitor), None)
+
+    def find_standing(self) -> tuple[MonitorAccount, ...]:
+        """Return the runs that have not ended."""
+        return tuple(one for one in self.runs.values() if one.state is not MonitorState.ENDED)
+
+    def check_ended(self, run: str) -> None:
+        """Raise `MonitorStands` where a reservation is that of a monitor that has not ended."""
+        account = self.runs.get(run)
+        if account is not None and account.state is not MonitorState.ENDED:
+            raise MonitorStands(monitor=account.monitor, run=run)
+
+    def check_none_stands(self) -> None:
+        """Raise `MonitorStands` where any monitor has not ended."""
+        for account in self.find_standing():
+            self.check_ended(account.run)
+
+    def find_excluded(self, account: MonitorAccount) -> frozenset[int]:
+        """Return the windows that earlier runs of the same fingerprint had begun.
+
+        Return none if this run pays for them again.
+        """
+        if account.anew:
+            return frozenset()
+        found: set[int] = set()
+        for one in self.runs.values():
+            if one.run == account.run:
+                break
+            if one.fingerprint == account.fingerprint:
+                found |= one.begun
+        return frozenset(found)
+
+    def run_of(self, account: MonitorAccount) -> MonitorRun:
+        """Return a run in the form that is shown."""
+        return MonitorRun(
+            run=account.run,
+            monitor=account.monitor,
+            fingerprint=account.fingerprint,
+            charge=account.charge,
+            windows=account.windows,
+            started_at=account.started_at,
+            state=account.state,
+            looks_made=account.looks_made,
+            last_look=account.last_look,
+            reason=account.reason,
+            excluded=self.find_excluded(account),
+            anew=account.anew,
+        )
+
+    def check(self, event: MonitorEvent, reservations: Mapping[str, Reservation]) -> None:
+        """Raise a kind of `LedgerMisuse` unless an event may come next; `reservations` are the open ones."""
+        match event:
+            case MonitorStarted():
+                self._check_start(event, reservations)
+            case MonitorWindowBegun(run=run, window=window):
+                self._check_begin(self.find(run), window)
+            case MonitorLooked(run=run):
+                _check_look(self.find(run), event)
+            case MonitorWindowClosed(run=run):
+                _check_close(self.find(run), event)
+            case MonitorPaused(run=run):
+                _check_state(self.find(run), MonitorState.RUNNING)
+            case MonitorResumed(run=run):
+                _check_state(self.find(run), MonitorState.PAUSED)
+            case MonitorEnded(run=run, spent=spent):
+                account = self.find(run)
+                _check_state(account, MonitorState.RUNNING, MonitorState.PAUSED)
+                if spent != account.most(account.losses(at_worst=False)):
+                    raise LedgerMisuse("a monitor ends at what its windows cost")
+
+    def apply(self, event: MonitorEvent, reservations: Mapping[str, Reservation]) -> None:
+        """Continue by one event. Raise as `check` does."""
+        self.check(event, reservations)
+        match event:
+            case MonitorStarted(run=run):
+                self.runs[run] = MonitorAccount(
+                    run=run,
+                    monitor=event.monitor,
+                    fingerprint=event.fingerprint,
+                    charge=reservations[run].charge,
+                    windows=event.windows,
+                    started_at=event.at,
+                    reason=event.why,
+                    anew=event.anew,
+                )
+            case MonitorWindowBegun(run=run, window=window, state=state):
+                self.runs[run].open[window] = OpenWindow(0, state)
+            case MonitorLooked(run=run, number=number, windows=windows):
+                account = self.runs[run]
+                account.looks_made += 1
+                account.last_look = number
+                for one in windows:
+                    account.open[one.window] = OpenWindow(one.look, one.state)
+            case MonitorWindowClosed(run=run, window=window, spent=spent):
+                del self.runs[run].open[window]
+                self.runs[run].closed[window] = spent
+            case MonitorPaused(run=run, why=why):
+                self._become(run, MonitorState.PAUSED, why)
+            case MonitorResumed(run=run, why=why):
+                self._become(run, MonitorState.RUNNING, why)
+            case MonitorEnded(run=run, why=why):
+                self._become(run, MonitorState.ENDED, why)
+                self.runs[run].closed.update(dict.fromkeys(self.runs[run].open))
+                self.runs[run].open.clear()
+
+    def _become(self, run: str, state: MonitorState, why: str) -> None:
+        self.runs[run].state, self.runs[run].reason = state, why
+
+    def _check_start(self, event: MonitorStarted, reservations: Mapping[str, Reservation]) -> None:
+        newest = self.newest(event.monitor)
+        if newest is not None:
+            self.check_ended(newest.run)
+        if event.run not in reservations or event.run in self.runs:
+            raise LedgerMisuse("a monitor starts with a reservation of its own")
+        check_startable(reservations[event.run].charge, event.windows)
+
+    def _check_begin(self, account: MonitorAccount, window: int) -> None:
+        _check_running(account)
+        account.place_of(window)
+        if window in account.closed or window in self.find_excluded(account):
+            raise WindowOver(f"window {window} is closed, or an earlier run had begun it")
+        if window in account.open:
+            raise LedgerMisuse(f"window {window} has begun")
+
+
+def check_startable(charge: Charge, windows: WindowAxis | None) -> None:
+    """Raise `LedgerMisuse` unless a monitor can be charged like that."""
+    if not charge.shared or charge.continuing is not None or charge.renyi is not None:
+        raise LedgerMisuse("a monitor is charged for fresh noise, in pure terms")
+    if windows is not None and windows.column not in charge.family.columns:
+        raise LedgerMisuse("the windows are along a column of the charge")
+
+
+def _check_running(account: MonitorAccount) -> None:
+    if account.state is not MonitorState.RUNNING:
+        raise MonitorStopped(monitor=account.monitor, state=account.state)
+
+
+def _check_state(account: MonitorAccount, *states: MonitorState) -> None:
+    if account.state not in states:
+        raise MonitorStopped(monitor=account.monitor, state=account.state)
+
+
+def _check_look(account: MonitorAccount, event: MonitorLooked) -> None:
+    _check_running(account)
+    windows = [one.window for one in event.windows]
+    if not windows or windows != sorted(set(windows)):
+        raise LedgerMisuse("a look is at windows in their order, each once, and at least one")
+    if event.number <= account.last_look:
+        raise LookTaken(f"look {event.number} or a later one was recorded meanwhile")
+    for one in event.windows:
+        if one.window not in account.open:
+            raise WindowOver(f"window {one.window} has not begun, or is closed")
+        if one.look <= account.open[one.window].look:
+            raise LookTaken(f"look {one.look} of window {one.window} was recorded meanwhile")
+        for keys in (one.keys, one.cleared):
+            if keys and not 0 <= keys[0] <= keys[-1] < account.keys:
+                raise LedgerMisuse("an alert is of one of the monitor's keys")
+
+
+def _check_close(account: MonitorAccount, event: MonitorWindowClosed) -> None:
+    _check_state(account, MonitorState.RUNNING, MonitorState.PAUSED)
+    if event.window not in account.open:
+        raise WindowOver(f"window {event.window} has not begun, or is closed")
+    spent = event.spent
+    if spent is None:
+        return
+    if account.windows is None or account.windows.overlap > 1:
+        raise LedgerMisuse("windows that share cells, or rows, cost all that was reserved")
+    spent.check_keys()
+    if spent.fresh is not None or (spent.keys is not None and len(spent.keys) != 8 * account.keys):
+        raise LedgerMisuse("a window's losses are one per key")
+    if not 0 <= spent.epsilon_nano <= account.charge.epsilon_nano:
+        raise LedgerMisuse("more spent than reserved for a key")
+
+
+def _sum_largest(losses: NanoArray, count: int) -> int:
+    """Return the sum of the largest losses.
+
+    Most often all are equal, and to partition millions of equal ones takes a second.
+    """
+    if not count:
+        return 0
+    largest = losses.max()
+    if np.count_nonzero(losses == largest) >= count:
+        return count * int(largest)
+    some = losses[losses > 0]
+    return int(some.sum() if some.size <= count else np.partition(some, some.size - count)[some.size - count :].sum())
+
+
+def _without(cells: Cells, axis: int) -> Cells:
+    return Cells(tuple(column for place, column in enumerate(cells.columns) if place != axis))

@@ -1,0 +1,278 @@
+"""The report for an owner: spent and left by family and key, by analyst and by unit."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import product
+
+import numpy as np
+
+from accountant.balances.account import Account, KnownAccount
+from accountant.balances.dependencies import Knowledge, nothing_known
+from accountant.balances.fold import Balances
+from accountant.balances.grants import in_force
+from accountant.charges import Cells, Family, Reservation
+from accountant.errors import BalanceScope
+from accountant.events.events import GENESIS, Event, Record, Reserved
+from accountant.events.owner_events import WindowOpened
+from accountant.limits import Limits
+from accountant.monitor_model import MonitorRun
+from accountant.store.deadline import Deadline
+from accountant.store.journal import Journal
+from accountant.unit_balance import UnitLoss
+
+# for whoever waits while another thread reads the whole log for the first report: millions of events
+_FIRST_REPORT_MS = 600_000
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyBalance:
+    """One family's keys. `spent_nano` is the family's own; `lost_nano` and `left_nano` count overlapping families too.
+
+    All are per key in the order of `keys()`, in 1e-9 epsilon. A question over key k fits the per-predicate balance
+    when its worst case is at most what is left for k. `cap_nano` is what each key may lose.
+    `limit` is the balance of the key that has least left: everybody's, or the analyst's own.
+    """
+
+    family: Family
+    cells: Cells
+    spent_nano: tuple[int, ...]
+    lost_nano: tuple[int, ...]
+    left_nano: tuple[int, ...]
+    cap_nano: int
+    limit: BalanceScope = BalanceScope.PER_PREDICATE
+
+    def keys(self) -> Iterator[tuple[str, ...]]:
+        """Return every key ever charged in this family, one value per grouping column."""
+        return product(*(values for _, values in self.cells.columns))
+
+
+@dataclass(frozen=True, slots=True)
+class AnalystBalance:
+    """One analyst: questions reserved or read, the most any cell has lost to them, and the per-unit sum."""
+
+    analyst: str
+    questions: int
+    most_spent_nano: int
+    unit_spent_nano: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableBalance:
+    """One table: the sum over questions of what each cost one unit, or (for unit "row") the key that lost most.
+
+    `left_nano` is None without a cap; `cap_nano` counts grants.
+    """
+
+    table: str
+    spent_nano: int
+    cap_nano: int | None
+    left_nano: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetReport:
+    """Balances at one moment, of the window opened at `window_since` (None: the first), or of all `windows`.
+
+    `unit_spent_nano` is the unit's balance, for the limits' `delta` where they have one, and `unit` what makes it up.
+    `unit_cap_nano` and `unit_left_nano` are None without a cap; `unit_limit` is the balance that has that left. `open`
+    still counts at its worst case, and so do windows of `monitors`, which have not ended. Caps count grants; those on a
+    key and on a unit are, in one analyst's report, the analyst's own where these are lower.
+    """
+
+    families: tuple[FamilyBalance, ...]
+    tables: tuple[TableBalance, ...]
+    analysts: tuple[AnalystBalance, ...]
+    unit_spent_nano: int
+    unit: UnitLoss
+    unit_cap_nano: int | None
+    unit_left_nano: int | None
+    unit_limit: BalanceScope
+    open: tuple[Reservation, ...]
+    monitors: tuple[MonitorRun, ...]
+    windows: int
+    window_since: datetime | None
+
+
+@dataclass(slots=True)
+class Tally:
+    """The fold that a report is made of.
+
+    It has balances with each family's own sums, the times when windows were opened, and the number of questions of each
+    analyst. It is of the newest window, or with `all_windows` of all of them.
+    """
+
+    balances: Balances = field(init=False)
+    windows: list[datetime] = field(default_factory=list)
+    questions: Counter[str] = field(default_factory=Counter)
+
+    all_windows: bool = False
+
+    def __post_init__(self) -> None:
+        self.balances = Balances(per_family=True, all_windows=self.all_windows)
+
+    def apply(self, event: Event) -> None:
+        """Continue by one event."""
+        self.balances.apply(event)
+        if isinstance(event, WindowOpened):
+            self.windows.append(event.at)
+        if isinstance(event, Reserved):
+            self.questions[event.charge.analyst] += 1
+
+
+def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Knowledge = nothing_known) -> BudgetReport:
+    """Return a report over everybody's charges, or over one analyst's own.
+
+    For one analyst, what is spent is that analyst's own, and what is left is the least of the shared and the own
+    balance: what others spent is missing from it. `knowledge` is what is publicly known of the tables' columns.
+    """
+    balances, questions, windows = tally.balances, tally.questions, tally.windows
+    account = balances.shared if analyst is None else balances.account(analyst)
+    unit_left, unit_limit = _unit_left(balances, limits, analyst=analyst)
+    return BudgetReport(
+        families=tuple(_family_balances(balances, account, limits, knowledge, analyst=analyst)),
+        tables=tuple(_table_balances(balances, account, limits, analyst=analyst)),
+        analysts=tuple(
+            AnalystBalance(name, questions[name], most_spent(own, knowledge), own.unit.nano(limits.delta))
+            for name, own in sorted(balances.analysts.items())
+            if analyst in (None, name)
+        ),
+        unit_spent_nano=account.unit.nano(limits.delta),
+        unit=account.unit,
+        unit_cap_nano=_unit_cap(balances, limits, analyst=analyst),
+        unit_left_nano=unit_left,
+        unit_limit=unit_limit,
+        open=tuple(item for item in balances.questions() if analyst in (None, item.charge.analyst)),
+        monitors=tuple(
+            balances.monitors.run_of(one)
+            for one in balances.monitors.find_standing()
+            if analyst in (None, one.charge.analyst)
+        ),
+        windows=len(windows) + 1,
+        window_since=windows[-1] if windows and not tally.all_windows else None,
+    )
+
+
+class Reporter:
+    """Reports of a ledger that grows: what was folded for the last one is kept, and continued by the events since.
+
+    Safe to share between threads. The first report of the newest window reads the whole log, each later one what is
+    new; reports over all windows read it every time.
+    """
+
+    def __init__(self, journal: Journal, *, knowledge: Knowledge) -> None:
+        self._journal = journal
+        self._knowledge = knowledge
+        self._lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._tally = Tally()
+        self._last = (0, GENESIS)
+
+    def report(self, limits: Limits, *, analyst: str | None) -> BudgetReport:
+        """Return the report of the newest window.
+
+        Raise `LedgerUnavailable`, without delay if the storage hangs: a caller waits for another thread's work, and
+        never for storage that does not reply.
+        """
+        self._journal.newest()
+        deadline = self._journal.new_deadline() if self._last[0] else Deadline(_FIRST_REPORT_MS)
+        with deadline.holding(self._lock):
+            self._continue(self._journal.events_after(*self._last))
+            return report(self._tally, limits, analyst=analyst, knowledge=self._knowledge)
+
+    def report_all_windows(self, limits: Limits, *, analyst: str | None) -> BudgetReport:
+        """Return the report over all windows. Raise `LedgerUnavailable` if the log cannot be read."""
+        tally = Tally(all_windows=True)
+        for _, event in self._journal.events():
+            tally.apply(event)
+        return report(tally, limits, analyst=analyst, knowledge=self._knowledge)
+
+    def _continue(self, written: Sequence[tuple[Record, Event]]) -> None:
+        try:
+            for record, event in written:
+                self._tally.apply(event)
+                self._last = (record.id, record.hash)
+        except BaseException:
+            self._forget()
+            raise
+
+
+def _families(account: Account) -> Iterator[tuple[Family, Cells]]:
+    order = sorted(
+        account.families or {}, key=lambda family: (family.table, family.columns, family.filter, family.version)
+    )
+    for family in order:
+        yield family, Cells(tuple(zip(family.columns, (account.families or {})[family].axes, strict=True)))
+
+
+def _everybody(balances: Balances, limits: Limits, *, analyst: str | None) -> Account | KnownAccount:
+    return balances.known_to(analyst) if analyst is not None and limits.apart else balances.shared
+
+
+def _family_balances(
+    balances: Balances, account: Account, limits: Limits, knowledge: Knowledge, *, analyst: str | None
+) -> Iterator[FamilyBalance]:
+    everybody = _everybody(balances, limits, analyst=analyst)
+    for family, cells in _families(account):
+        caps = in_force(limits, balances.grants.values(), table=family.table, analyst=analyst)
+        lost = account.spent_on(family, cells, knowledge=knowledge)
+        cap, limit = caps.per_predicate_nano, BalanceScope.PER_PREDICATE
+        left = cap - everybody.spent_on(family, cells, knowledge=knowledge)
+        if analyst is not None and caps.analyst_per_predicate_nano is not None:
+            cap = min(cap, caps.analyst_per_predicate_nano)
+            own_left = caps.analyst_per_predicate_nano - lost
+            if own_left.size and own_left.min() < left.min():
+                limit = BalanceScope.ANALYST_PER_PREDICATE
+            left = np.minimum(left, own_left)
+        own = (account.families or {})[family].array
+        yield FamilyBalance(
+            family=family,
+            cells=cells,
+            spent_nano=tuple(own.reshape(-1).tolist()),
+            lost_nano=tuple(lost.reshape(-1).tolist()),
+            left_nano=tuple(np.maximum(left, 0).reshape(-1).tolist()),
+            cap_nano=cap,
+            limit=limit,
+        )
+
+
+def _table_balances(
+    balances: Balances, account: Account, limits: Limits, *, analyst: str | None
+) -> Iterator[TableBalance]:
+    everybody = _everybody(balances, limits, analyst=analyst)
+    for table, spent in sorted(account.table_nano.items()):
+        cap = in_force(limits, balances.grants.values(), table=table, analyst=analyst).per_table_nano
+        left = None if cap is None else max(0, cap - everybody.spent_on_table(table))
+        yield TableBalance(table=table, spent_nano=spent, cap_nano=cap, left_nano=left)
+
+
+def most_spent(account: Account, knowledge: Knowledge) -> int:
+    """Return the loss of the key that lost most, in 1e-9 epsilon."""
+    lost = (account.spent_on(family, cells, knowledge=knowledge) for family, cells in _families(account))
+    return max((int(one.max()) for one in lost), default=0)
+
+
+def _unit_cap(balances: Balances, limits: Limits, *, analyst: str | None) -> int | None:
+    caps = in_force(limits, balances.grants.values(), table=None, analyst=analyst)
+    own = None if analyst is None else caps.analyst_per_unit_nano
+    return min((cap for cap in (caps.per_unit_nano, own) if cap is not None), default=None)
+
+
+def _unit_left(balances: Balances, limits: Limits, *, analyst: str | None) -> tuple[int | None, BalanceScope]:
+    """Return what is left of a unit, None without a cap, and whose balance that is."""
+    caps = in_force(limits, balances.grants.values(), table=None, analyst=analyst)
+    left = []
+    if caps.per_unit_nano is not None:
+        spent = _everybody(balances, limits, analyst=analyst).unit.nano(limits.delta)
+        left.append((caps.per_unit_nano - spent, BalanceScope.PER_UNIT))
+    if analyst is not None and caps.analyst_per_unit_nano is not None:
+        spent = balances.account(analyst).unit.nano(limits.delta)
+        left.append((caps.analyst_per_unit_nano - spent, BalanceScope.ANALYST_PER_UNIT))
+    if not left:
+        return None, BalanceScope.PER_UNIT
+    least, limit = min(left, key=lambda one: one[0])
+    return max(0, least), limit

@@ -1,0 +1,356 @@
+"""Monitors: one reservation for a whole horizon, a secret draw a window, and looks that each are recorded once.
+
+Guarantee: a window is drawn once, before data are read, and never again: not after a crash, not by another process,
+not by a later run of the same plan. Of all processes that look at one moment one records it, and what it recorded was
+made of the newest state. So a look that is repeated is the same look. Proof: docs/proofs/accounting.md, theorem 10.
+"""
+
+import uuid
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+import numpy as np
+
+from accountant.balances.dependencies import Knowledge
+from accountant.balances.fold import Balances
+from accountant.balances.monitor_balances import MonitorAccount, check_startable
+from accountant.charges import Charge, NanoArray, Reservation, Spent, Wording
+from accountant.errors import LedgerMisuse, LookTaken, WindowLost
+from accountant.events.events import Committed
+from accountant.events.monitor_events import (
+    LookOfWindow,
+    MonitorEnded,
+    MonitorEvent,
+    MonitorLooked,
+    MonitorPaused,
+    MonitorResumed,
+    MonitorStarted,
+    MonitorWindowBegun,
+    MonitorWindowClosed,
+)
+from accountant.limits import Limits
+from accountant.monitor_model import (
+    AlertPage,
+    ChangePage,
+    MonitorRun,
+    MonitorState,
+    WindowAxis,
+    WindowLook,
+    WindowState,
+)
+from accountant.store.journal import Journal
+from accountant.store.monitor_rows import AlertRow, StateRow
+from accountant.store.transaction import Transaction
+from accountant.verbs.monitor_answers import read_alerts, read_changes
+from accountant.verbs.reservation import reserve_charge
+
+NO_WINDOWS: Mapping[int, NanoArray | None] = MappingProxyType({})
+
+
+class Monitors:
+    """The monitors of one open ledger. Safe to share between threads and processes."""
+
+    def __init__(self, journal: Journal, *, clock: Callable[[], datetime], knowledge: Knowledge) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._knowledge = knowledge
+
+    def start(
+        self,
+        monitor: str,
+        charge: Charge,
+        limits: Limits,
+        *,
+        windows: WindowAxis | None,
+        fingerprint: str,
+        wording: Wording | None,
+        by: str,
+        why: str,
+        anew: bool = False,
+    ) -> MonitorRun:
+        """Pay for all windows of a horizon at their worst case, and begin a run. It stays open until it is ended.
+
+        Windows that an earlier run of this fingerprint had begun are in `excluded`: they never begin again. With
+        `anew` there are none: this run draws noise of its own for them too, which its own charge pays for. Raises
+        `MonitorStands` where the monitor runs or is paused; `OverBudget`, `NotApproved`, `LedgerMisuse` as
+        `Ledger.reserve` does. All of them write nothing.
+        """
+        check_startable(charge, windows)
+        with self._journal.writing() as (transaction, balances):
+            newest = balances.monitors.newest(monitor)
+            if newest is not None:
+                balances.monitors.check_ended(newest.run)
+            reservation = reserve_charge(
+                self._journal,
+                transaction,
+                balances,
+                charge,
+                limits,
+                at=self._clock(),
+                knowledge=self._knowledge,
+                wording=wording,
+            )
+            started = MonitorStarted(
+                reservation.id, reservation.reserved_at, monitor, fingerprint, windows, by=by, why=why, anew=anew
+            )
+            self._journal.append(transaction, started)
+        return self._run(reservation.id)
+
+    def find(self, monitor: str) -> MonitorRun | None:
+        """Return the newest run of a monitor; None if it was never started."""
+        with self._journal.reading() as (_, balances):
+            account = balances.monitors.newest(monitor)
+            return None if account is None else balances.monitors.run_of(account)
+
+    def runs(self) -> tuple[MonitorRun, ...]:
+        """Return all runs, the oldest first."""
+        with self._journal.reading() as (_, balances):
+            return tuple(balances.monitors.run_of(account) for account in balances.monitors.runs.values())
+
+    def take_leases(self, monitors: Collection[str], *, holder: str, seconds: float) -> frozenset[str]:
+        """Take leases, and return the monitors for which this holder makes the looks of the next seconds.
+
+        A holder takes its own lease again.
+
+        Time is the database's, one for all that share it. Nothing depends on a lease but work that would be in vain:
+        who looks without one, or longer, is refused by `record_look` where somebody else has looked.
+        """
+        with self._journal.writing() as (transaction, _):
+            rows = transaction.monitors
+            return frozenset(one for one in monitors if rows.take_lease(one, holder=holder, seconds=seconds))
+
+    def give_leases_back(self, monitors: Collection[str], *, holder: str) -> None:
+        """Let somebody else look at once. Nothing happens where the holder has no lease."""
+        with self._journal.writing() as (transaction, _):
+            for one in monitors:
+                transaction.monitors.give_lease_back(one, holder=holder)
+
+    def begin_window(self, run: str, window: int, body: bytes) -> WindowState:
+        """Store a window's drawn state, durably; only then may data be read for it.
+
+        Where the window has begun already, what is stored is returned, with its looks, and `body` is forgotten. Raises
+        `WindowOver` where it is closed or in `MonitorRun.excluded`, `WindowLost` where it has begun and its state is
+        gone, `MonitorStopped` where the monitor is paused or ended; nothing is written then.
+        """
+        drawn = StateRow.draw_salt(run, window, 0, body)
+        with self._journal.writing() as (transaction, balances):
+            account = balances.monitors.find(run)
+            if window in account.open and account.state is MonitorState.RUNNING:
+                (stored,) = _states(transaction, account, (window,))
+                return stored
+            self._append(transaction, balances, MonitorWindowBegun(run, self._clock(), window, drawn.digest))
+            transaction.monitors.add_state(drawn)
+            return WindowState(run, window, 0, body)
+
+    def open_windows(self, run: str) -> tuple[WindowState, ...]:
+        """Return the windows that have begun and are not closed, in order, with their states.
+
+        Raises `WindowLost`, which names them, where states are gone or not what was written: close those windows.
+        """
+        with self._journal.reading() as (transaction, balances):
+            account = balances.monitors.find(run)
+            return _states(transaction, account, account.open)
+
+    def begun_windows(self, run: str) -> frozenset[int]:
+        """Return the windows that have begun, closed ones included."""
+        with self._journal.reading() as (_, balances):
+            return balances.monitors.find(run).begun
+
+    def closed_windows(self, run: str) -> frozenset[int]:
+        """Return the windows in which no look is made any more; all that have begun if the monitor has ended."""
+        with self._journal.reading() as (_, balances):
+            return frozenset(balances.monitors.find(run).closed)
+
+    def record_look(
+        self,
+        run: str,
+        windows: Sequence[WindowLook],
+        *,
+        number: int,
+        at: datetime,
+        holder: str = "",
+        closing: Mapping[int, NanoArray | None] = NO_WINDOWS,
+    ) -> None:
+        """Write what one look decided.
+
+        This is new states, alerts, cleared alerts, and the closes of `closing` as `close_window` has them. All is
+        written or nothing. Alerts may be sent only afterwards.
+
+        `number` is the look's over the horizon, larger than any before; `at` its moment. Raises `LookTaken` where this
+        look or a later one was recorded meanwhile, or a state is not the newest any more: what was computed is void.
+        Raises `MonitorStopped`, `WindowOver`, `WindowLost`, and `LedgerMisuse` where a key comes that is in a window's
+        answer, or one is cleared that is not.
+        """
+        in_order = sorted(windows, key=lambda one: one.window)
+        written = {one.window: StateRow.draw_salt(run, one.window, one.look, one.body) for one in in_order}
+        event = MonitorLooked(
+            run=run,
+            at=at,
+            number=number,
+            holder=holder,
+            windows=tuple(
+                LookOfWindow(one.window, one.look, written[one.window].digest, one.keys, one.cleared)
+                for one in in_order
+            ),
+        )
+        with self._journal.writing() as (transaction, balances):
+            account, rows = balances.monitors.find(run), transaction.monitors
+            balances.monitors.check(event, balances.open)
+            for one in in_order:
+                if one.since != account.open[one.window].look:
+                    raise LookTaken(f"window {one.window} was looked at meanwhile")
+                if one.keys or one.cleared:
+                    _check_keys(one, rows.keys_in_answer(run, one.window))
+                if not rows.replace_state(written[one.window], since=one.since):
+                    raise WindowLost((one.window,))
+            self._journal.append(transaction, event)
+            moment = at.astimezone(UTC).isoformat(timespec="microseconds")
+            for one in in_order:
+                rows.clear_alerts(run, one.window, one.cleared, number=number, at=moment)
+            rows.add_alerts(AlertRow(run, number, one.window, key, moment) for one in in_order for key in one.keys)
+            for window, losses in closing.items():
+                self._close(transaction, balances, run, window, losses)
+
+    def close_window(self, run: str, window: int, losses: NanoArray | None) -> None:
+        """Make no look in a window any more, and forget its state, also where that is lost.
+
+        `losses` is what it cost each key, in 1e-9 epsilon, in the C order of the charge's cells without the window's
+        column; None: all that was reserved, as it counts in any case where windows share rows or cells. What it did not
+        cost is given back: at once on the balances of its cells where these tell windows apart, else when the monitor
+        ends, as for a unit and a table. Raises `WindowOver` where
+        it is closed or has not begun, `MonitorStopped` where the monitor has ended, `LedgerMisuse` where it cost more
+        than was reserved.
+        """
+        with self._journal.writing() as (transaction, balances):
+            self._close(transaction, balances, run, window, losses)
+
+    def pause(self, run: str, *, by: str, why: str) -> None:
+        """Stop the looks until the monitor is resumed. Raise `MonitorStopped` if it does not run."""
+        with self._journal.writing() as (transaction, balances):
+            self._append(transaction, balances, MonitorPaused(uuid.uuid4().hex, self._clock(), run, by=by, why=why))
+
+    def resume(self, run: str, *, by: str, why: str) -> None:
+        """Resume the looks, in the windows as they were left. Raise `MonitorStopped` if it is not paused."""
+        with self._journal.writing() as (transaction, balances):
+            self._append(transaction, balances, MonitorResumed(uuid.uuid4().hex, self._clock(), run, by=by, why=why))
+
+    def end(self, run: str, *, by: str, why: str) -> None:
+        """End a monitor, and close its reservation: no look is ever made again.
+
+        Windows that never began are refunded. Open windows cost all that was reserved, and their states are deleted.
+        Raise `MonitorStopped` if it has ended.
+        """
+        with self._journal.writing() as (transaction, balances):
+            account = balances.monitors.find(run)
+            spent = account.most(account.losses(at_worst=False))
+            self._append(transaction, balances, MonitorEnded(run, self._clock(), spent, by=by, why=why))
+            transaction.monitors.drop_states(run)
+
+    def alerts(self, run: str, *, after_number: int = 0, limit: int | None = None) -> AlertPage:
+        """Return the alerts of the looks after one, the oldest first; of whole looks, as few as make `limit` alerts.
+
+        Cleared alerts are marked as of now: `changes` returns clearings by their own look.
+        """
+        account = self._run(run)
+        with self._journal.looking() as transaction:
+            return read_alerts(transaction, account, after_number=after_number, limit=limit)
+
+    def changes(self, run: str, *, after_number: int = 0, limit: int | None = None) -> ChangePage:
+        """Return the changes of the looks after one: keys that came into the answer, and keys that went out of it.
+
+        Keys that went out may have come earlier. Only whole looks are returned, as few as make `limit` of both.
+        """
+        account = self._run(run)
+        with self._journal.looking() as transaction:
+            return read_changes(transaction, account, after_number=after_number, limit=limit)
+
+    def in_answer(self, run: str, window: int) -> tuple[int, ...]:
+        """Return the keys that are in a window's answer now, alerted and not cleared since, rising."""
+        with self._journal.looking() as transaction:
+            return tuple(sorted(transaction.monitors.keys_in_answer(run, window)))
+
+    def charge_reader(
+        self, run: str, analyst: str, limits: Limits, *, wording: Wording | None = None
+    ) -> Reservation | None:
+        """Charge an analyst once for reading a monitor, on the analyst's own balances only.
+
+        While the monitor stands, the charge is for the whole horizon, and its end refunds what it did not cost.
+        Afterwards, the charge is what it cost.
+
+        Returns None, charging nothing, where the analyst has paid. Raises `OverBudget`, `NotApproved`.
+        """
+        with self._journal.writing() as (transaction, balances):
+            account = balances.monitors.find(run)
+            if analyst in account.readers:
+                return None
+            charge = replace(account.charge, analyst=analyst, shared=False)
+            reservation = reserve_charge(
+                self._journal,
+                transaction,
+                balances,
+                charge,
+                limits,
+                at=self._clock(),
+                knowledge=self._knowledge,
+                wording=wording,
+            )
+            worst = Spent.uniform(charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano)
+            spent = account.spent() if account.state is MonitorState.ENDED else worst
+            self._journal.append(
+                transaction, Committed(reservation.id, reservation.reserved_at, spent, None, reads=run)
+            )
+        return reservation
+
+    def _run(self, run: str) -> MonitorRun:
+        with self._journal.reading() as (_, balances):
+            return balances.monitors.run_of(balances.monitors.find(run))
+
+    def _append(self, transaction: Transaction, balances: Balances, event: MonitorEvent) -> None:
+        balances.monitors.check(event, balances.open)
+        self._journal.append(transaction, event)
+
+    def _close(
+        self, transaction: Transaction, balances: Balances, run: str, window: int, losses: NanoArray | None
+    ) -> None:
+        account = balances.monitors.find(run)
+        spent = None if losses is None else _spent(losses, account)
+        self._append(transaction, balances, MonitorWindowClosed(run, self._clock(), window, spent))
+        transaction.monitors.drop_states(run, (window,))
+
+
+def _check_keys(look: WindowLook, in_answer: set[int]) -> None:
+    if not in_answer.isdisjoint(look.keys):
+        raise LedgerMisuse("a key comes into the answer once in a window, or again after it was cleared")
+    if not in_answer.issuperset(look.cleared):
+        raise LedgerMisuse("a key that is cleared is in the answer")
+
+
+def _spent(losses: NanoArray, account: MonitorAccount) -> Spent | None:
+    """Return the losses of a window as they are written: one number if all keys lost the same."""
+    if account.windows is None or account.windows.overlap > 1:
+        return None
+    if losses.size != account.keys:
+        raise LedgerMisuse("a window's losses are one per key")
+    spent = Spent.per_key(losses, unit_epsilon_nano=0)
+    if np.any(losses != spent.epsilon_nano):
+        return spent
+    whole = spent.epsilon_nano == account.charge.epsilon_nano
+    return None if whole else Spent.uniform(spent.epsilon_nano, unit_epsilon_nano=0)
+
+
+def _states(
+    transaction: Transaction, account: MonitorAccount, windows: Sequence[int] | Mapping[int, object]
+) -> tuple[WindowState, ...]:
+    """Return the states of windows that have begun, each checked against the event that wrote it."""
+    found = {row.window: row for row in transaction.monitors.find_states(account.run, windows)}
+    lost = [
+        window
+        for window in windows
+        if (row := found.get(window)) is None
+        or (row.look, row.digest) != (account.open[window].look, account.open[window].state)
+    ]
+    if lost:
+        raise WindowLost(tuple(sorted(lost)))
+    return tuple(WindowState(account.run, window, found[window].look, found[window].body) for window in sorted(windows))

@@ -1,0 +1,270 @@
+"""Published streams as monitors that release keys alone: an estimate of the window's value, held against a threshold.
+
+A window's looks are the stream's ticks: each sees by how much a functional has grown since the look before. Estimates
+stay inside; a key is in the answer from the first look on at which the formula, lowered by its tolerances, holds of
+them. None of these bounds how often that is wrong.
+
+Proof: docs/proofs/standing.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+
+from mechanisms.alarm.shapes import Regime
+from mechanisms.formula import Integers, cuts, evaluate
+from mechanisms.protocol import Epsilons, Noise, Unachievable
+from mechanisms.standing.sealed import StateReader, digest_of, seal, unseal, write_number
+from mechanisms.standing.standing_protocol import Looked
+from mechanisms.standing.standing_task import StandingTask
+from mechanisms.streams.binary_tree import BinaryTree
+from mechanisms.streams.block_tree import BlockTree
+from mechanisms.streams.pegasus import Pegasus, PegasusState
+from mechanisms.streams.signed_tree import SignedTree
+from mechanisms.streams.state_integers import from_integers, to_integers
+from mechanisms.streams.stream import StreamMechanism, Tick
+from mechanisms.streams.stream_names import HIERARCHIES, SMOOTHERS, SUMMING, WATCHING
+from mechanisms.streams.tick_laplace import BackwardSmoothing, TickLaplace
+from mechanisms.streams.window_sum import WindowGroups, WindowSumSmoother
+from mechanisms.streams.zeros import Zeros
+from mechanisms.threshold.joint_loss import all_at_once, joint_loss
+from mechanisms.threshold.one_shot import at_least
+
+NO_BOUND = "No bound on missed or wrong: the estimates that are compared with the thresholds promise no accuracy."
+"""The remark that is needed wherever one of these is named."""
+
+_LONG = np.dtype("<i8")
+_SHORT = np.dtype("<u4")
+_GRAIN = 1 << 10  # parts of a unit that estimates are rounded to before they are added up: less than any is right by
+_MOST = 1 << 62  # of these parts: what an estimate counts as at most, so that it can be stored
+_TICKS_BACK = 10  # of backward smoothing: the middle one of the thesis's three
+_BRANCHING = 3  # of a signed tree: the least, which is best for the few looks that windows have
+
+AnyStream = StreamMechanism[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PegasusSumState:
+    """A PeGaSus and the groups of its window."""
+
+    pegasus: PegasusState
+    groups: WindowGroups
+
+
+@dataclass(frozen=True, slots=True)
+class PegasusSums:
+    """PeGaSus with its Window Sum Smoother over a whole window.
+
+    Guarantee: that of PeGaSus (docs/proofs/standing.md).
+    """
+
+    pegasus: Pegasus
+    smoother: WindowSumSmoother
+    name: str = "pegasus_window_sum"
+
+    @property
+    def epsilon(self) -> Fraction:
+        """Return `StreamMechanism.epsilon`."""
+        return self.pegasus.epsilon
+
+    @property
+    def sensitivity(self) -> int:
+        """Return `StreamMechanism.sensitivity`."""
+        return self.pegasus.sensitivity
+
+    def start(self) -> PegasusSumState:
+        """Return a state without groups."""
+        return PegasusSumState(pegasus=self.pegasus.start(), groups=self.smoother.start())
+
+    def advance(self, states: Sequence[PegasusSumState], counts: Integers, *, noise: Noise) -> Tick[PegasusSumState]:
+        """Advance one tick of PeGaSus, and return the sums that follow from it."""
+        tick = self.pegasus.advance([state.pegasus for state in states], counts, noise=noise)
+        sums = self.smoother.advance([state.groups for state in states], tick)
+        after = tuple(map(PegasusSumState, tick.states, sums.states))
+        return Tick(states=after, estimates=sums.estimates)
+
+
+def _make_stream(name: str, epsilon: Fraction, sensitivity: int, looks: int) -> AnyStream:
+    """Return the stream of a name, for one functional."""
+    match name:
+        case "pegasus_window_sum":
+            return PegasusSums(Pegasus(epsilon, sensitivity), WindowSumSmoother(looks))
+        case "tick_laplace":
+            return TickLaplace(epsilon, sensitivity)
+        case "backward_smoothing":
+            return BackwardSmoothing(epsilon, sensitivity, _TICKS_BACK)
+        case "zeros":
+            return Zeros(sensitivity=sensitivity)
+        case "block_tree":
+            return BlockTree(epsilon, sensitivity, looks)
+        case "binary_tree":
+            return BinaryTree(epsilon, sensitivity, looks)
+        case "signed_tree":
+            return SignedTree(epsilon, sensitivity, looks, _BRANCHING)
+        case _:
+            return Pegasus(epsilon, sensitivity, smooth=SMOOTHERS[name], name=name)
+
+
+@dataclass(frozen=True, slots=True)
+class StandingStream:
+    """A standing question watched by a published stream for each functional; a `Standing`.
+
+    Guarantee: `worst_case_epsilon` for one key's window (docs/proofs/standing.md). Neither of the rates is bounded.
+    """
+
+    task: StandingTask
+    name: str
+    used: tuple[int, ...]
+    streams: tuple[AnyStream, ...]
+    worst_case_epsilon: float
+    digest: bytes = field(repr=False)
+    fnr: None = None
+    fpr: None = None
+
+    def draw(self, *, keys: int, noise: Noise) -> bytes:
+        """Draw as `Standing.draw` asks; noise is drawn look by look."""
+        del noise
+        nothing = np.zeros(keys, dtype=np.int64)
+        begun = [_Watched(nothing, (Fraction(0),) * keys, (stream.start(),) * keys) for stream in self.streams]
+        return self._write(_Stage(last_look=0, alerted_at=nothing, watched=tuple(begun)))
+
+    def look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> Looked:
+        """Look as `Standing.look` asks. The ticks between two looks that were made count as one tick."""
+        before = self._read(state)
+        if values.shape != (len(self.task.sensitivities), before.alerted_at.size):
+            raise ValueError("a look has a value of each functional for each key")
+        if not before.last_look < look <= self.task.looks:
+            raise ValueError("a window's looks are made in order, and no more than it was calibrated for")
+        after = []
+        for functional, stream, watched in zip(self.used, self.streams, before.watched, strict=True):
+            tick = stream.advance(watched.states, values[functional] - watched.values, noise=noise)
+            estimates = tuple(map(_round_estimate, tick.estimates))
+            if self.name not in SUMMING:
+                estimates = tuple(
+                    _round_estimate(total + own) for total, own in zip(watched.estimates, estimates, strict=True)
+                )
+            after.append(_Watched(values[functional], estimates, tuple(tick.states)))
+        alerted_at = before.alerted_at.copy()
+        estimated = {functional: watched.estimates for functional, watched in zip(self.used, after, strict=True)}
+        held = evaluate(
+            self.task.formula,
+            lambda one: np.array(
+                [value > one.cut - one.tolerance for value in estimated[one.functional]], dtype=np.bool_
+            ),
+            keys=alerted_at.size,
+        )
+        alerted_at[held & (alerted_at == 0)] = look
+        stage = _Stage(last_look=look, alerted_at=alerted_at, watched=tuple(after))
+        return Looked(state=self._write(stage), alerted=alerted_at > 0)
+
+    def spent(self, state: bytes) -> Epsilons:
+        """Return the loss as `Standing.spent`: all of it from the first look on."""
+        stage = self._read(state)
+        return np.full(stage.alerted_at.size, self.worst_case_epsilon if stage.last_look else 0.0)
+
+    def _write(self, stage: "_Stage") -> bytes:
+        parts = [write_number(stage.alerted_at.size), write_number(stage.last_look)]
+        parts.append(stage.alerted_at.astype(_SHORT).tobytes())
+        for watched in stage.watched:
+            parts += [watched.values.astype(_LONG).tobytes()]
+            parts += [np.array([int(one * _GRAIN) for one in watched.estimates], dtype=_LONG).tobytes()]
+            numbers = [to_integers(state) for state in watched.states]
+            parts += [np.array([len(own) for own in numbers], dtype=_SHORT).tobytes()]
+            parts += [np.array([number for own in numbers for number in own], dtype=_LONG).tobytes()]
+        return seal(b"".join(parts), digest=self.digest)
+
+    def _read(self, state: bytes) -> "_Stage":
+        reader = unseal(state, digest=self.digest)
+        keys, last_look = reader.take_number(), reader.take_number()
+        alerted_at = reader.take_array(keys, _SHORT)
+        watched = tuple(_read_watched(reader, keys, type(stream.start())) for stream in self.streams)
+        reader.end()
+        if last_look > self.task.looks or alerted_at.max(initial=0) > last_look:
+            raise ValueError("the states of a window do not belong together")
+        return _Stage(last_look=last_look, alerted_at=alerted_at, watched=watched)
+
+
+def watch_by_stream(task: StandingTask, *, name: str, epsilon: Fraction) -> StandingStream:
+    """Return a standing question watched by a published stream, one for each functional that the formula mentions.
+
+    Parameters:
+        task: its rates are not kept and its tolerances lower the thresholds; every literal is `S > cut`.
+        name: one of `WATCHING`.
+        epsilon: what a stream loses of one event; `zeros` loses nothing.
+
+    Raises:
+        Unachievable: a literal that is not above its cut; a hierarchy's mechanism, for a standing question has none;
+            noise outside the range of exact sampling.
+        ValueError: a name that is none of a stream.
+
+    >>> from mechanisms.formula import Cut
+    >>> many = Cut(0, 400, above=True, tolerance=40)
+    >>> task = StandingTask(many, (1,), all_at_once(1), (Regime.GROWING,), (0,), looks=24, fnr=0.05, fpr=0.1)
+    >>> found = watch_by_stream(task, name="pegasus", epsilon=Fraction(1, 2))
+    >>> found.worst_case_epsilon, found.fnr, found.fpr
+    (0.5, None, None)
+    """
+    if name in HIERARCHIES:
+        raise Unachievable("this mechanism releases the counts of a hierarchy, and a standing question has none")
+    if name not in WATCHING:
+        raise ValueError("no stream has this name")
+    if any(not literal.above for literal in cuts(task.formula)):
+        raise Unachievable("streams watch values above their thresholds alone")
+    used = tuple(sorted({literal.functional for literal in cuts(task.formula)}))
+    streams = tuple(_make_stream(name, epsilon, task.sensitivities[functional], task.looks) for functional in used)
+    losses = [Fraction(0)] * len(task.sensitivities)
+    for functional, stream in zip(used, streams, strict=True):
+        losses[functional] = stream.epsilon * _changes_at_most(task.regimes[functional], task.looks)
+    growing = all(task.regimes[functional] is Regime.GROWING for functional in used)
+    exposures = task.exposures if growing else all_at_once(len(losses))
+    return StandingStream(
+        task=task,
+        name=name,
+        used=used,
+        streams=streams,
+        worst_case_epsilon=at_least(joint_loss(losses, exposures)),
+        digest=digest_of((task, name, epsilon)),
+    )
+
+
+def _changes_at_most(regime: Regime, looks: int) -> int:
+    """Return the sensitivities by which one unit changes the counts between looks, all of a window together."""
+    if regime is Regime.SLIDING:
+        raise Unachievable("streams watch what is added between looks, and a sliding window loses as much again")
+    return {Regime.GROWING: 1, Regime.COMING_AND_GOING: looks, Regime.SIGNED: 2 * looks - 1}[regime]
+
+
+def _round_estimate(estimate: Fraction) -> Fraction:
+    """Round to whole parts of a unit, so that sums of many estimates have short numbers."""
+    return Fraction(max(-_MOST, min(_MOST, round(estimate * _GRAIN))), _GRAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """One functional of all keys: its values and their estimates at the last look, and the streams' states."""
+
+    values: Integers
+    estimates: tuple[Fraction, ...]
+    states: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """One window of all keys after `last_look`, and when each key came into the answer."""
+
+    last_look: int
+    alerted_at: Integers
+    watched: tuple[_Watched, ...]
+
+
+def _read_watched(reader: StateReader, keys: int, kind: type[Any]) -> _Watched:
+    values, estimates = reader.take_array(keys, _LONG), reader.take_array(keys, _LONG)
+    lengths = reader.take_array(keys, _SHORT).tolist()
+    numbers = reader.take_array(sum(lengths), _LONG).tolist()
+    ends = list(accumulate(lengths))
+    states = tuple(from_integers(kind, numbers[end - size : end]) for end, size in zip(ends, lengths, strict=True))
+    return _Watched(values, tuple(Fraction(one, _GRAIN) for one in estimates.tolist()), states)

@@ -1,0 +1,320 @@
+"""Refusals of aggregates in HAVING and of what they are compared with, and what to ask instead."""
+
+from fractions import Fraction
+
+from sqlglot import exp
+
+from planner.catalog.catalog import Column, Computed
+from planner.errors import KeyholeError, cut_at_word
+from planner.parser.lexer import readable
+from planner.parser.tree import bare, position, write_node, write_short
+from planner.values.decimals import decimal
+
+_VARIANCES: dict[type[exp.Expr], str] = {
+    exp.Variance: "variance",
+    exp.VariancePop: "var_pop",
+    exp.Stddev: "stddev",
+    exp.StddevSamp: "stddev_samp",
+    exp.StddevPop: "stddev_pop",
+}
+
+
+def unusable_type(column: Column, node: exp.Expr) -> KeyholeError:
+    """Return KH204 for a column whose type Keyhole does not know."""
+    return KeyholeError(
+        "KH204",
+        f'column "{column.name}" has type {column.declared}, which aggregates cannot use',
+        position=position(node),
+    )
+
+
+def unknown_range(column: Column, *, position: int | None, hint: str | None = None) -> KeyholeError:
+    """Return KH203 for a computed column without bounds; `hint` is what to ask instead."""
+    assert isinstance(column.derivation, Computed)
+    written, (low, high) = column.comment or column.name, column.derivation.ends
+    ends = " and ".join(end for end, known in (("least", low), ("greatest", high)) if known is None)
+    names = column.derivation.lacking
+    have, of = ("has", "it") if len(names) == 1 else ("have", "them")
+    detail = f"{' and '.join(map(readable, names))} {have} no bounds, and neither WHERE nor FILTER says enough of {of}."
+    return KeyholeError(
+        "KH203",
+        f"the {ends} value of {cut_at_word(written)} {'are' if ' and ' in ends else 'is'} not known",
+        detail=detail if names else "Its divisor may be near 0, by declared bounds and by what WHERE and FILTER say.",
+        hint=hint or _ask_for_range(column, column.derivation),
+        position=position,
+    )
+
+
+def _ask_for_range(column: Column, derivation: Computed) -> str:
+    """Return a hint that shows how to declare the missing ends: by a condition, or for a quotient by a clip."""
+    written, (low, high) = column.comment or column.name, derivation.ends
+    if derivation.term.function == "/":
+        clipped = written if low is not None else f"greatest({written}, -1000)"
+        clipped = clipped if high is not None else f"least({clipped}, 1000)"
+        return f"Say how far it counts, with numbers of your own: {clipped}, FILTER (WHERE {written} IS NOT NULL)."
+    most = "864000" if "EPOCH" in written.upper() else "1000"
+    least = f"-{most}" if " - " in written else "0"  # a difference has values of both signs
+    said = f"<= {most}" if low is not None else f">= -{most}" if high is not None else f"BETWEEN {least} AND {most}"
+    return f"Say which values count, with numbers of your own: FILTER (WHERE {written} {said})."
+
+
+def no_constant_threshold(node: exp.Expr, *, hint: str, detail: str | None = None) -> KeyholeError:
+    """Return KH208 for a threshold that is no constant."""
+    return KeyholeError(
+        "KH208",
+        f"{write_short(node)} is not a constant threshold",
+        detail=detail,
+        hint=hint,
+        position=position(node),
+    )
+
+
+def no_number(node: exp.Expr) -> KeyholeError:
+    """Return KH208 for a threshold that is a constant of another type."""
+    return KeyholeError(
+        "KH208", f"{write_short(node)} is not a number", detail="A threshold is a number.", position=position(node)
+    )
+
+
+def no_sum_over_rows(node: exp.Expr, *, hint: str | None) -> KeyholeError:
+    """Return KH204 for arithmetic over aggregates that is neither a sum, a mean nor a ratio.
+
+    `hint` where more is known.
+    """
+    return KeyholeError(
+        "KH204",
+        f"{write_short(node)} is not supported",
+        detail="An atom compares sums of aggregates times constants, a mean, or a ratio, with a constant.",
+        hint=hint
+        or f"Compare sums of aggregates, a mean or a ratio with a constant, for example {_within(node)} > 40.",
+        position=position(node),
+    )
+
+
+def _within(node: exp.Expr) -> str:
+    """Return the first aggregate of an expression that can be asked about by itself, or else a count."""
+    for found in node.find_all(exp.Count, exp.Sum, exp.Avg):
+        counted = isinstance(found, exp.Count) and isinstance(found.this, exp.Star | exp.Distinct)
+        if counted or isinstance(found.this, exp.Column):
+            return write_node(found)
+    return "count(*)"
+
+
+def divided_by_different_values(ratio: exp.Div, *, hint: str | None) -> KeyholeError:
+    """Return KH204 for an aggregate divided by a number of different values; `hint` if these are privacy units."""
+    return KeyholeError(
+        "KH204",
+        f"{write_short(ratio)} divides by a count of different values",
+        detail="It cannot be multiplied out into a sum over rows. A mean per privacy unit is the mean over a "
+        "subquery that groups by the unit.",
+        hint=hint or f"Compare each with a constant, for example {_within(ratio)} > 40.",
+        position=position(ratio),
+    )
+
+
+def unsupported_aggregate(call: exp.Expr) -> KeyholeError:
+    """Return KH204 for an aggregate that is none of the supported ones, with what to ask instead."""
+    column = next((write_node(found) for found in call.find_all(exp.Column)), "x")
+    if type(call) in _VARIANCES:
+        detail = "A variance or standard deviation, times a constant, is compared with a constant, and not rounded."
+        hint = f"Compare it alone: {_VARIANCES[type(call)]}({column}) > 10."
+    elif isinstance(call, exp.Max | exp.Min):
+        detail = "max and min pick one value and are no sums over rows: each is compared with a constant, by itself."
+        hint = f"Compare each by itself, max({column}) and min({column}), with constants of your own."
+    elif isinstance(call, exp.Median) or isinstance(call.this, exp.PercentileCont | exp.PercentileDisc):
+        detail = "Percentiles pick one value and are no sums over rows: each is compared with a constant, by itself."
+        hint = f"Compare it with a constant, for example percentile_disc(0.5) WITHIN GROUP (ORDER BY {column}) > 50."
+    elif isinstance(call.this, exp.Mode):
+        detail = "The most frequent value is no sum over rows."
+        above = call.parent
+        value = write_node(above.expression) if isinstance(above, exp.EQ) else "40"
+        hint = f"Instead you can ask: count(*) FILTER (WHERE {column} = {value}) > 1000, how many rows have a value."
+    elif (both := _read_together(call)) is not None:
+        detail = "How two columns go together is no sum over rows, nor a mean or a ratio of sums."
+        one, other = both
+        hint = (
+            f"Instead you can ask: avg({one}) FILTER (WHERE {other} > 10) > avg({one}) FILTER (WHERE {other} <= 10), "
+            f"with a middle value of {other} in the place of 10."
+        )
+    else:
+        detail = "HAVING may use count, sum, avg, max, min, percentiles, bool_and and bool_or, each with FILTER."
+        counted = "*" if column == "x" else column
+        hint = f"Instead you can ask: count({counted}) > 40, or sum(x) or avg(x) of a column x that has bounds."
+    return KeyholeError(
+        "KH204", f"{write_short(call)} is not supported", detail=detail, hint=hint, position=position(call)
+    )
+
+
+def _read_together(call: exp.Expr) -> tuple[str, str] | None:
+    """Return the two columns of a correlation, a covariance or a regression."""
+    named = type(call).__name__.lower() if not isinstance(call, exp.Anonymous) else str(call.this).lower()
+    columns = [write_node(found) for found in call.find_all(exp.Column)]
+    return (columns[0], columns[1]) if named.startswith(("corr", "covar", "regr")) and len(columns) > 1 else None
+
+
+def divides_integers(node: exp.Div) -> KeyholeError:
+    """Return KH204 for a quotient of whole numbers."""
+    return KeyholeError(
+        "KH204",
+        f"{write_short(node)} divides integers, which drops the remainder",
+        detail="In SQL 3 / 4 is 0.",
+        hint="Make one side a decimal: "
+        f"1.0 * {write_parenthesised(node.this)} / {write_parenthesised(node.expression)}",
+        position=position(node),
+    )
+
+
+def write_parenthesised(node: exp.Expr) -> str:
+    """Return the expression as SQL, in parentheses where an operator may stand beside it."""
+    return f"({write_node(node)})" if isinstance(node, exp.Binary) else write_node(node)
+
+
+def weighed_by_key(node: exp.Expr) -> KeyholeError:
+    """Return KH204 for an aggregate times a number that a key determines."""
+    return KeyholeError(
+        "KH204",
+        f"{write_short(node)} weighs an aggregate by a number of its own for each group",
+        detail="A number that a key determines may be a threshold, added to it or subtracted from it.",
+        hint="Move it to the other side: count(*) > 0.8 * capacity.",
+        position=position(node),
+    )
+
+
+def divisor_not_positive(node: exp.Div) -> KeyholeError:
+    """Return KH204 for a ratio whose divisor is not one sum."""
+    return KeyholeError(
+        "KH204",
+        f"{write_short(node.expression)} is not one count or sum, so nothing can be divided by it",
+        detail="A ratio is tested by multiplying its divisor out.",
+        hint="Divide by count(*), or by one sum such as sum(x), times a number above 0 at most.",
+        position=position(node.expression),
+    )
+
+
+def mean_may_be_zero(quotient: exp.Div, operator: str, threshold: exp.Expr, node: exp.Expr) -> KeyholeError:
+    """Return KH204 for a quotient of means over different rows if the divisor may be 0 or less by its bounds."""
+    divisor, select = write_node(quotient.expression), node.find_ancestor(exp.Select)
+    by = bare(quotient.expression)
+    divided = by.this if isinstance(by, exp.Nullif) else by
+    hint = "Compare each mean with a number of its own."
+    if select is not None and isinstance(node, exp.GT | exp.GTE | exp.LT | exp.LTE) and not node.find_ancestor(exp.Not):
+        product = f"{write_parenthesised(threshold)} * {write_node(divided)}"
+        instead = f"{write_node(quotient.this)} {operator} {product}"
+        hint = f"Instead you can ask: {write_node(select).replace(write_node(node), instead, 1)};"
+    return KeyholeError(
+        "KH204",
+        f"{divisor[:80]} may be 0, and it is a mean over other rows than its numerator",
+        detail="A quotient is multiplied out, which needs a divisor whose bounds are above 0.",
+        hint=hint,
+        position=position(quotient.expression),
+    )
+
+
+def without_base(node: exp.Expr) -> KeyholeError:
+    """Return KH204 for a ratio by a sum that may be 0, where the replacement of NULL counts or the threshold is 0."""
+    return KeyholeError(
+        "KH204",
+        f"{write_short(node)} divides by a sum that may be 0",
+        detail="Keyhole compares this ratio with a threshold other than 0, in groups whose divisor is large enough.",
+        hint="Compare the ratio itself with a number above 0, or its numerator with 0.",
+        position=position(node),
+    )
+
+
+def added_to_replaced(node: exp.Expr) -> KeyholeError:
+    """Return KH204 for a term that is added to a COALESCE of a mean or ratio."""
+    return KeyholeError(
+        "KH204",
+        f"{write_short(node)} adds to a mean or ratio that may be replaced",
+        hint="Compare coalesce(avg(x), 0) itself with a constant.",
+        position=position(node),
+    )
+
+
+def mean_against_keys(node: exp.Expr) -> KeyholeError:
+    """Return KH204 for a mean, ratio or COALESCE against a number that a key determines."""
+    return KeyholeError(
+        "KH204",
+        f"{write_short(node)} compares a mean, ratio or replaced value with a threshold of its own for every group",
+        detail="Counts, sums, and means by themselves are compared with a number that a key determines.",
+        hint="Instead you can ask: avg(x) > target, or count(*) > 0.8 * capacity.",
+        position=position(node),
+    )
+
+
+def _write_sum(node: exp.Expr) -> str:
+    """Write a sum or count of the expression's argument."""
+    for found in node.find_all(exp.Sum, exp.Avg):
+        if isinstance(found.this, exp.Column):
+            return f"sum({write_node(found.this)})"
+    return "count(*)"
+
+
+def not_ranked(node: exp.Expr) -> KeyholeError:
+    """Return KH204 for an expression by which keys cannot be ranked."""
+    return KeyholeError(
+        "KH204",
+        f"groups cannot be ranked by {write_short(node)}",
+        detail="Ranked by are counts, sums, sums and multiples of these, and means of the rows or units divided by.",
+        hint=f"Rank by a sum or count, for example ORDER BY {_write_sum(node)} DESC, or compare it in HAVING.",
+        position=position(node),
+    )
+
+
+def compared_with_itself(node: exp.Expr) -> KeyholeError:
+    """Return KH204 for an aggregate on both sides."""
+    return KeyholeError(
+        "KH204",
+        f"{write_short(node)} compares an aggregate with itself",
+        hint="Compare it with a constant.",
+        position=position(node),
+    )
+
+
+def true_without_values(node: exp.Expr) -> KeyholeError:
+    """Return KH204 for a COALESCE that alone makes a comparison true."""
+    names = dict.fromkeys(write_node(found) for found in node.find_all(exp.Column)) or {"*": None}
+    return KeyholeError(
+        "KH204",
+        f"{write_short(node)} holds for groups without values, and not because of their values",
+        detail="The value that replaces NULL qualifies, and the aggregate over no rows does not.",
+        hint="Leave COALESCE away, or ask " + " AND ".join(f"count({name}) < 1" for name in names) + " as an atom of "
+        "its own, joined by OR.",
+        position=position(node),
+    )
+
+
+def of_several_keys(node: exp.Expr) -> KeyholeError:
+    """Return KH208 for a threshold that no single key determines."""
+    return KeyholeError(
+        "KH208",
+        f"{write_short(node)} is not determined by one key",
+        detail="A threshold of its own for every group is looked up by one of the GROUP BY keys.",
+        hint="Compare with columns of a public table that is joined by one of the keys.",
+        position=position(node),
+    )
+
+
+def counts_from_above(node: exp.Expr, ordered: exp.Expr, *, share: Fraction) -> KeyholeError:
+    """Return KH204 for a percentile of a descending order; `share` is the one that it takes from above."""
+    column = write_node(ordered.this)
+    return KeyholeError(
+        "KH204",
+        f"{write_short(node)} counts from above",
+        detail="percentile_disc takes the next value in its own order, so the two directions differ by up to a row.",
+        hint=f"Order ascending and take 1 - p: "
+        f"percentile_disc({decimal(1 - share)}) WITHIN GROUP (ORDER BY {column}) > 40.",
+        position=position(ordered),
+    )
+
+
+def not_of_one_column(call: exp.Expr) -> KeyholeError:
+    """Return KH204 for the variance of anything but a linear expression of one column."""
+    return KeyholeError(
+        "KH204",
+        f"{write_short(call)} is not the variance of one column",
+        detail="A variance is taken of one column, times and plus constants, among the rows of its FILTER.",
+        hint="Leave out rows without a value, which a variance does not count anyway, or ask the owner to expose the "
+        "expression as a column of a view, with bounds.",
+        position=position(call),
+    )

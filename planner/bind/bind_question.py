@@ -1,0 +1,235 @@
+"""From a question's text to a `Question`: keys restricted in public, the rest resolved, every threshold an integer."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import date
+
+from mechanisms.formula import TRUE, Cut, cuts
+from planner.aggregates.comparison import Comparison
+from planner.bind.bind_refusals import nested_too_deeply, too_many_groups
+from planner.bind.fixed_keys import bound_fixed
+from planner.bind.lookup_columns import store_conditions
+from planner.bind.other_tables import offer_join
+from planner.bind.set_branches import Said, read_question
+from planner.bind.unit_lists.resolve_lists import resolve_lists
+from planner.bind.unit_totals import resolve_unit_query
+from planner.bind.unit_values.bound_places import bound_places
+from planner.bind.unit_values.resolve_values import resolve_values
+from planner.catalog.catalog import Catalog, Table
+from planner.catalog.key_space import KeySpace
+from planner.catalog.pace import TableSize
+from planner.errors import KeyholeError
+from planner.functionals.atoms.read_atoms import Atoms, atoms
+from planner.functionals.unit_rows import canonical_rows
+from planner.groups.computed_keys import describe_outside
+from planner.groups.null_groups import describe_lost_nulls
+from planner.parser.lexer import readable
+from planner.question.condition import ALWAYS
+from planner.question.products import with_products
+from planner.question.question import Accuracy, Measure, Question, Ranked, UnitRows
+from planner.rankings.differences import describe_priced, price_differences
+from planner.rankings.ranked import rank_by, settle_price
+from planner.scope.embedded import Embedded, leaves
+from planner.scope.key_classes import told_apart
+from planner.scope.owner_bands import find_bands
+from planner.values.constant import Given, ParameterCast, ParameterValue
+from planner.values.expressions import uses_clock
+from planner.values.row_counts import read_count
+
+
+def ask(
+    embedded: Embedded,
+    catalog: Catalog,
+    *,
+    accuracy: Accuracy,
+    parameters: Mapping[int, ParameterValue | None],
+    today: date,
+    utc: bool = False,
+    casts: Mapping[ParameterCast, ParameterValue | None] | None = None,
+) -> Question:
+    """Return the question, resolved against the policy.
+
+    `parameters` are the values of `$1`, `$2`, ... that the question uses; `today` is what current_date means; `utc`
+    says that the session's TimeZone is UTC; `casts` are what PostgreSQL made of parameters. Raises KH1xx, KH2xx, KH304,
+    with positions in the statement that holds the question.
+    """
+    try:
+        given = Given(parameters=parameters, today=today, casts=casts or {}, utc=utc)
+        return _ask(embedded, catalog, accuracy, given)
+    except RecursionError:
+        raise nested_too_deeply() from None
+    except KeyholeError as error:
+        if embedded.stored is not None:
+            raise KeyholeError(
+                error.code,
+                error.message,
+                detail=error.detail or f'The stored question "{embedded.stored}" is refused.',
+                hint=error.hint,
+            ) from None
+        told = error
+        if embedded.per_unit is None:
+            told = offer_join(error, embedded.table, catalog, alias=embedded.alias)
+        raise embedded.place_error(told) from None
+
+
+def _ask(embedded: Embedded, catalog: Catalog, accuracy: Accuracy, given: Given) -> Question:
+    embedded, told = resolve_lists(embedded, given)
+    embedded = resolve_values(embedded, given)
+    embedded, per_unit = resolve_unit_query(embedded, given)
+    composed = () if embedded.per_unit is None else embedded.per_unit.composed
+    if not composed:
+        return _ask_resolved(embedded, per_unit, told, catalog, accuracy, given)
+    try:
+        made = _ask_resolved(embedded, per_unit, told, catalog, accuracy, given)
+    except KeyholeError as error:
+        detail, hint = (None if one is None else _name_totals(one, composed) for one in (error.detail, error.hint))
+        message = _name_totals(error.message, composed)
+        raise KeyholeError(error.code, message, detail=detail, hint=hint, position=error.position) from None
+    return replace(made, warnings=tuple(_name_totals(one, composed) for one in made.warnings))
+
+
+def _name_totals(text: str, composed: Iterable[tuple[str, str]]) -> str:
+    """Return a message with the names that a subquery gives to expressions of totals in their place."""
+    for written, called in composed:
+        spelled = re.escape(written)  # the parentheses of a call stay
+        text = re.sub(rf"(?<!\w)\({spelled}\)|{spelled}", lambda _: readable(called), text)  # noqa: B023
+    return text
+
+
+def _ask_resolved(
+    embedded: Embedded,
+    per_unit: UnitRows | None,
+    told: tuple[str, ...],
+    catalog: Catalog,
+    accuracy: Accuracy,
+    given: Given,
+) -> Question:
+    what = read_question(embedded, given, per_unit=per_unit, adds_clips=accuracy.adds_guards)
+    if embedded.unless_public is not None and what.where != ALWAYS:
+        raise embedded.unless_public
+    formulas = (what.formula, *what.predicates)
+    compared = [leaf for one in formulas for leaf in one.leaves() if isinstance(leaf, Comparison)]
+    compared += [] if what.ranked is None else [what.ranked]
+    bounded = embedded.table
+    if embedded.declared is not None:
+        bounded = bound_fixed(embedded.declared, bounded, keys=what.keys.columns, where=what.where)
+    bounded = bound_places(bounded, what.where)
+    table = with_products(bounded, (part.column for leaf in compared for part in leaf.parts))
+    (formula, *predicates), priced = price_differences(
+        formulas,
+        table=table,
+        keys=what.keys,
+        where=what.where,
+        per_unit=per_unit,
+        accuracy=accuracy,
+        per_query=catalog.budget.per_query,
+    )
+    made = atoms(
+        formula,
+        predicates=predicates,
+        names=embedded.predicate_names,
+        table=table,
+        where=what.where,
+        accuracy=accuracy,
+    )
+    size = told_apart(what.keys.columns, what.keys.values)
+    if size > catalog.max_keys:
+        raise too_many_groups(size, embedded.keys, catalog, at=what.group)
+    ranked = _rank(embedded, what, table, accuracy, given)
+    clock = what.clock or (embedded.per_unit is not None and uses_clock(embedded.per_unit.tree))
+    warnings = told + what.clipped + tuple(describe_priced(priced, accuracy)) + made.warnings
+    warnings += tuple(_warnings(made, what.keys, ranked=ranked, clock=clock, given=given))
+    warnings += tuple(describe_outside(what.keys.columns))
+    warnings += tuple(_warn_of_size(made, table, dict(catalog.sizes).get(table.name)))
+    warnings += tuple(dict.fromkeys(one for leaf in leaves(embedded) for one in describe_lost_nulls(leaf)))
+    warnings += tuple(
+        f"{name} is false for the values of {key} that have no threshold"
+        for name, places in zip(embedded.predicate_names, what.false_at, strict=True)
+        for key, _ in places
+    )
+    question = Question(
+        table=table,
+        keys=what.keys,
+        where=what.where,
+        functionals=made.functionals,
+        atoms=made.atoms,
+        formula=made.formula,
+        predicates=made.predicates,
+        predicate_names=embedded.predicate_names,
+        false_at=what.false_at,
+        ranked=ranked,
+        accuracy=accuracy,
+        warnings=warnings,
+        per_unit=per_unit,
+        lists_domain=embedded.unless_public is not None,
+        priced=priced,
+    )
+    return store_conditions(canonical_rows(settle_price(question, per_query=catalog.budget.per_query)))
+
+
+def _rank(embedded: Embedded, what: Said, table: Table, accuracy: Accuracy, given: Given) -> Ranked | None:
+    """Return the ranking of the question's keys, if there is one.
+
+    A tolerance in percent is one of the owner's least band above 0. Raise KH106, and what `rank_by` raises.
+    """
+    written = embedded.ranked
+    if written is None or what.ranked is None:
+        return None
+    bands = find_bands(written.tree, embedded.scope, set(what.keys.names))
+    found = rank_by(
+        what.ranked,
+        descending=written.descending,
+        limit=None if written.limit is None else read_count(written.limit, given),
+        table=table,
+        where=what.where,
+        formula=what.formula,
+        accuracy=accuracy,
+        scale=None if bands is None else min((one for one in bands.thresholds if one > 0), default=None),
+    )
+    return replace(
+        found,
+        offset=0 if written.offset is None else read_count(written.offset, given) or 0,
+        partition=written.partition,
+        any_cut=written.any_cut,
+        every_row=written.every_row,
+    )
+
+
+def _warn_of_size(made: Atoms, table: Table, size: TableSize | None) -> Iterator[str]:
+    """Warn if no group can qualify, because the whole table would not reach a threshold even within its tolerance."""
+    if size is None or table.members:
+        return
+
+    def is_beyond(cut: Cut) -> bool:
+        functional = made.functionals[cut.functional]
+        each = None if table.row_unit else functional.unit_range
+        most = size.rows * functional.sensitivity if each is None else size.units * each[1]
+        if functional.measure not in (Measure.TOTAL, Measure.UNIT_SUM):
+            most = min(most, size.units if functional.measure is Measure.UNITS else size.rows)
+        return cut.above and functional.offsets is None and cut.cut - cut.tolerance >= most
+
+    if made.formula.fold(is_beyond, every=any, some=lambda parts: bool(parts) and all(parts)):
+        beyond = {cut.functional for cut in cuts(made.formula) if is_beyond(cut)}
+        text = next(atom.text for atom in made.atoms if atom.functional in beyond)
+        yield (
+            f"no group can reach {text}: {table.name} has about {size.rows:,} rows"
+            + ("" if table.row_unit else f" of {size.units:,} ({table.unit_text})")
+        )
+
+
+def _warnings(made: Atoms, space: KeySpace, *, ranked: Ranked | None, clock: bool, given: Given) -> Iterator[str]:
+    if ranked is not None:
+        groups = f"every value of {space.listed}" if made.formula == TRUE else "every group that qualifies"
+        counted = "" if ranked.mean is not None else "; what has no values counts as 0"
+        yield f"ranked is {groups}, with rows of data or without{counted}"
+    if made.predicates:
+        every = made.formula == TRUE and ranked is None
+        rows = f"every value of {space.listed} is a row, with rows of data or without" if every else ""
+        yield "; ".join(filter(None, (rows, "a predicate over no values, which is NULL in SQL, is false")))
+    if clock:
+        yield f"current_date and now() stand for {given.today.isoformat()} 00:00"
+    if space.size == 0:
+        yield "WHERE leaves no groups"
+    if ranked is None and not any(True for one in (made.formula, *made.predicates) for _ in cuts(one)):
+        yield "the formula is constant: the answer does not depend on the data"

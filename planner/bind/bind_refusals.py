@@ -1,0 +1,542 @@
+"""Refusals of a question's tables, joins and subqueries, and what to ask instead."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from sqlglot import exp
+
+from planner.catalog.catalog import Catalog, Column, PublicTable, Table
+from planner.errors import KeyholeError
+from planner.parser.lexer import readable
+from planner.parser.tree import bare, contains, name, position, write_short
+
+APART = (
+    "Put the question into a subquery and join its keys: SELECT ... FROM (SELECT key FROM ... GROUP BY key HAVING ...) "
+    "q JOIN public_table ..."
+)
+_VIEW = (
+    "Ask the owner to expose a view of the source that joins them, or ask two questions and join their keys: "
+    "SELECT ... FROM (SELECT key FROM ... GROUP BY key HAVING ...) a "
+    "JOIN (SELECT key FROM ... GROUP BY key HAVING ...) b ON ..."
+)
+_UNITS_IN_BOTH = "Write JOIN, which counts the units with rows in both. Units without rows in one of them are left out."
+_OWN_ROWS = "A question's rows are those of its private table."
+_ONE_EQUALITY = "A public table is joined by equality with one of its columns, unique and not NULL."
+
+
+def _from_refusal(message: str, node: exp.Expr, *, hint: str = APART, detail: str | None = None) -> KeyholeError:
+    """Return KH107 at a place in FROM."""
+    return KeyholeError("KH107", message, detail=detail, hint=hint, position=position(node))
+
+
+def not_a_group(text: str) -> KeyholeError:
+    """Return KH202 for an expression of a policy's groupings that makes no groups of one column's values."""
+    return KeyholeError(
+        "KH202",
+        f"{text[:80]} makes no groups of one column's values",
+        hint="Write expressions of GROUP BY with commas between, such as quantity > 10.",
+    )
+
+
+def no_table(node: exp.Expr) -> KeyholeError:
+    """Return KH107 for a subquery or function among the tables of FROM."""
+    return _from_refusal("a question joins tables, without subqueries or functions", node)
+
+
+def renamed_columns(node: exp.Expr) -> KeyholeError:
+    """Return KH107 for `t (a, b)` in FROM."""
+    return _from_refusal("column aliases of a joined table are not supported", node, hint="Leave them out.")
+
+
+def same_alias(alias: str, node: exp.Expr) -> KeyholeError:
+    """Return KH107 for two tables of one name."""
+    return _from_refusal(f'the table name "{alias}" is used twice', node, hint="Give each table an alias.")
+
+
+def more_than_one_equality(node: exp.Expr) -> KeyholeError:
+    """Return KH107 for conditions beside one equality in LEFT JOIN ... ON."""
+    return _from_refusal(
+        "LEFT JOIN is supported ON one equality",
+        node,
+        hint="Move other conditions on public columns into WHERE or FILTER.",
+    )
+
+
+def natural_join(node: exp.Expr) -> KeyholeError:
+    """Return KH107 for a join whose columns follow from the tables."""
+    return _from_refusal("NATURAL JOIN is not supported in a question", node, hint="Write JOIN ... USING (column).")
+
+
+def unsupported_join(kind: str, node: exp.Expr, *, private: bool) -> KeyholeError:
+    """Return KH107 for RIGHT JOIN, FULL JOIN and the like; `kind` is empty if PostgreSQL has no such join.
+
+    Where both tables are `private`, LEFT JOIN is none either.
+    """
+    return _from_refusal(
+        f"{kind or 'this'} JOIN is not supported in a question",
+        node,
+        detail=_OWN_ROWS,
+        hint=_UNITS_IN_BOTH if private else "Write JOIN or LEFT JOIN, the private table first.",
+    )
+
+
+def left_join_of_private(node: exp.Expr, *, instead: str | None) -> KeyholeError:
+    """Return KH107 for a LEFT JOIN between private tables, unless it follows a key.
+
+    `instead` is the condition that does.
+    """
+    return _from_refusal(
+        "LEFT JOIN of private tables is supported along the key by which rows find their privacy unit",
+        node,
+        detail="It starts at the table that has the key. In a join on the unit, only units in both tables count.",
+        hint=_UNITS_IN_BOTH
+        if instead is None
+        else f"Write JOIN ... ON {instead}. Units without rows there are left out.",
+    )
+
+
+def left_join_on_more(node: exp.Expr) -> KeyholeError:
+    """Return KH107 for conditions beside the key in LEFT JOIN ... ON."""
+    return _from_refusal(
+        "LEFT JOIN of private tables is supported ON the key alone",
+        node,
+        hint="Move the other conditions into the FILTER of an aggregate, or into WHERE.",
+    )
+
+
+def private_on_the_right(node: exp.Expr, *, column: str) -> KeyholeError:
+    """Return KH107 for a LEFT JOIN whose made-up rows an aggregate counts.
+
+    A public row without private ones becomes such a row.
+    """
+    return _from_refusal(
+        "LEFT JOIN of a private table counts public rows without any as one row here",
+        node,
+        detail="So do count(*), and coalesce or CASE with ELSE inside an aggregate. Aggregates of the private table's "
+        "columns are answered: each public row is a group, with private rows or without.",
+        hint=f"Write count({column}), with conditions on its rows in ON or FILTER; or JOIN.",
+    )
+
+
+def with_query_joined(called: str, node: exp.Expr) -> KeyholeError:
+    """Return KH107 for the name of a WITH query in FROM."""
+    return _from_refusal(
+        f'"{called}" is a WITH query here, not a table', node, hint=f"Rename it, or write public.{called}."
+    )
+
+
+def no_public_table(called: str, node: exp.Expr) -> KeyholeError:
+    """Return KH107 for a table of which Keyhole holds no pinned copy."""
+    return _from_refusal(f'"{called}" is not a public table', node)
+
+
+def too_long(public: PublicTable, column: str, node: exp.Expr) -> KeyholeError:
+    """Return KH213 for a public column whose texts would make a question too large."""
+    return KeyholeError(
+        "KH213",
+        f"the texts of {public.name}.{column} are too long together to be looked up",
+        hint=APART,
+        position=position(node),
+    )
+
+
+def ambiguous_using(called: str, node: exp.Expr) -> KeyholeError:
+    """Return KH201 for a name in USING that two tables before it have."""
+    return KeyholeError(
+        "KH201",
+        f'column "{called}" in USING is in several tables',
+        hint="Write JOIN ... ON an equality.",
+        position=position(node),
+    )
+
+
+def unknown_using(called: str, tables: Sequence[str], node: exp.Expr) -> KeyholeError:
+    """Return KH201 for a name in USING that no table on one side has."""
+    named = " or ".join(f'"{table}"' for table in tables)
+    return KeyholeError(
+        "KH201",
+        f'column "{called}" in USING is not exposed by table {named}',
+        hint="Write JOIN ... ON an equality.",
+        position=position(node),
+    )
+
+
+def not_joined(alias: str, node: exp.Expr) -> KeyholeError:
+    """Return KH107 for a public table that no equality ties to the others."""
+    return _from_refusal(f'no equality joins "{alias}" to the table of the question', node, detail=_ONE_EQUALITY)
+
+
+def unknown_join_column(public: PublicTable, column: str, *, at: int | None) -> KeyholeError:
+    """Return KH201 for a column that the public table has not."""
+    return KeyholeError(
+        "KH201",
+        f'the public table "{public.name}" has no column "{column}"',
+        detail=f"Its columns: {', '.join(column.name for column in public.columns)}.",
+        position=at,
+    )
+
+
+def joins_two_types(public: PublicTable, key: Column, base: Column, *, at: int | None) -> KeyholeError:
+    """Return KH107 for columns that PostgreSQL might compare, but not as one type."""
+    return KeyholeError(
+        "KH107",
+        f"{readable(public.name)}.{readable(key.name)} is of type {key.declared}, "
+        f'"{base.name}" of type {base.declared}: they do not join',
+        detail="Joined columns are of one type: text, integer, date, timestamp, boolean or uuid.",
+        hint="Ask the owner to expose one of them with the other's type.",
+        position=at,
+    )
+
+
+def could_count_twice(public: PublicTable, column: str, *, problem: str, at: int | None) -> KeyholeError:
+    """Return KH107 for a column of a public table that is not unique."""
+    return KeyholeError(
+        "KH107",
+        f"{readable(public.name)}.{readable(column)} {problem} in the pinned copy",
+        detail="A row of the question could be counted more than once.",
+        hint=f"Join {readable(public.name)} by a column that is unique and not NULL. " + APART,
+        position=at,
+    )
+
+
+def different_units(node: exp.Expr) -> KeyholeError:
+    """Return KH107 for private tables whose units are not known to be the same people."""
+    return _from_refusal(
+        "these private tables are not joined with each other in a question",
+        node,
+        detail="The owner does not say that their privacy units are the same: one unit could count for "
+        "many rows of the other table.",
+        hint=_VIEW,
+    )
+
+
+_IN_WORDS = "Group the subquery by"
+_CONDITION_AS_COLUMN = "or for a view of the source that has the condition as a column."
+
+
+def foreign_list(table: Table, listed: Table, node: exp.Expr) -> KeyholeError:
+    """Return KH107 for a list of units over a table whose units are not known to be the same people."""
+    return _from_refusal(
+        f'whom "{listed.name}" lists is no condition on the rows of "{table.name}"',
+        node,
+        detail="The owner does not say that their privacy units are the same: one unit could decide about many others.",
+        hint=f"Ask the owner for same_unit_as in one of these tables, {_CONDITION_AS_COLUMN}",
+    )
+
+
+def list_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
+    """Return KH107 for a list of units beside a table of which each row is one."""
+    return _from_refusal(
+        f'each row of "{table.name}" is its own privacy unit: other rows are no condition on it',
+        node,
+        detail="One row would decide about others.",
+        hint=f"Ask the owner for a privacy_unit that says whose rows they are, {_CONDITION_AS_COLUMN}",
+    )
+
+
+def not_by_listed_unit(table: Table, listed: Table, node: exp.Expr) -> KeyholeError:
+    """Return KH107 for a subquery in WHERE that does not equate the whole privacy unit, place by place."""
+    left, right = (", ".join(map(readable, one.unit)) for one in (table, listed))
+    left = f"({left})" if len(table.unit) > 1 else left
+    return _from_refusal(
+        f"a subquery in WHERE lists privacy units ({table.unit_text}), by all their columns and no others",
+        node,
+        detail="Otherwise the rows of one privacy unit would decide about the rows of others.",
+        hint=f"Write {left} IN (SELECT {right} FROM {readable(listed.name)} WHERE ...). Or ask the owner for another "
+        f"privacy_unit, {_CONDITION_AS_COLUMN}",
+    )
+
+
+def list_clause(clause: str, node: exp.Expr) -> KeyholeError:
+    """Return KH107 for a clause that a list of units may not contain."""
+    return _from_refusal(
+        f"{clause.upper()} in a list of privacy units is not supported",
+        node,
+        hint="Write SELECT the unit's columns FROM one private table WHERE ...; conditions on rows stand in its WHERE.",
+    )
+
+
+def list_across(column: exp.Column, table: Table) -> KeyholeError:
+    """Return KH107 for a condition between the rows of a list and a row of the question."""
+    return _from_refusal(
+        f"{write_short(column)} is no column of the list's rows",
+        column,
+        detail="A list of privacy units says one thing of a unit, the same for all of its rows in the question.",
+        hint="Equate the columns of the privacy unit alone, and compare "
+        f"the columns of {readable(table.name)} with constants.",
+    )
+
+
+def list_grouped_apart(table: Table, node: exp.Expr) -> KeyholeError:
+    """Return KH107 for a list whose groups may have rows of several privacy units."""
+    unit = ", ".join(map(readable, table.unit))
+    return _from_refusal(
+        f"a list of privacy units groups by all their columns ({table.unit_text})",
+        node,
+        detail="A total of several units would decide about each of them.",
+        hint=f"Write IN (SELECT {unit} FROM {readable(table.name)} WHERE ... GROUP BY {unit} HAVING ...).",
+    )
+
+
+def no_listed_total(error: KeyholeError) -> KeyholeError:
+    """Return KH107 for a total that a list cannot ask of one privacy unit's rows in one group."""
+    return KeyholeError(
+        "KH107",
+        f"a list of privacy units: {error.message}",
+        detail=error.detail,
+        hint="Compare count(*), count(x), count(DISTINCT x), sum(x), avg(x), min(x) or max(x) with a constant, each "
+        "with FILTER. Or ask for a row: EXISTS (SELECT 1 FROM ... WHERE ...).",
+        position=error.position,
+    )
+
+
+def list_within(node: exp.Expr) -> KeyholeError:
+    """Return KH107 for a list of units inside another one."""
+    return _from_refusal(
+        "a subquery inside a list of privacy units",
+        node,
+        hint="Write both lists side by side in the question's own WHERE, with AND.",
+    )
+
+
+def joined_with_itself(table: Table, node: exp.Expr) -> KeyholeError:
+    """Return KH107 for a private table that stands in FROM twice."""
+    return _from_refusal(f'the private table "{table.name}" is not joined with itself', node, hint=_VIEW)
+
+
+def joins_capped(table: Table, node: exp.Expr) -> KeyholeError:
+    """Return KH107 for a private table of which only some rows count."""
+    return _from_refusal(
+        f'the private table "{table.name}" is not joined with other private tables',
+        node,
+        detail="Its bound chooses rows (max_rows_per_group), which the join would multiply.",
+        hint=_VIEW,
+    )
+
+
+def not_joined_on_unit(alias: str, other: str, node: exp.Expr, *, wanted: str, along: str | None) -> KeyholeError:
+    """Return KH107 for private tables joined on less than the privacy unit.
+
+    `wanted` is the condition that joins them, and `along` the one that joins them along a key, if the policy has such a
+    key.
+    """
+    return _from_refusal(
+        f'"{alias}" is not joined with "{other}" on the whole privacy unit'
+        + ("" if along is None else ", nor along a key"),
+        node,
+        detail="Rows of one privacy unit would meet rows of others.",
+        hint=f"Write JOIN ... ON {wanted if along is None else along}.",
+    )
+
+
+def using_beside_unit(node: exp.Expr) -> KeyholeError:
+    """Return KH107 for a column in USING that both private tables have, and that is none of their unit."""
+    return _from_refusal(
+        "USING names a column that is not one of the privacy unit in both private tables",
+        node,
+        hint="Join private tables on the columns of their privacy unit alone.",
+    )
+
+
+def nested_too_deeply() -> KeyholeError:
+    """Return KH100 for a question that is too deep to be read."""
+    return KeyholeError("KH100", "the question is nested too deeply")
+
+
+def too_many_groups(groups: int, keys: Sequence[Column], catalog: Catalog, *, at: int | None) -> KeyholeError:
+    """Return KH210 for a question about more groups than the policy lets one question have."""
+    return KeyholeError(
+        "KH210",
+        f"the question has {groups:,} groups; the most is {catalog.max_keys:,}",
+        hint="Group by wider steps or by fewer columns, or restrict the columns of the groups in WHERE."
+        if keys[0].computed
+        else f"Restrict the keys in WHERE, for example {readable(keys[0].name)} = ..., or group by fewer columns.",
+        position=at,
+    )
+
+
+def shows_more_than_keys(node: exp.Expr, message: str) -> KeyholeError:
+    """Return KH101 for an expression that a select list or ORDER BY may not read."""
+    return KeyholeError(
+        "KH101",
+        message,
+        detail="A question shows its keys and constants.",
+        hint="Select the GROUP BY keys alone.",
+        position=position(node),
+    )
+
+
+def reads_rows_in_having(node: exp.Expr) -> KeyholeError:
+    """Return KH207 for a condition in HAVING that belongs to WHERE."""
+    return KeyholeError(
+        "KH207",
+        "a condition in HAVING reads an aggregate, or one key alone",
+        hint="Move conditions on rows to WHERE.",
+        position=position(node),
+    )
+
+
+def unit_query_refusal(
+    message: str, node: exp.Expr, table: Table, *, detail: str | None = None, instead: str | None = None
+) -> KeyholeError:
+    """Return KH110 with a question of the right form: `instead`, or an example."""
+    hint = _example(table, node) if instead is None else f"Instead you can ask: {instead};"
+    return KeyholeError("KH110", message, detail=detail, hint=hint, position=position(node))
+
+
+def no_key(error: KeyholeError, table: Table, node: exp.Expr) -> KeyholeError:
+    """Return the refusal of a question that groups by a unit or a total, with one that groups by a key."""
+    return KeyholeError(
+        error.code,
+        error.message,
+        detail="A question over a subquery per privacy unit groups by keys of the table with a public list of values.",
+        hint=_example(table, node),
+        position=error.position,
+    )
+
+
+def show_question(error: KeyholeError, table: Table, *trees: exp.Expr) -> KeyholeError:
+    """Return the refusal of a subquery per privacy unit with the numbers of the question around it.
+
+    Its tree is apart.
+    """
+    return error.with_hint(_example(table, *trees)) if (error.hint or "").startswith(_IN_WORDS) else error
+
+
+def _example(table: Table, *trees: exp.Expr) -> str:
+    """Return a question over a subquery per privacy unit, as the table allows one, with a statement's own numbers."""
+    keys = [column for column in table.columns if column.domain is not None and column.name not in table.unit]
+    keys = keys or [column for column in table.columns if column.domain is not None]
+    groups = [group for tree in trees for group in tree.root().find_all(exp.Group)]
+    grouped = {name(one.this) for group in groups for one in group.find_all(exp.Column)}
+    keys.sort(key=lambda column: column.name not in grouped)  # the statement's own first
+    if not keys:
+        return "Ask the owner for a key with a public list of values."
+    key, called = readable(keys[0].name), readable(table.name)
+    units, most = _find_numbers(*trees)
+    if table.row_unit:
+        question = f"SELECT {key} FROM {called} GROUP BY {key} HAVING count(*) {units}"
+        return (
+            f"Instead you can ask: groups by a key, GROUP BY {key}."
+            if units is None
+            else f"Instead you can ask: {question};"
+        )
+    listed = ", ".join(dict.fromkeys((key, *map(readable, table.unit))))
+    total, is_own = _choose_total(table, trees)
+    if units is None:
+        return f"{_IN_WORDS} {listed}, and the question by {key}, with a threshold in HAVING."
+    where = f" WHERE total {most}" if most is not None and is_own else ""
+    return (
+        f"Instead you can ask: SELECT {key} FROM (SELECT {listed}, {total} AS total FROM {called} GROUP BY {listed}) v"
+        f"{where} GROUP BY {key} HAVING count(*) {units};"
+    )
+
+
+def _choose_total(table: Table, trees: Sequence[exp.Expr]) -> tuple[str, bool]:
+    """Return a total of one unit that the table bounds, and whether the statement adds up the same, or counts."""
+    sums = [one for tree in trees for one in tree.root().find_all(exp.Sum)]
+    summed = {name(column.this) for one in sums for column in one.find_all(exp.Column)}
+    measures = [column for column in table.columns if column.per_unit is not None]
+    own = next((column for column in measures if column.name in summed), None)
+    counted = table.row_cap is not None or table.rows_per_unit is not None
+    if own is None and (counted or not measures):
+        return "count(*)", not sums
+    return f"sum({readable((own or measures[0]).name)})", own is not None
+
+
+def _find_numbers(*trees: exp.Expr) -> tuple[str | None, str | None]:
+    """Return how a statement compares a number of units, and what one unit has: each as in `> 100`.
+
+    Parameters:
+        trees: of the statement, the outer ones first.
+    """
+    selects = [select for tree in trees for select in tree.root().find_all(exp.Select)]
+    items = [item for select in selects for item in select.expressions if isinstance(item, exp.Alias)]
+    named = {name(item.args["alias"]) for item in items if contains(item.this, exp.AggFunc)}
+    counts = [said for select in selects for _, said in _list_compared(select.args.get("having"), exp.Count)]
+    compared = [one for select in selects for one in _list_compared(select.args.get("where"), exp.Column)]
+    totals = [said for column, said in compared if name(column.this) in named]
+    return next(iter(counts), None), next(iter([*totals, *counts[1:]]), None)
+
+
+def _list_compared(clause: exp.Expr | None, kind: type[exp.Expr]) -> Iterator[tuple[exp.Expr, str]]:
+    """Yield the expressions of a kind that a clause compares with numbers from below, each with its comparison."""
+    for one in clause.find_all(exp.GT, exp.GTE) if clause is not None else ():
+        compared, number = bare(one.this), bare(one.expression)
+        if isinstance(compared, kind) and isinstance(number, exp.Literal) and not number.is_string:
+            yield compared, f"{'>' if isinstance(one, exp.GT) else '>='} {number.this}"
+
+
+def row_is_unit(node: exp.Expr, table: Table) -> KeyholeError:
+    """Return KH110 for a subquery per unit over a table of which each row is one."""
+    return unit_query_refusal(
+        "each row is its own privacy unit here: there is nothing to add up per unit",
+        node,
+        table,
+        detail="A subquery may group by the privacy unit, so that each unit has one row per key.",
+    )
+
+
+def not_by_unit(group: exp.Expr, table: Table) -> KeyholeError:
+    """Return KH110 for a subquery that groups by no column of the unit."""
+    return unit_query_refusal(
+        f"the subquery does not group by the privacy unit ({', '.join(table.unit)})",
+        group,
+        table,
+        detail="So that each unit has one row per key, it groups by the keys and all columns of the unit.",
+    )
+
+
+def not_by_whole_unit(group: exp.Expr, table: Table, *, missing: Iterable[str]) -> KeyholeError:
+    """Return KH110 for a subquery that groups by some columns of the unit."""
+    return unit_query_refusal(
+        f"the subquery does not group by all columns of the privacy unit: {', '.join(missing)} is missing",
+        group,
+        table,
+        detail=f"The privacy unit is {table.unit_text}.",
+    )
+
+
+def not_by_its_groups(group: exp.Expr, table: Table, *, more: Iterable[str]) -> KeyholeError:
+    """Return KH110 for a subquery that groups by more than the question and the unit."""
+    return unit_query_refusal(
+        f"the subquery groups by {', '.join(more)}, the question does not",
+        group,
+        table,
+        detail="One privacy unit would have several rows in a group.",
+    )
+
+
+def shows_units(table: Table, node: exp.Expr, *, at: int | None) -> KeyholeError:
+    """Return KH103 for a subquery per unit that something else than a question reads."""
+    return KeyholeError(
+        "KH103",
+        f'the private table "{table.name}" is used outside a question',
+        detail="Totals of a privacy unit are never shown. A question returns the groups that cross a threshold.",
+        hint=_example(table, node),
+        position=position(node) or at,
+    )
+
+
+def joins_totals(node: exp.Expr, *, instead: str | None) -> KeyholeError:
+    """Return KH110 for a join beside a subquery per unit; `instead` asks by the subquery's own groups."""
+    return KeyholeError(
+        "KH110",
+        "a question over a subquery per privacy unit has no joins",
+        detail="In a group of the joined table's one unit may have several rows of the subquery.",
+        hint=f"Instead you can ask: {instead};"
+        if instead
+        else "Put the question into a subquery and join its keys: SELECT ... FROM (<question>) q JOIN ...",
+        position=position(node),
+    )
+
+
+def no_total(node: exp.Expr, table: Table) -> KeyholeError:
+    """Return KH110 for an aggregate in a subquery per unit whose value for one unit is unknown."""
+    return unit_query_refusal(
+        f"{write_short(bare(node))} is not a total of one privacy unit",
+        node,
+        table,
+        detail="A total is count(*), count(x), sum(x), min(x), max(x), avg(x) or count(DISTINCT x) of a declared "
+        "column, each with FILTER, or an expression of these. To count days, have the owner declare a column with "
+        "their expression.",
+    )

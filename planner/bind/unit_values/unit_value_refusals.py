@@ -1,0 +1,101 @@
+"""Refusals of subqueries whose values would not be those of one privacy unit."""
+
+from sqlglot import exp
+
+from planner.catalog.catalog import Table
+from planner.errors import KeyholeError
+from planner.parser.lexer import readable
+from planner.parser.tree import position, write_short
+
+_AS_COLUMN = "or have the source show the value as a column of a view."
+
+
+def not_of_one_unit(table: Table, node: exp.Expr) -> KeyholeError:
+    """Return KH107 for values that are not of one whole unit.
+
+    The subquery groups by something else, or is joined so.
+    """
+    unit = ", ".join(map(readable, table.unit))
+    return KeyholeError(
+        "KH107",
+        f"the values that a subquery computes of several rows are those of one privacy unit ({table.unit_text})",
+        detail="Otherwise the rows of one privacy unit would decide about the rows of others.",
+        hint=f"Group the subquery, or part its windows, by {unit} and nothing else, and join it on all of that. "
+        f"Or ask the owner for another privacy_unit, {_AS_COLUMN}",
+        position=position(node),
+    )
+
+
+def foreign_values(table: Table, other: Table, node: exp.Expr) -> KeyholeError:
+    """Return KH107 for values of a table whose units are not known to be the same people."""
+    return KeyholeError(
+        "KH107",
+        f'values of the units of "{other.name}" do not stand beside rows of "{table.name}"',
+        detail="The owner does not say that their privacy units are the same: one unit could decide about many others.",
+        hint=f"Ask the owner for same_unit_as in one of these tables, {_AS_COLUMN}",
+        position=position(node),
+    )
+
+
+def values_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
+    """Return KH107 for values of units in a table of which each row is one."""
+    return KeyholeError(
+        "KH107",
+        f'each row of "{table.name}" is its own privacy unit, so several rows have no value together',
+        detail="One row would decide about others.",
+        hint=f"Ask the owner for a privacy_unit that says whose rows they are, {_AS_COLUMN}",
+        position=position(node),
+    )
+
+
+def no_value(node: exp.Expr, table: Table) -> KeyholeError:
+    """Return KH107 for an aggregate that is no value of a unit's rows that a question may read."""
+    return KeyholeError(
+        "KH107",
+        f"{write_short(node)} is no value of one privacy unit that rows are compared with",
+        hint="Use count(*), count(x), count(DISTINCT x), and min(x), max(x) of numbers, dates and times, "
+        f"each with FILTER, in one row for each {table.unit_text}; {_AS_COLUMN.removeprefix('or ')}",
+        position=position(node),
+    )
+
+
+def no_order(node: exp.Expr, table: Table) -> KeyholeError:
+    """Return KH107 for an order of a unit's rows by anything but a column."""
+    return KeyholeError(
+        "KH107",
+        f"the rows of one {table.unit_text} are put in order by columns, not by {write_short(node)}",
+        hint="Write ORDER BY columns of the private table, each with ASC or DESC and NULLS FIRST or LAST.",
+        position=position(node),
+    )
+
+
+def unbounded_value(node: exp.Expr, column: str) -> KeyholeError:
+    """Return KH203 for a sum or mean of a column without bounds."""
+    return KeyholeError(
+        "KH203",
+        f"{write_short(node)} adds up values of {column}, which has no declared bounds",
+        hint=f"Ask the owner for {readable(column)} = {{ bounds = [..., ...] }}.",
+        position=position(node),
+    )
+
+
+def unit_of_left_join(alias: str, column: str, node: exp.Expr) -> KeyholeError:
+    """Return KH107 for a unit's column of a subquery behind LEFT JOIN that is read outside the join's condition."""
+    return KeyholeError(
+        "KH107",
+        f"{readable(alias)}.{readable(column)} of a LEFT JOIN is read in the condition of that join alone",
+        detail="It is NULL if the subquery has no row, and the rows themselves have a privacy unit.",
+        hint="Name the privacy unit's column of the private table instead. If the subquery has no row, its values "
+        "are NULL, count(*) included.",
+        position=position(node),
+    )
+
+
+def value_clause(clause: str, node: exp.Expr) -> KeyholeError:
+    """Return KH107 for a clause that the subquery may not contain."""
+    return KeyholeError(
+        "KH107",
+        f"{clause.upper()} in a subquery of values per privacy unit is not supported",
+        hint="Write SELECT the unit's columns and values FROM one private table WHERE ... GROUP BY the unit's columns.",
+        position=position(node),
+    )

@@ -1,0 +1,338 @@
+"""Refusals of a statement around questions, and of the form of a question, and what to ask instead."""
+
+from sqlglot import exp
+
+from planner.bind.bind_refusals import APART
+from planner.catalog.catalog import Column, PublicTable, StoredQuestion, Table
+from planner.catalog.monitor import Monitor
+from planner.errors import KeyholeError
+from planner.extract.hints.answerable_questions import (
+    INSTEAD,
+    by_keys,
+    by_positions,
+    each_grouping,
+    join_ways,
+    suggest_question,
+    whole_table,
+    window_around,
+)
+from planner.extract.hints.curve_thresholds import ask_by_thresholds
+from planner.extract.private_read import QuestionReading
+from planner.parser.lexer import Token, readable
+from planner.parser.tree import bare, name, position, write_node, write_short
+
+_CLAUSES = {"windows": "WINDOW", "locks": "FOR UPDATE", "sample": "TABLESAMPLE", "only": "ONLY"}
+
+
+def outside_question(table: Table, node: exp.Expr, *, hint: str | None) -> KeyholeError:
+    """Return KH103 for a private table that is read outside of a question."""
+    return KeyholeError(
+        "KH103",
+        f'the private table "{table.name}" is used outside a question',
+        detail="A private table is read by questions alone: GROUP BY keys HAVING a threshold is crossed.",
+        hint=hint,
+        position=position(node),
+    )
+
+
+def example_question(table: Table, node: exp.Expr) -> str | None:
+    """Return a question about the table, by a key that the refused text around `node` names, or else its first.
+
+    Return None if it has no key.
+    """
+    keys = [column for column in table.columns if column.domain is not None]
+    if not keys:
+        return None
+    select = node.find_ancestor(exp.Select)
+    named = [] if select is None else [column.name.lower() for column in select.find_all(exp.Column)]
+    key = min(keys, key=lambda column: named.index(column.name) if column.name in named else len(named))
+    column = readable(key.name)
+    return f"{INSTEAD}SELECT {column} FROM {readable(table.name)} GROUP BY {column} HAVING count(*) > 1000;"
+
+
+def like_keyholes_table(alias: exp.Expr) -> KeyholeError:
+    """Return KH106 for a WITH query that hides a table of Keyhole."""
+    return KeyholeError(
+        "KH106",
+        f'a WITH query may not be called "{name(alias)}", like a table of Keyhole',
+        hint="Give it another name.",
+        position=position(alias),
+    )
+
+
+def too_many_questions(*, most: int) -> KeyholeError:
+    """Return KH107 for a statement with many questions."""
+    return KeyholeError("KH107", f"more than {most} questions in one statement", hint="Ask them apart.")
+
+
+def nested_questions(*, at: int) -> KeyholeError:
+    """Return KH107 for a question that stands in another one."""
+    return KeyholeError("KH107", "a question inside a question", position=at)
+
+
+def refused_stored(error: KeyholeError, question: StoredQuestion) -> KeyholeError:
+    """Return the refusal of a stored question, whose text the analyst does not see."""
+    return KeyholeError(
+        error.code, f'the stored question "{question.name}": {error.message}', detail=error.detail, hint=error.hint
+    )
+
+
+def stored_asks_nothing(question: StoredQuestion) -> KeyholeError:
+    """Return KH106 for a stored question whose SQL is not a question."""
+    return KeyholeError("KH106", f'"{question.name}" is not a question', hint="Its owner must correct the policy.")
+
+
+def refused_monitor(error: KeyholeError, monitor: Monitor) -> KeyholeError:
+    """Return the refusal of a monitor's question, whose text the analyst does not see."""
+    return KeyholeError(error.code, f'the monitor "{monitor.name}": {error.message}', detail=error.detail)
+
+
+def monitor_asks_nothing(monitor: Monitor) -> KeyholeError:
+    """Return KH106 for a monitor whose SQL is not one question."""
+    return KeyholeError("KH106", f'"{monitor.name}" is not one question', hint="Its owner must correct the policy.")
+
+
+def parameter_outside(question: StoredQuestion) -> KeyholeError:
+    """Return KH106 for a stored question with a parameter in the text around it."""
+    return KeyholeError(
+        "KH106",
+        f'the stored question "{question.name}": a parameter stands outside WHERE and HAVING',
+        hint="Its owner must correct the policy.",
+    )
+
+
+def shows_sizes(node: exp.Expr, *, hint: str | None) -> KeyholeError:
+    """Return KH101 for an aggregate among what is shown."""
+    return KeyholeError(
+        "KH101",
+        "Keyhole answers which groups cross a threshold, not how large they are",
+        hint=hint,
+        position=position(node),
+    )
+
+
+def no_threshold(place: QuestionReading) -> KeyholeError:
+    """Return KH104 for a GROUP BY that would show which groups there are."""
+    group = place.select.args.get("group")
+    return KeyholeError(
+        "KH104",
+        "the question has no HAVING",
+        detail="Without a threshold it would ask which groups exist.",
+        hint=suggest_question(place),
+        position=position(place.select if group is None else group),
+    )
+
+
+def parts_by_no_key(item: exp.Expr, keys: tuple[Column, ...], *, is_looked_up: bool) -> KeyholeError:
+    """Return KH106 for a ranking in partitions that are no key's values."""
+    return KeyholeError(
+        "KH106",
+        f"{write_short(item)} is no key of the question, and parts its ranking",
+        detail="PARTITION BY takes keys, and groups with the same values of these are ranked together.",
+        hint=f"Part by one or more of: {'; '.join(key.name for key in keys)}."
+        + (" A column that a key looks up is allowed for counts in descending order." if is_looked_up else ""),
+        position=position(item),
+    )
+
+
+def ties_in_ranking(limit: exp.Expr, count: exp.Expr | None) -> KeyholeError:
+    """Return KH106 for a ranking that would return all groups that tie with its last, or a part of them all."""
+    kept = bare(count).name if count is not None and limit.args["limit_options"].args.get("with_ties") else "5"
+    return KeyholeError(
+        "KH106",
+        "WITH TIES would show which groups stand level",
+        detail="A ranking has each group at a place of its own, in an order that allows for the tolerance.",
+        hint=f"FETCH FIRST {kept} ROWS ONLY, or LIMIT {kept}.",
+        position=position(limit),
+    )
+
+
+def shows_no_key(error: KeyholeError, place: QuestionReading) -> KeyholeError:
+    """Return the refusal of a question's shown expression, with the question as it could be asked.
+
+    It has the same keys, or the select list's expression under the name of a column.
+    """
+    clash = by_positions(place) if error.code == "KH101" else None
+    detail, hint = clash or (error.detail, (suggest_question(place) if error.code == "KH101" else None) or error.hint)
+    return KeyholeError(
+        error.code,
+        error.message,
+        detail=detail,
+        hint=hint,
+        position=error.position,
+    )
+
+
+def groups_by_no_key(error: KeyholeError, place: QuestionReading) -> KeyholeError:
+    """Return the refusal of an expression that a question groups by, with the question by keys that its text names.
+
+    KH105 has one about the whole table as well. Without such a key, the refusal stays as it was.
+    """
+    thresholds = ask_by_thresholds(place.select, place.scope) if error.code == "KH202" else None
+    shown = (whole_table(place), suggest_question(place)) if error.code == "KH105" else (by_keys(place),)
+    hint = thresholds or join_ways(*shown) or error.hint
+    return KeyholeError(error.code, error.message, detail=error.detail, hint=hint, position=error.position)
+
+
+def several_groupings(
+    error: KeyholeError, place: QuestionReading, sets: tuple[tuple[Column, ...], ...]
+) -> KeyholeError:
+    """Return the refusal of several groupings at once, with a question for each."""
+    return KeyholeError(error.code, error.message, hint=each_grouping(place, sets), position=error.position)
+
+
+def over_the_answer(window: exp.Window, place: QuestionReading) -> KeyholeError:
+    """Return KH101 for a window over the answer's rows, which belongs around the question."""
+    spelled = write_node(window)
+    return KeyholeError(
+        "KH101",
+        f"{spelled[:80]} is over the answer's rows, and stands in the question itself",
+        detail="Around a question, windows and aggregates work on its answer as in PostgreSQL, for nothing.",
+        hint=window_around(place, window) or f"Write {spelled} around the question: SELECT q.*, ... FROM (...) AS q.",
+        position=position(window),
+    )
+
+
+def compares_scorecards(node: exp.Expr, *, at: int, hint: str | None) -> KeyholeError:
+    """Return KH106 for INTERSECT or EXCEPT between scorecards."""
+    operation = "INTERSECT" if isinstance(node, exp.Intersect) else "EXCEPT"
+    return KeyholeError(
+        "KH106",
+        f"{operation} between scorecards",
+        detail="It would compare their truths, of two questions at the price of both. One question shows all of them, "
+        "on shared noise, and a query around it compares them.",
+        hint=hint or "Show the predicates of both in one question, and compare them in a query around it.",
+        position=at,
+    )
+
+
+def reads_several(node: exp.Expr) -> KeyholeError:
+    """Return KH107 for a subquery, or a table of another kind, in a question."""
+    return KeyholeError(
+        "KH107", "a question reads one table, without joins or subqueries", hint=APART, position=position(node)
+    )
+
+
+def value_of_all_rows(inner: exp.Query, *, instead: str) -> KeyholeError:
+    """Return KH107 for a condition that compares rows with an aggregate over the rows of all privacy units."""
+    return KeyholeError(
+        "KH107",
+        "a condition on rows compares them with a value of everybody's rows",
+        detail="It would take part of everybody's budget, and decide about every row. Ask for that value by a question "
+        "of its own, then write it as a number.",
+        hint=instead,
+        position=position(inner),
+    )
+
+
+def threshold_in_subquery(inner: exp.Query) -> KeyholeError:
+    """Return KH208 for HAVING count(*) > (SELECT 8000)."""
+    select = inner.this if isinstance(inner, exp.Subquery) else inner
+    shown = select.expressions[0].unalias() if isinstance(select, exp.Select) and select.expressions else None
+    return KeyholeError(
+        "KH208",
+        "a threshold is a constant, not a subquery",
+        hint=f"Write the constant without SELECT{'' if shown is None else f': {write_short(shown)}'}.",
+        position=position(inner),
+    )
+
+
+def hides_alias(column: exp.Column, meant: exp.Expr, *, hint: str | None) -> KeyholeError:
+    """Return KH207 for a name in HAVING that is a column's, and that the select list gives to an aggregate."""
+    return KeyholeError(
+        "KH207",
+        f"in HAVING {write_short(column)} is the column, not {write_short(meant)}",
+        detail="As in PostgreSQL, HAVING knows no names that the select list gives.",
+        hint=hint or f"Write {write_short(meant)}.",
+        position=position(column),
+    )
+
+
+def threshold_of_other_rows(node: exp.Expr, *, hint: str) -> KeyholeError:
+    """Return KH107 for a threshold that a subquery would take from rows, as the share of a total."""
+    return KeyholeError(
+        "KH107",
+        "a threshold that a subquery takes from other rows",
+        detail="The total of all rows is as private as the total of a group. Write a public total in the place of the "
+        "subquery, such as last year's published one.",
+        hint=hint,
+        position=position(node),
+    )
+
+
+def list_in_having(inner: exp.Query) -> KeyholeError:
+    """Return KH107 for count(*) FILTER (WHERE customer_id IN (SELECT ...)) > 10.
+
+    IN and EXISTS elsewhere in HAVING get it, too.
+    """
+    return KeyholeError(
+        "KH107",
+        "a subquery behind IN or EXISTS in HAVING",
+        detail="WHERE and FILTER take it if it lists privacy units or public values.",
+        hint="Move the condition to WHERE, and ask of all rows in a question of its own.",
+        position=position(inner),
+    )
+
+
+def question_in_where(inner: exp.Query, *, together: str) -> KeyholeError:
+    """Return KH107 for `key IN (question)`; `together` is the same as one statement."""
+    return KeyholeError(
+        "KH107",
+        "a question inside the WHERE of a question",
+        detail="Both are asked as one: INTERSECT and EXCEPT between questions with the same keys.",
+        hint=together,
+        position=position(inner),
+    )
+
+
+def unsupported_clause(place: QuestionReading, key: str) -> KeyholeError:
+    """Return KH106 for a clause that no question has; `key` is sqlglot's name of it."""
+    return KeyholeError(
+        "KH106",
+        f"{_CLAUSES.get(key, key.strip('_').replace('_', ' ').upper())} is not supported in a question",
+        detail="A question is SELECT, FROM, WHERE, GROUP BY, HAVING, and ORDER BY, LIMIT, OFFSET, DISTINCT over it.",
+        hint="Leave it out.",
+        position=position(place.node),
+    )
+
+
+def unsupported_operator(operator: Token) -> KeyholeError:
+    """Return KH106 for an operator of PostgreSQL that would be read as something else."""
+    return KeyholeError(
+        "KH106",
+        f"the operator {operator.value} is not supported in a question",
+        hint="Write a comparison or a function in its place.",
+        position=operator.start + 1,
+    )
+
+
+def subquery_in_list() -> KeyholeError:
+    """Return KH107 for a public list whose rows are not those of one public table alone."""
+    return KeyholeError("KH107", "a subquery inside a subquery")
+
+
+def unreadable_list(select: exp.Select) -> KeyholeError:
+    """Return KH106 for a select list with an empty item."""
+    return KeyholeError("KH106", "the select list cannot be read", position=position(select))
+
+
+def unsupported_spelling(first: Token) -> KeyholeError:
+    """Return KH106 for a derived key written in a way that cannot be replaced by its column."""
+    return KeyholeError(
+        "KH106",
+        "this way of writing a derived key is not supported in a select list",
+        hint="Select the derived column by its name.",
+        position=first.start + 1,
+    )
+
+
+def lacks_groups(public: PublicTable, column: str, key: str, node: exp.Expr) -> KeyholeError:
+    """Return KH107 for an outer join that keeps public rows of which the policy knows no group."""
+    values = f"{public.name}.{column}"
+    return KeyholeError(
+        "KH107",
+        f"{values} has values that are no groups of {readable(key)}",
+        detail="An outer join keeps each public row, and the list of groups is the policy's.",
+        hint=f'Write JOIN; or ask the owner to declare {readable(key)} with key = {{ values_from = "{values}" }}.',
+        position=position(node),
+    )

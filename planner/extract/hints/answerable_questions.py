@@ -1,0 +1,503 @@
+"""Questions in the place of a refused statement: for hints."""
+
+from collections.abc import Container, Set
+from decimal import Decimal
+
+from sqlglot import exp
+
+from planner.aggregates.aggregate import AGGREGATES, contains_aggregate
+from planner.bind.select_list import check_beside_aggregates, check_shown
+from planner.catalog.catalog import Column, Derivation, Lookup, Merged, Parts
+from planner.errors import KeyholeError
+from planner.extract.private_read import QuestionReading
+from planner.groups.computed_keys import with_computed_keys
+from planner.parser.clauses import Clauses, at_offset, closing_index
+from planner.parser.lexer import Token, readable
+from planner.parser.subquery_readers import conjunct_spans
+from planner.parser.tree import bare, contains, name, offset, write_node
+from planner.scope.group_by import grouped_expressions, read_group_by, resolve_item
+from planner.scope.name_resolution import Scope, find_column
+from planner.scope.owner_bands import find_bands, middle_threshold
+
+INSTEAD = "Instead you can ask: "
+"""The first words of a hint that answers another question than the refused one."""
+_UNITS_IN_THRESHOLD = 50  # what is cheap at any scale: at 10 % tolerance some 0.8 epsilon
+_COMPARISONS = (exp.Is, exp.Between, exp.In, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ)
+_CONDITIONS = (exp.And, exp.Or, exp.Not, exp.Between, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ)
+
+
+def each_grouping(place: QuestionReading, sets: tuple[tuple[Column, ...], ...]) -> str:
+    """Return one question per grouping, joined by UNION ALL, with NULL for keys that a grouping leaves open."""
+    everything = tuple({column.name: column for columns in sets for column in columns}.values())
+    source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
+    where = place.clauses.part("where", place.text, place.tokens)
+    having = place.clauses.part("having", place.text, place.tokens)
+    questions: list[str] = []
+    for columns in sets:
+        shown = ", ".join(
+            place.scope.spell_column(column)
+            if column in columns
+            else f"NULL::{column.declared} AS {readable(column.name)}"
+            for column in everything
+        )
+        names = ", ".join(place.scope.spell_column(column) for column in columns)
+        parts = (f"SELECT {shown}", source, where, f"GROUP BY {names}", having)
+        questions.append(" ".join(part for part in parts if part))
+    return f"{place.before} {' UNION ALL '.join(questions)};".strip()
+
+
+def suggest_question(place: QuestionReading, *, aliases: Set[str] = frozenset()) -> str | None:
+    """Return the question that this statement could have been: its keys, its WHERE, and a HAVING.
+
+    It begins with `INSTEAD` where the threshold is none of the statement's own.
+
+    Parameters:
+        aliases: names of columns that mean items of the select list in HAVING.
+    """
+    keys = () if place.select.args.get("group") is None else _grouping_keys(place)
+    columns = place.scope.table.columns
+    if place.scope.listed is not None:
+        columns = tuple(place.scope.table.column(column) for _, column in place.scope.listed)
+    own = _own_threshold(place.select)
+    whole = own is not None and place.select.args.get("group") is None and not _shown_keys(place)
+    shown = keys or _shown_keys(place) or tuple(column for column in columns if column.domain is not None)[:1]
+    if not shown and not whole:
+        return None
+    names = (_items(place) if keys else None) or ", ".join(place.scope.spell_column(column) for column in shown)
+    source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
+    where = own_where(place)
+    having = place.clauses.part("having", place.text, place.tokens)
+    asked, named = place.select.args.get("having"), _without_aliases(place, aliases)
+    instead = ""
+    if named is not None:
+        having = named
+    elif asked is None or not contains_aggregate(asked) or excludes_emptiness(asked):
+        having = f"HAVING {own or _threshold_of_aggregate(place) or 'count(*) > 1000'}"
+        instead = "" if own else INSTEAD
+    grouped = (f"SELECT {names}", source, where, f"GROUP BY {_grouped_by(place) or names}", having)
+    parts = (place.before, *(("SELECT true", source, where, having) if whole else grouped))
+    return instead + " ".join(part for part in parts if part) + ";"
+
+
+def _without_aliases(place: QuestionReading, aliases: Set[str]) -> str | None:
+    return spell_out_aliases(place.select, {column.name for column in place.scope.table.columns} - aliases)
+
+
+def spell_out_aliases(select: exp.Select, columns: Container[str]) -> str | None:
+    """Return HAVING with the expressions that the select list gives names to, which PostgreSQL does not know there.
+
+    None where it reads no such name, or one for something that has no thresholds.
+    """
+    having = select.args.get("having")
+    called = {name(item.args["alias"]): item.this for item in select.expressions if isinstance(item, exp.Alias)}
+    read = [] if having is None else [one for one in having.find_all(exp.Column) if not one.table]
+    aliases = [one for one in read if name(one.this) in called and name(one.this) not in columns]
+    if having is None or not aliases or having.find(exp.Query) is not None:
+        return None
+    spelled: exp.Having = having.copy()
+    for column in list(spelled.find_all(exp.Column)):
+        meant = called.get(name(column.this))
+        if column.find_ancestor(exp.AggFunc) is not None:
+            continue  # of rows
+        if meant is not None and not column.table and name(column.this) not in columns:
+            column.replace(exp.Paren(this=meant.copy()) if isinstance(meant, exp.Binary) else meant.copy())
+    return f"HAVING {write_node(spelled.this)}" if contains_aggregate(spelled) else None
+
+
+def _grouped_by(place: QuestionReading) -> str | None:
+    """Return GROUP BY as it stands, if it names more columns than the keys and HAVING may read them.
+
+    Return None for the rest.
+    """
+    group, having = place.select.args.get("group"), place.select.args.get("having")
+    grouped = [] if group is None else group.expressions
+    if having is None or not grouped or not all(isinstance(one, exp.Column) for one in grouped):
+        return None
+    read = {name(column.this) for column in having.find_all(exp.Column)}
+    keys = {key.name for key in _grouping_keys(place)}
+    if not any(name(one.this) in read and name(one.this) not in keys for one in grouped):
+        return None
+    return ", ".join(write_node(one) for one in grouped)
+
+
+def _items(place: QuestionReading) -> str | None:
+    """Return the items of GROUP BY as the hint may show them, if one is cut from values.
+
+    Its key has no name that SQL has.
+    """
+    made = [key for key in _grouping_keys(place) if isinstance(key.derivation, Merged | Parts)]
+    group = place.select.args["group"].expressions
+    items = [resolve_item(bare(item), place.select, place.scope) for item in group]
+    return ", ".join(write_node(item) for item in items) if made else None
+
+
+def _grouping_keys(place: QuestionReading) -> tuple[Column, ...]:
+    try:
+        return read_group_by(place.select, place.scope)
+    except KeyholeError:
+        return ()
+
+
+def whole_table(place: QuestionReading) -> str | None:
+    """Return the question if the whole table crosses the threshold, instead of one with columns and no keys."""
+    asked = place.select.args.get("having")
+    if place.scope.listed is not None or asked is None or not contains_aggregate(asked):
+        return None
+    source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
+    where = own_where(place)
+    having = place.clauses.part("having", place.text, place.tokens)
+    return INSTEAD + " ".join(part for part in (place.before, "SELECT true", source, where, having) if part) + ";"
+
+
+def by_keys(place: QuestionReading) -> str | None:
+    """Return a question that groups by an expression, as one by the keys in it.
+
+    The expression is computed around it.
+    """
+    keys = _shown_keys(place)
+    items = place.select.expressions
+    computed = [column for item in items for column in item.find_all(exp.Column)]
+    if not keys or place.select.args.get("having") is None or any(column.table for column in computed):
+        return None
+    if not {name(column.this) for column in computed} <= {key.name for key in keys}:
+        return None  # what else is shown is no column of the keys
+    names = ", ".join(place.scope.spell_column(key) for key in keys)
+    source = place.tokens[place.clauses.source].start
+    parts = (
+        place.before,
+        f"SELECT {names}",
+        place.text[source : _source_end(place)],
+        own_where(place),
+        f"GROUP BY {names}",
+        place.clauses.part("having", place.text, place.tokens),
+    )
+    shown = place.text[place.tokens[place.clauses.select].start : source].rstrip()
+    return f"{INSTEAD}{shown} FROM ({' '.join(part for part in parts if part)}) AS q;"
+
+
+def by_positions(place: QuestionReading) -> tuple[str, str] | None:
+    """Return how GROUP BY reads a column's name that the select list gives away, and the question by positions.
+
+    Return None if no name is taken twice, or no position would be a key.
+    """
+    select, scope, tokens = place.select, place.scope, place.tokens
+    group = select.args.get("group")
+    aliases = [name(item.args["alias"]) if isinstance(item, exp.Alias) else "" for item in select.expressions]
+    positions: dict[str, tuple[int, exp.Column]] = {}
+    for item in group.expressions if group is not None else ():
+        node = bare(item)
+        called = name(node.this) if isinstance(node, exp.Column) and node.args.get("table") is None else ""
+        if node is item and called and scope.knows(called) and aliases.count(called) == 1:
+            index = aliases.index(called)
+            shown = select.expressions[index].this
+            if not contains_aggregate(shown) and find_column(shown, scope) != find_column(node, scope):
+                positions[called] = index + 1, node
+    if not positions:
+        return None
+    numbered = place.shown.copy()
+    for item in numbered.args["group"].expressions:
+        if isinstance(item, exp.Column) and item.args.get("table") is None and name(item.this) in positions:
+            item.replace(exp.Literal.number(positions[name(item.this)][0]))
+    try:
+        scope = with_computed_keys(scope, numbered)
+        read_group_by(numbered, scope)
+        grouped = grouped_expressions(numbered, scope)
+        check_shown(numbered, scope, *grouped)
+        for one in place.numbers.nodes:
+            check_beside_aggregates(one, scope, *grouped)
+    except KeyholeError:
+        return None
+    parts, at = [], tokens[place.clauses.select].start
+    for number, node in sorted(positions.values(), key=lambda one: offset(one[1].this)):
+        token = tokens[at_offset(tokens, offset(node.this))]
+        parts += [place.text[at : token.start], str(number)]
+        at = token.end
+    parts.append(place.text[at : tokens[place.clauses.end - 1].end])
+    names = ", ".join(readable(called) for called in positions)
+    detail = (
+        f"As in PostgreSQL, GROUP BY {names} means the table's own, not what the select list calls by the same name."
+    )
+    return detail, " ".join(part for part in (place.before, "".join(parts)) if part) + ";"
+
+
+def window_around(place: QuestionReading, window: exp.Window) -> str | None:
+    """Return a question whose select list calls a window, with that around it.
+
+    Return None if it reads names of the tables inside, or something that the question cannot show by name.
+    """
+    if any(column.table for column in window.find_all(exp.Column)):
+        return None
+    if not place.predicates and place.ranked is None:
+        asked = suggest_question(place)
+        keys = {key.name for key in _grouping_keys(place) or _shown_keys(place)}
+        if asked is None or any(column.name not in keys for column in window.find_all(exp.Column)):
+            return None
+        instead = INSTEAD if asked.startswith(INSTEAD) else ""
+        written = asked.removeprefix(INSTEAD).rstrip(";")
+        return f"{instead}SELECT q.*, {write_node(window)} FROM ({written}) AS q;"
+    items = [item for item in place.select.expressions if not contains(item, exp.Window)]
+    names = [item.alias_or_name for item in items]
+    if any(column.name not in names for column in _outside_predicates(window, place)):
+        return None
+    text, tokens = place.text, place.tokens
+    inner = [text[tokens[first].start : tokens[past - 1].end] for first, past in place.clauses.items]
+    shown = [written for written, item in zip(inner, place.select.expressions, strict=True) if item in items]
+    called: dict[int, str] = {}
+    around = window.copy()
+    numbers = {id(one.node): one for one in place.predicates}
+    for node, twin in list(zip(list(window.walk()), list(around.walk()), strict=True)):
+        one = numbers.get(id(node))
+        if one is None:
+            continue
+        if one.number not in called:
+            called[one.number] = f"p{one.number + 1}"
+            written = text[tokens[one.first].start : tokens[one.past - 1].end]
+            shown.append(f"{written} AS {called[one.number]}")
+        twin.replace(exp.column(called[one.number], table="q"))
+    end = place.clauses.end if place.ranked is None else place.ranked.end
+    source = text[tokens[place.clauses.source].start : tokens[end - 1].end]
+    asked = " ".join(part for part in (place.before, f"SELECT {', '.join(shown)} {source}") if part)
+    return f"SELECT q.*, {write_node(around)} FROM ({asked}) AS q;"
+
+
+def _outside_predicates(window: exp.Window, place: QuestionReading) -> list[exp.Column]:
+    """Return the columns that a window reads beside its predicates."""
+    inside = {id(column) for one in place.predicates for column in one.node.find_all(exp.Column)}
+    return [column for column in window.find_all(exp.Column) if id(column) not in inside]
+
+
+def suggest_domain(place: QuestionReading) -> str | None:
+    """Return the list of a key's public values, for an aggregate that asks for nothing else: its extremes or count."""
+    keys = [_key_asked_about(item.unalias(), place.scope) for item in place.select.expressions]
+    found = tuple(dict.fromkeys(key for key in keys if key is not None))
+    if place.select.args.get("group") is not None or place.before or None in keys or len(found) != 1:
+        return None
+    if place.select.args.get("having") is not None or not about_keys(place.select, place.scope, found):
+        return None
+    source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
+    where = place.clauses.part("where", place.text, place.tokens)
+    return f"SELECT DISTINCT {place.scope.spell_column(found[0])} {source} {where}".rstrip() + ";"
+
+
+def about_keys(select: exp.Select, scope: Scope, keys: tuple[Column, ...]) -> bool:
+    """Return True if a WHERE, if there is one, reads keys alone, and their base columns."""
+    where = select.args.get("where")
+    if where is None:
+        return True
+    names = {key.name for key in keys}
+    names |= {key.derivation.column for key in keys if isinstance(key.derivation, Derivation | Lookup)}
+    try:
+        read = [find_column(column, scope) for column in where.find_all(exp.Column)]
+    except KeyholeError:
+        return False
+    return where.find(exp.Query) is None and all(column is not None and column.name in names for column in read)
+
+
+def _key_asked_about(item: exp.Expr, scope: Scope) -> Column | None:
+    """Return the key of min(key), max(key) or count(DISTINCT key)."""
+    match bare(item):
+        case exp.Min(this=inner) | exp.Max(this=inner):
+            return _key(inner, scope)
+        case exp.Count(this=exp.Distinct(expressions=[inner])):
+            return _key(inner, scope)
+    return None
+
+
+def _key(node: exp.Expr, scope: Scope) -> Column | None:
+    try:
+        column = find_column(node, scope)
+    except KeyholeError:
+        return None
+    return None if column is None or column.domain is None else column
+
+
+def _shown_keys(place: QuestionReading) -> tuple[Column, ...]:
+    """Return the keys in the select list of a statement that groups by nothing."""
+    if place.scope.listed is not None:
+        return ()
+    read = [_key(node, place.scope) for item in place.select.expressions for node in item.find_all(exp.Column)]
+    return tuple(dict.fromkeys(column for column in read if column is not None))
+
+
+def _threshold_of_aggregate(place: QuestionReading) -> str | None:
+    """Return a threshold for the aggregate that the select list shows, if a question may ask for one."""
+    for item in place.select.expressions:
+        for node in item.walk():
+            if isinstance(node, exp.Count | exp.Sum | exp.Avg) and node.find_ancestor(exp.Filter, exp.Window) is None:
+                bands = find_bands(node, place.scope, ())
+                threshold = likely_threshold(node, place.scope) if bands is None else f"{middle_threshold(bands):f}"
+                if threshold is not None:
+                    return f"{write_node(node)} > {threshold}"
+    return None
+
+
+def likely_threshold(node: exp.Expr, scope: Scope) -> str | None:
+    """Return the likely thresholds of counts, sums and averages of one column.
+
+    Return None for other aggregates, and if the column has no bounds.
+    """
+    if not isinstance(node, exp.Count | exp.Sum | exp.Avg):
+        return None
+    inner, rows = node.this, scope.table.rows_per_unit or 1
+    if isinstance(inner, exp.Distinct) and isinstance(node, exp.Count) and len(inner.expressions) == 1:
+        inner, rows = inner.expressions[0], 1
+    if isinstance(node, exp.Count) and isinstance(inner, exp.Star):
+        return _threshold_of_total(rows)
+    if scope.listed is not None or not isinstance(inner, exp.Column):
+        return None
+    try:
+        column = find_column(inner, scope)
+    except KeyholeError:
+        return None
+    if isinstance(node, exp.Count):
+        return None if column is None else _threshold_of_total(rows)
+    if column is None or column.bounds is None:
+        return None
+    if isinstance(node, exp.Sum):
+        return _threshold_of_total(max(map(abs, column.per_unit or column.bounds))) if column.bounds[1] > 0 else None
+    low, high = column.bounds  # no row's value lies beyond them, and no average
+    middle = int((max(low, Decimal(0)) + high) / 2)
+    return str(middle) if low < middle < high else None
+
+
+def _threshold_of_total(most: Decimal | int) -> str:
+    """Return a round total of which ten percent is several times one unit's part, to tell it from noise."""
+    wanted = max(1000, _UNITS_IN_THRESHOLD * most)
+    power = 10 ** (len(str(int(wanted))) - 1)
+    return str(next(step * power for step in (1, 2, 5, 10) if step * power >= wanted))
+
+
+def excludes_emptiness(having: exp.Having) -> bool:
+    """Return True if HAVING compares with 0 or NULL alone, as tools write that a group is not empty.
+
+    That is no threshold to ask about. A FILTER or CASE inside an aggregate compares rows, and does not count.
+    """
+    outside = having.walk(prune=lambda node: isinstance(node, AGGREGATES))
+    compared = [node for node in outside if isinstance(node, _COMPARISONS)]
+    return bool(compared) and all(map(_is_with_nothing, compared))
+
+
+def _is_with_nothing(comparison: exp.Expr) -> bool:
+    side = comparison.args.get("expression")
+    return isinstance(comparison, exp.Is) or (isinstance(side, exp.Literal) and str(side.this) == "0")
+
+
+def own_where(place: QuestionReading) -> str:
+    """Return the WHERE of a question; nothing if it reads columns of the query around it, as EXISTS does."""
+    where = place.select.args.get("where")
+    try:
+        for column in () if where is None else where.find_all(exp.Column):
+            find_column(column, place.scope)
+    except KeyholeError:
+        return ""
+    return place.clauses.part("where", place.text, place.tokens)
+
+
+def _source_end(place: QuestionReading) -> int:
+    past = min((index for _, index in place.clauses.marks), default=place.clauses.end)
+    return place.tokens[past - 1].end
+
+
+def _own_threshold(select: exp.Select) -> str | None:
+    """Return the select list's own threshold of an aggregate, as in CASE WHEN count(*) > 5000 THEN ..."""
+    for item in select.expressions:
+        for node in item.walk():
+            if isinstance(node, _CONDITIONS) and contains_aggregate(node) and not contains(node, exp.Query, exp.Window):
+                return write_node(node)
+    return None
+
+
+PUBLIC_TOTAL = "1000000"  # in the place of a total that a hint cannot know: the analyst writes the one that is public
+
+
+def _public_number(place: QuestionReading) -> str:
+    """Return a number that a subquery in HAVING may stand for: within the bounds of a mean that is compared with it."""
+    having = place.select.args["having"]
+    for comparison in having.find_all(exp.GT, exp.GTE, exp.LT, exp.LTE):
+        sides = bare(comparison.this), bare(comparison.expression)
+        if isinstance(sides[0], exp.Avg) != isinstance(sides[1], exp.Avg):
+            mean = next(side for side in sides if isinstance(side, exp.Avg))
+            return likely_threshold(mean, place.scope) or PUBLIC_TOTAL
+    return PUBLIC_TOTAL
+
+
+def with_public_total(place: QuestionReading) -> str:
+    """Return the question with a number in the place of every subquery in its HAVING."""
+    tokens, end, number = place.tokens, place.clauses.end, _public_number(place)
+    first = place.clauses.mark("having")
+    at = place.clauses.select
+    written, start = [], tokens[at].start
+    while at < end - 1:
+        inside = first is not None and at > first
+        if inside and tokens[at].is_symbol("(") and tokens[at + 1].is_word("select", "with"):
+            quantified = tokens[at - 1].is_word("all", "any", "some")
+            written += [place.text[start : tokens[at - quantified].start], number]
+            at = closing_index(tokens, at)
+            start = tokens[at].end
+        at += 1
+    return INSTEAD + f"{place.before} {''.join(written)}{place.text[start : tokens[end - 1].end]};".strip()
+
+
+def join_ways(*ways: str | None) -> str | None:
+    """Return the ways out of a refusal as one hint.
+
+    It begins with `INSTEAD` if one of them answers another question.
+    """
+    known = [way for way in ways if way is not None]
+    instead = INSTEAD if any(way.startswith(INSTEAD) for way in known) else ""
+    return instead + "  or  ".join(way.removeprefix(INSTEAD) for way in known) if known else None
+
+
+def set_operation(select: exp.Select, scope: Scope, place: Clauses, text: str, tokens: tuple[Token, ...]) -> str | None:
+    """Return the question with `key IN (question)` as INTERSECT and NOT IN as EXCEPT; None if it has neither."""
+    if select.args.get("group") is None or select.args.get("having") is None:
+        return None
+    try:
+        keys = read_group_by(select, scope)
+    except KeyholeError:
+        return None
+    kept: list[str] = []
+    others: list[str] = []
+    conjuncts = conjunct_spans(select, place, tokens)
+    if conjuncts is None:
+        return None
+    for (first, past), condition in conjuncts:
+        at = next((index for index in range(first, past) if tokens[index].is_word("in")), past)
+        negated = tokens[at - 1].is_word("not")
+        column = _column(tokens[first : at - negated])
+        if at == past or not tokens[min(at + 2, past - 1)].is_word("select"):
+            kept.append(text[tokens[first].start : tokens[past - 1].end])
+        elif closing_index(tokens, at + 1) == past - 1 and [column] == [key.name for key in keys]:
+            if not _asks(condition):
+                return None
+            inner = text[tokens[at + 2].start : tokens[past - 2].end]
+            others.append(f"{'EXCEPT' if negated else 'INTERSECT'} {inner}")
+        else:
+            return None
+    if not others:
+        return None
+    past = min((index for _, index in place.marks), default=place.end)
+    source = text[tokens[place.source].start : tokens[past - 1].end]
+    names = scope.spell_column(keys[0])
+    where = f"WHERE {' AND '.join(kept)}" if kept else ""
+    having = place.part("having", text, tokens)
+    parts = (f"SELECT {names}", source, where, f"GROUP BY {names}", having, *others)
+    return " ".join(part for part in parts if part) + ";"
+
+
+def _asks(condition: exp.Expr) -> bool:
+    """Return True if `key IN (...)` or its negation is about a question."""
+    node = bare(condition)
+    inside = node.this if isinstance(node, exp.Not) else node
+    query = inside.args.get("query")
+    query = query.this if isinstance(query, exp.Subquery) else query
+    if not isinstance(query, exp.Select) or len(query.expressions) != 1:
+        return False
+    return query.args.get("having") is not None and query.args.get("group") is not None
+
+
+def _column(written: tuple[Token, ...]) -> str | None:
+    """Return the column that tokens name, alone or after its table; None for anything else."""
+    names, dots = written[::2], written[1::2]
+    plain = all(token.names for token in names) and all(token.is_symbol(".") for token in dots)
+    return names[-1].value if plain and len(written) % 2 == 1 else None

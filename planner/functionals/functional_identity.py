@@ -1,0 +1,42 @@
+"""The identity of a functional, whatever it is called: equal identities may share noise."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+
+from planner.question.condition_text import canonical
+from planner.question.question import Functional, Offsets, Term
+
+
+def functional_identity(functional: Functional, keys: Mapping[str, str] | None = None) -> str:
+    """Return the identity of a functional's sum and offsets, within one question's table, filter and keys.
+
+    `keys` are the question's keys, each with its identity; without them no key is computed.
+    """
+    taken_off = () if functional.offsets is None else (_offsets(functional.offsets, keys or {}),)
+    return "|".join((summed_identity(functional), *taken_off))
+
+
+def summed_identity(functional: Functional) -> str:
+    """Return the identity of a functional's sum, whatever is taken off before it is compared."""
+    low, high = functional.unit_range or ("", "")
+    return "|".join(
+        (
+            functional.measure.value,
+            " + ".join(sorted(map(_term, functional.terms))),
+            f"sensitivity={functional.sensitivity}",
+            f"unit_range={low}..{high}",
+            *((f"off each unit={functional.off_each_unit}",) if functional.off_each_unit else ()),
+            *(() if functional.off_condition is None else (f"with [{canonical(functional.off_condition)}]",)),
+        )
+    )
+
+
+def _offsets(taken: Offsets, keys: Mapping[str, str]) -> str:
+    """Return the digest of the offsets by key; the question's keys are named beside it, in the same order."""
+    digest = sha256(" ".join(map(str, taken.steps)).encode()).hexdigest()
+    return f"less {len(taken.steps)} numbers by {keys.get(taken.key, taken.key)!r} {digest}"
+
+
+def _term(term: Term) -> str:
+    column = "*" if term.column is None else repr(term.column)
+    return f"{term.coefficient} {column}^{term.power} [{canonical(term.condition)}]"

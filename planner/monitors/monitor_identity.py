@@ -1,0 +1,54 @@
+"""The identity of a monitor: everything that its alerts and its cost depend on, and the digest."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+
+from mechanisms.alarm.shapes import Regime
+from planner.catalog.monitor import Monitor
+from planner.monitors.monitor_plan import WindowPlan
+from planner.plan.question_identity import fingerprint
+from planner.question.question import Question
+
+FORMAT = "keyhole monitor 1"
+
+
+def identify(
+    monitor: Monitor,
+    question: Question,
+    windows: WindowPlan,
+    *,
+    seen_by: str,
+    regimes: tuple[Regime, ...],
+    whole: bool = False,
+) -> str:
+    """Return the sha256 of a monitor's meaning, in hex.
+
+    Guarantee: equal fingerprints mean the same question over the same keys and windows with the same contract (as
+    `planner.plan.question_identity.fingerprint` has it), looked at at the same moments, of rows that come in the
+    same way. Left
+    out are its comment and its readers; its name is in, as each monitor has draws of its own.
+
+    Parameters:
+        whole: one alarm watches how far a group is inside the condition, instead of one for each threshold.
+    """
+    lines = [*_lines(monitor, question, windows, seen_by, regimes), *["watched as a whole"] * whole]
+    return sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _lines(
+    monitor: Monitor, question: Question, windows: WindowPlan, seen_by: str, regimes: tuple[Regime, ...]
+) -> Iterator[str]:
+    yield FORMAT
+    yield f"name {monitor.name}"
+    yield fingerprint(question)
+    yield f"windows {monitor.windows!r} from {windows.starts[0].isoformat()} {len(windows.starts)}"
+    for start, look in zip(windows.starts, windows.first_looks, strict=True):
+        yield f"{start.isoformat()} {look.isoformat()}"
+    yield f"looks {windows.looks} every {windows.every} late {windows.lateness}"
+    yield f"mechanism {monitor.mechanism} progressive {monitor.progressive}"
+    if monitor.clears_at_once:
+        yield f"clears at once, settling {windows.settling}"
+    if monitor.epsilon is not None:
+        yield f"epsilon {monitor.epsilon!r}"
+    yield f"rows {question.table.append_only} by {seen_by!r} {question.table.arrived!r}"
+    yield f"regimes {' '.join(regime.name for regime in regimes)}"

@@ -1,0 +1,107 @@
+"""Refusals of monitors: each follows from the policy and the monitor's own text alone."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+
+from mechanisms.formula import Cut, Formula
+from mechanisms.protocol import Unachievable
+from planner.catalog.monitor import Monitor
+from planner.errors import KeyholeError
+from planner.question.question import Question
+
+_SETTING = re.compile(r"SET keyhole\.(fnr|fpr) = ([0-9.e-]+);")
+_QUOTED_SETTING = re.compile(r"SET keyhole\.(tolerance|fnr|fpr) = '([^']*)';")
+_DOUBLINGS = 12  # of a tolerance, up to 2,048 steps: each try is a calibration, made only to word a hint
+_EXAMPLE = "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) > 400"
+
+
+def _place(monitor: Monitor) -> str:
+    return f"[monitors.{monitor.name}]"
+
+
+def windows_do_not_fit(monitor: Monitor, problem: str, *, hint: str, detail: str | None = None) -> KeyholeError:
+    """Return KH601 for windows, looks and horizon that do not fit together."""
+    return KeyholeError("KH601", f"{_place(monitor)}: {problem}", detail=detail, hint=hint)
+
+
+def cannot_be_watched(monitor: Monitor, problem: str, *, hint: str, detail: str | None = None) -> KeyholeError:
+    """Return KH602 for a question that no monitor can watch."""
+    return KeyholeError("KH602", f"{_place(monitor)}: {problem}", detail=detail, hint=hint)
+
+
+def table_cannot_be_watched(monitor: Monitor, problem: str, *, hint: str, detail: str | None = None) -> KeyholeError:
+    """Return KH603 for a table that no monitor can watch."""
+    return KeyholeError("KH603", f"{_place(monitor)}: {problem}", detail=detail, hint=hint)
+
+
+def refused_question(monitor: Monitor, error: KeyholeError) -> KeyholeError:
+    """Return a refusal of the monitor's question, with the monitor named and settings as its section has them."""
+    return KeyholeError(
+        error.code,
+        f"{_place(monitor)}: {error.message}",
+        detail=error.detail,
+        hint=None if error.hint is None else in_policy(error.hint),
+    )
+
+
+def in_policy(hint: str) -> str:
+    """Return a hint with settings of a session written as keys of a monitor.
+
+    >>> in_policy("SET keyhole.tolerance = '20%';  or  SET keyhole.fnr = 0.1;")
+    'tolerance = "20%"  or  fnr = 0.1'
+    """
+
+    def rewrite_setting(match: re.Match[str]) -> str:
+        return f'{match[1]} = "{match[2]}"' if match[1] == "tolerance" else f"{match[1]} = {match[2]}"
+
+    apart = hint.replace("; SET keyhole.", ";  and  SET keyhole.")
+    return _SETTING.sub(r"\1 = \2", _QUOTED_SETTING.sub(rewrite_setting, apart))
+
+
+def no_bare_question(monitor: Monitor) -> KeyholeError:
+    """Return KH602 for something around the question."""
+    return cannot_be_watched(
+        monitor,
+        "sql is not one question about a private table and nothing around it",
+        detail="ORDER BY, LIMIT, OFFSET and joins around a question say how its answer is shown. The answer of a "
+        "monitor grows look by look, so its readers choose that.",
+        hint=f"Keep only keys and HAVING: {_EXAMPLE}. Order and limit what you read: SELECT * FROM {monitor.name} ...",
+    )
+
+
+def unreachable(
+    monitor: Monitor,
+    question: Question,
+    *,
+    looks: int,
+    refusal: Unachievable,
+    calibrate: Callable[[Formula], object],
+) -> KeyholeError:
+    """Return KH303 with the reason why nothing keeps the contract.
+
+    It has a tolerance for which `calibrate` finds something, by trying.
+    """
+    rates = question.accuracy
+    return KeyholeError(
+        "KH303",
+        f"{_place(monitor)}: the accuracy asked for cannot be reached: {refusal.reason}",
+        detail=f"Rates fnr {rates.fnr:g} and fpr {rates.fpr:g}, tolerance {rates.tolerance}, {looks:,} looks a window.",
+        hint=_find_reachable(question, calibrate),
+    )
+
+
+def _find_reachable(question: Question, calibrate: Callable[[Formula], object]) -> str:
+    for steps in (1 << doubling for doubling in range(_DOUBLINGS)):
+
+        def widen(literal: Cut, *, steps: int = steps) -> Cut:
+            return replace(literal, tolerance=max(literal.tolerance, steps))
+
+        try:
+            calibrate(question.formula.mapped(widen))
+        except Unachievable:
+            continue
+        widest = max(functional.unit_size * steps / functional.rows for functional in question.functionals)
+        return f'Write tolerance = "{widest.quantize(Decimal("0.001"), rounding="ROUND_UP").normalize():f}".'
+    return "Widen the tolerance, or choose higher fnr and fpr."

@@ -1,0 +1,59 @@
+"""A monitor that a published stream watches: what it can watch, what it loses, and what a contract would cost."""
+
+from fractions import Fraction
+
+from mechanisms.alarm.prices import PricedWay, WatchedWindow, Way
+from mechanisms.formula import cuts
+from mechanisms.protocol import Unachievable
+from mechanisms.standing.standing_streams import StandingStream, watch_by_stream
+from mechanisms.standing.standing_task import StandingTask
+from planner.catalog.monitor import Alert, Monitor
+from planner.monitors.monitor_question_refusals import cannot_be_watched, windows_do_not_fit
+from planner.question.question import Question
+
+MOST_STREAMED = 1_000_000
+"""Keys times looks of a window: so many numbers a stream may keep of one, each estimated by itself."""
+
+
+def check_streamable(question: Question, monitor: Monitor) -> None:
+    """Refuse what no stream estimates. Raise KH602."""
+    if monitor.alert is Alert.CLOSE or monitor.windows.sliding:
+        hint = 'Write mechanism = "alarm", or tumbling windows without alert.'
+        raise cannot_be_watched(
+            monitor, f"{monitor.mechanism} watches each look of windows that do not slide", hint=hint
+        )
+    if any(not literal.above for literal in cuts(question.formula)):
+        hint = 'Compare with > and >=, joined by AND and OR; or write mechanism = "alarm", alert = "close".'
+        raise cannot_be_watched(monitor, f"{monitor.mechanism} watches values above their thresholds alone", hint=hint)
+    if any(functional.offsets is not None for functional in question.functionals):
+        hint = 'Compare with one number for all groups, or write mechanism = "alarm".'
+        raise cannot_be_watched(
+            monitor, f"{monitor.mechanism} estimates values, and thresholds are of each group", hint=hint
+        )
+
+
+def watch_streamed(question: Question, task: StandingTask, monitor: Monitor) -> StandingStream:
+    """Return the stream that watches it.
+
+    Raise KH601 for more than a stream can keep, KH602 for noise that cannot be drawn.
+    """
+    if question.keys.size * task.looks > MOST_STREAMED:
+        raise windows_do_not_fit(
+            monitor,
+            f"{question.keys.size:,} groups times {task.looks:,} looks a window are more than the {MOST_STREAMED:,} "
+            "that a stream may have",
+            hint='Restrict the keys in WHERE, look less often, or write mechanism = "alarm".',
+        )
+    try:
+        return watch_by_stream(task, name=monitor.mechanism, epsilon=Fraction(str(monitor.epsilon or 0)))
+    except Unachievable as refusal:
+        raise cannot_be_watched(
+            monitor,
+            f"{monitor.mechanism} with epsilon = {monitor.epsilon or 0:g}: {refusal.reason}",
+            hint='Write another epsilon, or mechanism = "alarm".',
+        ) from None
+
+
+def price_stream(watched: WatchedWindow, *, epsilon: float, per_price: float) -> PricedWay:
+    """Return a stream and its cost beside one that keeps a contract, whose prices are worth `per_price` each."""
+    return PricedWay(Way.STREAM, epsilon / per_price, clearing=watched.hop, regime=None, per_look=False)

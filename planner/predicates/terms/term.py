@@ -1,0 +1,46 @@
+"""A function of one column, known by how it is compared with constants."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from planner.catalog.catalog import Column, SqlType
+from planner.predicates.column_comparison import compare_column
+from planner.question.condition import Like, Not
+from planner.question.three_valued import Truth, known_unless_null
+from planner.values.constant import Constant
+
+Comparing = Callable[[str, Constant, exp.Expr], Truth]
+LikePattern = Callable[[str, exp.Expr], Truth]
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTerm:
+    """A function of `column`, by what `term operator constant` and, of a text, `term LIKE pattern` are.
+
+    `exact` says that its values are integers or numerics, `plain` that they are the column's own.
+    """
+
+    column: Column
+    compare: Comparing
+    like: LikePattern | None = None
+    exact: bool = False
+    plain: bool = False
+
+
+def plain_term(column: Column) -> ColumnTerm | None:
+    """Return the column itself; None for one of a type that conditions cannot use."""
+    if column.sql_type is SqlType.OTHER:
+        return None
+
+    def compare(operator: str, constant: Constant, at: exp.Expr) -> Truth:
+        return compare_column(column, operator, constant, at)
+
+    def like(pattern: str, _: exp.Expr) -> Truth:
+        found = Like(column.name, pattern)
+        return known_unless_null(column.name, true=found, false=Not(found))
+
+    text = column.sql_type is SqlType.TEXT
+    exact = column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC)
+    return ColumnTerm(column, compare, like=like if text else None, exact=exact, plain=True)

@@ -1,0 +1,149 @@
+"""The values of constant expressions, and what they may depend on."""
+
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from planner.catalog.catalog import Value
+from planner.errors import KeyholeError
+from planner.parser.tree import position
+
+_MOST_PLAIN = 60  # digits of a whole number that is in range without a look at its exponent
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """An exact number; `integral` if PostgreSQL would compute with it as an integer."""
+
+    value: Fraction
+    integral: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Untyped:
+    """A quoted text that takes the type of what it is compared with."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """An interval as PostgreSQL keeps it."""
+
+    months: int
+    days: int
+    microseconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """A time of day without time zone."""
+
+    microseconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A value of a type that Keyhole does not compute with, and the text to which PostgreSQL casts it."""
+
+    declared: str
+    text: str
+
+    @property
+    def is_text(self) -> bool:
+        """True if it is text to PostgreSQL, of a type that is not `text`."""
+        return self.declared in ("name", '"char"', "character")
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayValue:
+    """A one-dimensional array; None stands for a NULL member."""
+
+    members: tuple["ParameterValue | None", ...]
+
+
+Constant: TypeAlias = Number | Untyped | Span | Clock | Foreign | ArrayValue | str | bool | date | datetime | None
+ParameterValue: TypeAlias = Value | Span | Foreign | ArrayValue
+ParameterCast: TypeAlias = tuple[int, tuple[str, ...]]
+"""A parameter's number, and the types to which a text casts it one after the other, by the parser's names."""
+
+
+class NotConstant(Exception):
+    """The expression, or the part of it in `node`, is no constant."""
+
+    def __init__(self, node: exp.Expr) -> None:
+        super().__init__("not a constant")
+        self.node = node
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The dependencies of constants: the parameters' values by number, and the day on which the question is asked.
+
+    `casts` are the values of casts of parameters, as PostgreSQL computed them. `columns` are the columns that have one
+    known value, by qualifier and name as written. `utc` says that the session's TimeZone is UTC, so
+    that timestamps with time zone are compared with those without as they are written in UTC.
+    """
+
+    parameters: Mapping[int, ParameterValue | None]
+    today: date
+    casts: Mapping[ParameterCast, ParameterValue | None] = field(default_factory=dict)
+    columns: Mapping[tuple[str, str], Constant] = field(default_factory=dict)
+    utc: bool = False
+
+
+def wrong(node: exp.Expr, message: str, *, detail: str | None = None, hint: str | None = None) -> KeyholeError:
+    """Return KH212 for a constant that cannot be what it is used as."""
+    return KeyholeError(
+        "KH212",
+        message,
+        detail=detail or "Constants are computed before any row is read, exactly as PostgreSQL would.",
+        hint=hint
+        or "Write the value itself, as a number, date '2026-12-31', timestamp '2026-12-31 23:59:59' or 'text'.",
+        position=position(node),
+    )
+
+
+def number(text: str, node: exp.Expr) -> Number:
+    """Return the number that a literal writes."""
+    if text.isascii() and text.isdecimal() and len(text) <= _MOST_PLAIN:
+        return Number(Fraction(int(text)), integral=True)
+    cleaned = text.strip().replace("_", "")
+    try:
+        value = Decimal(cleaned)
+    except InvalidOperation:
+        raise wrong(node, f"{text[:40]!r} is not a number") from None
+    if not value.is_finite() or abs(value.adjusted()) > 60 or len(cleaned) > 100:
+        raise wrong(node, f"{text[:40]!r} is out of range")
+    return Number(Fraction(value), re.fullmatch(r"[+-]?\d+", cleaned) is not None)
+
+
+def nearest_real(value: Fraction) -> Decimal | None:
+    """Return the `real` that PostgreSQL reads from the number's decimal text, as an exact decimal.
+
+    None out of its range.
+
+    A double is never between the number and its `real`: rounding twice could end on the other neighbour.
+    """
+    try:
+        (near,) = struct.unpack("<f", struct.pack("<f", float(value)))
+    except (OverflowError, struct.error):
+        return None
+    (bits,) = struct.unpack("<i", struct.pack("<f", near))
+    candidates = [
+        struct.unpack("<f", struct.pack("<i", bits + step))[0] for step in (-1, 0, 1) if (bits + step) & 0x7FFFFFFF
+    ]
+    finite = [found for found in (*candidates, near) if abs(found) < float("inf") and found == found]
+    best = min(
+        finite, key=lambda found: (abs(Fraction(found) - value), struct.unpack("<i", struct.pack("<f", found))[0] & 1)
+    )
+    if value and best == 0:
+        return None
+    return Decimal(best)

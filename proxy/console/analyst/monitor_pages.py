@@ -1,0 +1,59 @@
+"""Monitors in the console: those that an analyst may read, and one of them live, by REST's own stream of events."""
+
+from functools import partial
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Request, Response
+
+from proxy.console.guarded_routes import holds_session
+from proxy.console.page import page
+from proxy.console.parts import ConsoleParts
+from proxy.monitors.alert_json import alert_document, clearing_document
+from proxy.rest.middleware import HEAD
+from proxy.rest.monitor_routes import MOST_ALERTS, EventPlace, open_stream
+
+
+def add_monitor_pages(router: APIRouter, parts: ConsoleParts) -> None:
+    """Add the pages and the stream."""
+
+    @router.get("/console/monitors")
+    def show_monitors(request: Request) -> Response:
+        with parts.readings.using() as reading:
+            found = [reading.status(one).document() for one in reading.readable(request.state.analyst)]
+        return page(request, "analyst/monitors.html", section="monitors", monitors=found)
+
+    @router.get("/console/monitors/{name}")
+    def show_monitor(request: Request, name: str) -> Response:
+        who = request.state.analyst
+        with parts.readings.using() as reading:
+            monitor = reading.find(name, analyst=who)
+            status = reading.status(monitor).document()
+            read = reading.alerts(monitor, analyst=who, most=MOST_ALERTS)
+        told: dict[str, Any] = {
+            "name": name,
+            "keys": status["keys"],
+            "look": read.last_look,
+            "alerts": [alert_document(alert) for alert in read.alerts],
+            "cleared": [clearing_document(one) for one in read.cleared],
+        }
+        return page(request, "analyst/monitor.html", section="monitors", monitor=status, told=told)
+
+    @router.get("/console/api/monitors/{name}/events")
+    async def stream_events(
+        request: Request,
+        name: str,
+        last_event_id: Annotated[str | None, Header()] = None,
+        after: str | None = None,
+    ) -> Response:
+        said = last_event_id if last_event_id is not None else after
+        place = None if said is None else EventPlace.parse(said)
+        headless = request.scope.get(HEAD, False)
+        return await open_stream(
+            parts.readings,
+            parts.hub,
+            name=name,
+            analyst=request.state.analyst,
+            admitted=partial(holds_session, parts, request),
+            place=place,
+            headless=headless,
+        )

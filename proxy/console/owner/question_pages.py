@@ -1,0 +1,102 @@
+"""Questions as an owner reads them on a page: those that wait, those that were asked, and one in full."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from accountant.charges import NANO
+from accountant.ledger import Ledger
+from accountant.reports.history import AskedQuestion
+from accountant.store.waiting import WaitingQuestion
+from proxy.report.ledger_tables import SHOWN_LOSSES, about, cost_nano, describe_question, epsilon, loss_levels, reuse
+from proxy.report.terminal import visible
+
+KEPT_NO_TEXT = "(the policy keeps no texts)"
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRow:
+    """A question that waits for approval, with everybody who asked it; `declined` says when and why it was before."""
+
+    question: str
+    analysts: str
+    asked_at: str
+    table: str
+    epsilon: str
+    text: str
+    guarantee: str
+    declined: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRow:
+    """One question of a list."""
+
+    reservation: str
+    at: str
+    analyst: str
+    about: str
+    groups: str
+    worst: str
+    cost: str
+    status: str
+    reuse: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionInFull:
+    """One question: facts with their names, and how many groups lost how much."""
+
+    reservation: str
+    facts: tuple[tuple[str, str], ...]
+    losses: tuple[tuple[str, str, str], ...]
+    smaller: str
+
+
+def waiting_rows(ledger: Ledger) -> Iterator[WaitingRow]:
+    """Yield one row a question, the newest first, of all analysts."""
+    together: dict[str, list[WaitingQuestion]] = {}
+    for one in ledger.owner.find_waiting():
+        together.setdefault(one.question, []).append(one)
+    for question, asked in together.items():
+        newest, declined = asked[0], ledger.find_declined(question)
+        yield WaitingRow(
+            question=question,
+            analysts=", ".join(visible(name) for name in sorted({one.analyst for one in asked})),
+            asked_at=newest.asked_at.isoformat(sep=" ", timespec="seconds"),
+            table=visible(newest.table),
+            epsilon=f"{newest.needed_nano / NANO:.4f}",
+            text=KEPT_NO_TEXT if newest.text is None else visible(newest.text),
+            guarantee="" if newest.guarantee is None else visible(newest.guarantee),
+            declined="" if declined is None else f"{declined.at:%Y-%m-%d %H:%M} UTC: {visible(declined.why)}",
+        )
+
+
+def question_rows(asked: Iterable[AskedQuestion]) -> Iterator[QuestionRow]:
+    """Yield one row a question, in their order."""
+    for one in asked:
+        yield QuestionRow(
+            reservation=one.reservation,
+            at=one.at.isoformat(sep=" ", timespec="seconds"),
+            analyst=visible(one.charge.analyst),
+            about=visible(about(one)),
+            groups=f"{one.charge.cells.size:,}",
+            worst=epsilon(one.charge.epsilon_nano),
+            cost=epsilon(cost_nano(one)),
+            status=one.status,
+            reuse=visible(reuse(one)),
+        )
+
+
+def question_in_full(question: AskedQuestion) -> QuestionInFull:
+    """Return everything in the ledger about a question."""
+    levels = [] if question.spent is None else loss_levels(question, question.spent)
+    rest = levels[SHOWN_LOSSES:]
+    return QuestionInFull(
+        reservation=question.reservation,
+        facts=tuple((name, visible(told)) for name, told in describe_question(question)),
+        losses=tuple(
+            (epsilon(loss), f"{count:,}", visible("; ".join(names) + (" ..." if count > len(names) else "")))
+            for loss, count, names in levels[:SHOWN_LOSSES]
+        ),
+        smaller=f"and {sum(count for _, count, _ in rest):,} groups with smaller losses" if rest else "",
+    )

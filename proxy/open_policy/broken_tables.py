@@ -1,0 +1,167 @@
+"""Tables whose relation cannot be read now, for `keyhole check`: it tells of the others, on what was pinned of these.
+
+Those that were never pinned are left out.
+
+Nothing is answered on it: anybody who serves opens the source itself.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+
+from planner.catalog.catalog import Catalog
+from planner.catalog.fault import Fault
+from planner.catalog.pins import PinnedTable, Pins
+from planner.catalog.relation_names import RelationIdentity
+from planner.catalog.sql_types import SourceColumn
+from planner.errors import KeyholeError
+from planner.policy.compile_column import exposed_names
+from planner.policy.file import Policy
+from planner.policy.source_faults import absent_column
+from proxy.open_policy.csv_files import find_form
+from proxy.open_policy.pins import PinSource, catalog_on_pins, pins_path, read_pins
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenTable:
+    """A table that cannot be read, and why."""
+
+    name: str
+    why: str
+    was_pinned: bool
+
+    def __str__(self) -> str:
+        known = "What follows of it is as it was pinned" if self.was_pinned else "It was never pinned and is left out"
+        return f"tables.{self.name} cannot be read: {self.why}. {known}."
+
+
+class PinnedWhereBroken:
+    """A source that gives what is pinned of relations that it cannot read, for pinning the others."""
+
+    def __init__(self, source: PinSource, policy: Policy) -> None:
+        self._source = source
+        self._pins = read_pins(pins_path(policy))
+        found: dict[str, BrokenTable] = {}
+        self._names: dict[str, str] = {}
+        # most of what a check asks of the source, each once
+        self._identities: dict[str, RelationIdentity] = {}
+        self._schemas: dict[str, tuple[SourceColumn, ...]] = {}
+        for name in policy.tables:
+            if (why := self._find_fault(policy, name)) is not None:
+                found[name] = BrokenTable(name, why, was_pinned=_is_pinned(self._pins, name))
+                if found[name].was_pinned:
+                    pinned = policy.relation(name, csv=self._pins.file(name))
+                    self._names |= {policy.relation(name): name, pinned: name}
+        self.broken: tuple[BrokenTable, ...] = tuple(found.values())
+
+    def leave_out(self, policy: Policy) -> Policy:
+        """Return the policy without the broken tables that were never pinned.
+
+        Raise KH006, which names one, if no private table is left, or what is left names one.
+        """
+        unknown = [one.name for one in self.broken if not one.was_pinned]
+        rest = policy.without(unknown)
+        if rest is None or (unknown and not rest.private_tables):
+            raise self._refuse(policy)
+        return rest
+
+    @contextmanager
+    def named(self, policy: Policy) -> Iterator[None]:
+        """Check the remaining tables in the block.
+
+        If it refuses one, tables that were left out are the cause: raise KH006.
+        """
+        try:
+            yield
+            return
+        except KeyholeError:
+            if all(one.was_pinned for one in self.broken):
+                raise
+        raise self._refuse(policy)
+
+    def _refuse(self, policy: Policy) -> KeyholeError:
+        one = next(one for one in self.broken if not one.was_pinned)
+        hint = "Compare `relation` with the source, and the grants of the reader's role."
+        return policy.refuse(("tables", one.name), Fault("KH006", f"cannot be read: {one.why}", hint=hint))
+
+    def _find_fault(self, policy: Policy, name: str) -> str | None:
+        try:
+            self._identities[policy.relation(name)] = self._source.identify(policy.relation(name))
+            known = self._pins.file(name)
+            form = None if known is None else find_form(policy, name, self, known)
+            columns = self.schema(policy.relation(name, csv=form))
+        except KeyholeError as refused:
+            if refused.code != "KH006":
+                raise
+            return refused.message
+        gone = exposed_names(policy, name).intersection(self._pinned_columns(name)) - {one.name for one in columns}
+        return absent_column(min(gone), columns).problem if gone else None
+
+    def _pinned_columns(self, name: str) -> Iterable[str]:
+        table = self._pins.table(name)
+        return self._pins.types(name) or {} if table is None else [column.name for column in table.columns]
+
+    def hold_open(self) -> AbstractContextManager[None]:
+        """Keep open a file that is opened for each reader alone. Raise KH008."""
+        return self._source.hold_open()
+
+    def schema(self, relation: str) -> tuple[SourceColumn, ...]:
+        """Return the columns of a relation, as they are or as they were pinned. Raise KH006."""
+        name = self._names.get(relation)
+        if name is None:
+            if relation not in self._schemas:
+                self._schemas[relation] = self._source.schema(relation)
+            return self._schemas[relation]
+        if (table := self._pins.table(name)) is not None:
+            return table.columns
+        return _columns(self._pins.types(name) or {})
+
+    def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> Sequence[Sequence[object]]:
+        """Return all rows of a public table, as they are or as they were pinned. Raise KH006."""
+        table = self._public(relation)
+        if table is None:
+            return self._source.table_rows(relation, columns, most=most)
+        return list(zip(*map(table.values, columns), strict=True))
+
+    def identify(self, relation: str) -> RelationIdentity:
+        """Return the identity of a relation, now or when it was pinned. Raise KH006."""
+        name = self._names.get(relation)
+        if name is None:
+            found = self._identities.get(relation)
+            return self._source.identify(relation) if found is None else found
+        names = self._pins.relation(name) or (relation,)
+        table = self._public(relation)
+        unique = frozenset(() if table is None else table.unique)
+        return RelationIdentity(names=names, bases=frozenset(), is_view=False, joins=False, unique=unique)
+
+    def read_for_owner(self, relation: str, sql: str) -> Sequence[Sequence[object]]:
+        """Return the result of a statement over a relation. Raise KH006."""
+        return self._source.read_for_owner(relation, sql)
+
+    def state(self, relation: str) -> str:
+        """Return another text once a relation's data have moved. Raise KH006."""
+        return self._source.state(relation)
+
+    def _public(self, relation: str) -> PinnedTable | None:
+        return self._pins.table(self._names.get(relation, ""))
+
+
+def catalog_of_pinned_tables(policy: Policy) -> Catalog:
+    """Return the catalog on what is pinned, without tables that never were, for reading the ledger.
+
+    Raises KH003 to KH007 and KH010, as where nothing is pinned.
+    """
+    pins = read_pins(pins_path(policy))
+    rest = policy.without([name for name in policy.tables if not _is_pinned(pins, name)])
+    if rest is not None and rest.private_tables:
+        with suppress(KeyholeError):  # a view or a monitor may read what is left out
+            return catalog_on_pins(rest)
+    return catalog_on_pins(policy)
+
+
+def _is_pinned(pins: Pins, name: str) -> bool:
+    return pins.table(name) is not None or (pins.relation(name) is not None and pins.types(name) is not None)
+
+
+def _columns(types: Mapping[str, str]) -> tuple[SourceColumn, ...]:
+    return tuple(SourceColumn(column, declared, nullable=True) for column, declared in types.items())

@@ -1,0 +1,164 @@
+"""Public knowledge of the ledger's columns: which follow from others through pinned tables or the calendar.
+
+Guarantee: a dependency holds for every row of every data version, for as long as the ledger has the columns' labels:
+these name the pinned data by its digest, or the derivation and what it is derived from. Labels that the catalog in
+force does not account for (older pins, columns that are gone) are in no dependency.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import date, datetime, time, timedelta
+from functools import lru_cache
+
+from accountant.balances.dependencies import MOST_VALUES, Dependency, Knowledge
+from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, looked_up
+from planner.catalog.catalog import Catalog, Column, Derivation, Lookup, PublicTable, Table, Value
+from planner.catalog.derived_columns import calendar_step, follows_by_calendar
+from planner.catalog.key_space import as_text
+from planner.values.datetimes import extract_part, truncate_to_unit
+
+
+def dependencies(catalog: Catalog) -> Knowledge:
+    """Return the catalog's knowledge of the labels in each table of the ledger."""
+
+    @lru_cache(maxsize=256)
+    def among(table: str, columns: frozenset[str]) -> Sequence[Dependency]:
+        members = [one for one in catalog.tables if one.ledger.table == table]
+        known = [column for member in members for column in member.columns]
+        calendar = tuple(one for member in members for one in _from_the_calendar(member, columns))
+        pinned = tuple(
+            one for label in sorted(columns) for member in members for one in _from_pins(label, member, catalog)
+        )
+        unique = {(one.determined, one.by): one for one in (*calendar, *pinned, *_one_by_one(pinned, calendar))}
+        own = {column.label for column in known}
+        return tuple(one for one in unique.values() if one.by in columns or one.by in own)
+
+    return among
+
+
+def _one_by_one(pinned: Sequence[Dependency], calendar: Sequence[Dependency]) -> Iterator[Dependency]:
+    """Yield columns looked up by a derived column, as functions of the column that it is derived from."""
+    for last in pinned:
+        for first in calendar:
+            if last.by == first.determined:
+                values = {base: None if via is None else last.values.get(via) for base, via in first.values.items()}
+                yield Dependency(last.determined, first.by, values, complete=False)
+
+
+def _from_pins(label: str, table: Table, catalog: Catalog) -> Iterator[Dependency]:
+    """Yield the looked-up column of that label, if the pinned data in force has it."""
+    for public in catalog.public_tables:
+        at = label.find(f"={public.name}.")
+        if at < 0 or public.digest not in label:
+            continue
+        for column, base in _of_source(label[at + 1 :], table, catalog):
+            if column.label == label and isinstance(column.derivation, Lookup):
+                if len(column.derivation.pairs) > MOST_VALUES:
+                    return  # the ledger would leave it alone
+                values = {
+                    as_text(known): None if value is None else as_text(value)
+                    for known, value in column.derivation.pairs
+                }
+                yield Dependency(label, base.label, values, complete=True)
+                return
+
+
+def _of_source(source: str, table: Table, catalog: Catalog) -> Iterator[tuple[Column, Column]]:
+    """Yield columns that are looked up as `source` says, each with the private column at the beginning."""
+    for public in catalog.public_tables:
+        for found in public.columns:
+            for key in public.columns:
+                head = f"{public.name}.{found.name} by {key.name} {public.digest} of "
+                if not source.startswith(head):
+                    continue
+                own = (
+                    (replace(column, ledger=ledger), column) for column in table.columns for ledger in _names(column)
+                )
+                for base, first in (*own, *_of_source(source.removeprefix(head), table, catalog)):
+                    made = _look_up_key(public, found.name, key=key, base=base, table=table)
+                    if made is not None:
+                        yield made, first
+
+
+def _names(column: Column) -> tuple[str, ...]:
+    """Return the ledger's possible names of a base: as it is, or, in a join of tables that renames it, by its label."""
+    return tuple(dict.fromkeys((column.ledger, column.label)))
+
+
+def _look_up_key(public: PublicTable, found: str, *, key: Column, base: Column, table: Table) -> Column | None:
+    if key.sql_type is not base.sql_type or key.sql_type not in JOINED_TYPES:
+        return None
+    try:
+        return looked_up(found, public, found, key=key.name, base=base, table=table)
+    except NotUnique:
+        return None
+
+
+def _from_the_calendar(table: Table, columns: frozenset[str]) -> Iterator[Dependency]:
+    """Yield derived columns as functions of keys that are finer, or that they are derived from."""
+    for base in table.columns:
+        if base.domain is None or base.label not in columns:
+            continue
+        for determined in table.columns:
+            derived = determined.derivation
+            if (
+                determined.label not in columns
+                or not isinstance(derived, Derivation)
+                or not follows_by_calendar(derived, base)
+            ):
+                continue
+            found = {value: _derive_value(derived, _moment(value)) for value in base.domain if isinstance(value, date)}
+            values = {as_text(value): as_text(part) for value, part in found.items()}
+            counts = Counter(found.values())
+            closed = frozenset(
+                as_text(value)
+                for value, count in counts.items()
+                if count == _times(derived, value, step=calendar_step(base))
+            )
+            yield Dependency(determined.label, base.label, values, complete=False, closed=closed)
+
+
+def _moment(value: date) -> datetime:
+    return value if isinstance(value, datetime) else datetime.combine(value, time())
+
+
+def _derive_value(derivation: Derivation, moment: datetime) -> Value:
+    match derivation.function:
+        case "date":
+            return moment.date()
+        case "extract":
+            return extract_part(derivation.part, moment)
+        case _:
+            start = truncate_to_unit(moment, derivation.part)
+            return start if derivation.part == "hour" else start.date()
+
+
+def _times(derivation: Derivation, value: Value, *, step: str | None) -> int | None:
+    """Return how many times that lie a step apart have that value; None if that is unknown."""
+    part = "day" if derivation.function == "date" else derivation.part
+    if derivation.function == "extract":
+        if part != "year" or not isinstance(value, int):
+            return None
+        value = date(value, 1, 1)
+    if not isinstance(value, date) or step is None:
+        return None
+    start = _moment(value)
+    if start.year == datetime.max.year:
+        return None
+    long = {"day": 1, "week": 7, "month": 31, "quarter": 92, "year": 366}.get(part)
+    if long is None:
+        return None
+    days = (truncate_to_unit(start + timedelta(days=long), part) - start).days if part not in ("day", "week") else long
+    months = {"month": 1, "quarter": 3, "year": 12}.get(part)
+    match step:
+        case "hour":
+            return 24 * days
+        case "day":
+            return days
+        case "month" if months is not None:
+            return months
+        case "quarter" if months is not None and months >= 3:
+            return months // 3
+        case _:
+            return None

@@ -1,0 +1,76 @@
+"""The public data version of a table, from the policy's `refresh` and the owner's word alone."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+from accountant.charges import LIVE, is_lasting
+from planner.catalog.catalog import Table
+from planner.catalog.pins import Pins
+from planner.catalog.refresh import parse_refresh
+from proxy.open_policy.pins import read_private_pins
+from proxy.open_policy.service_refusals import never_refreshed
+
+
+def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
+    """Return the name of the data version that a question asked at the moment `now` is answered on.
+
+    Guarantee: depends on the policy, the clock and `keyhole refresh`, never on the data, so that asking again tells
+    nothing about whether a row arrived. A live table's version is another one at every call: nothing is reused.
+
+    Raises:
+        KeyholeError: KH007 if an explicitly refreshed table was never pinned.
+    """
+    tables = table.stored_tables
+    if len(tables) > 1:
+        return _together(tables, now=now, pins=pins)
+    refresh = parse_refresh(table.refresh)
+    tick = refresh.tick(now)
+    if tick is not None:
+        return tick
+    if refresh.kind == "live":
+        return f"{LIVE} {uuid4().hex}"
+    declared = dict(pins.refreshes).get(table.name)
+    if declared is None:
+        raise never_refreshed(table.name)
+    return declared.astimezone(UTC).isoformat(sep=" ", timespec="microseconds")
+
+
+def _together(tables: Sequence[Table], *, now: datetime, pins: Pins) -> str:
+    """Return the version of several tables.
+
+    It is those of all of them by name, or another one at every call if one is live.
+    """
+    versions = {one.name: data_version(one.alone, now=now, pins=pins) for one in tables}
+    live = next((version for version in versions.values() if not is_lasting(version)), None)
+    return live or ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
+
+
+class Versions:
+    """Data versions as the pin file gives them, read again when `keyhole refresh` has replaced it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: tuple[int, int] | None = None
+        self._pins = Pins()
+
+    def version(self, table: Table, *, now: datetime) -> str:
+        """Return the data version of `table` at the moment `now`. Raise KH007."""
+        if any(parse_refresh(one.refresh).kind == "explicit" for one in table.stored_tables):
+            self._read_pins()
+        return data_version(table, now=now, pins=self._pins)
+
+    def pinned_state(self, table: Table, version: str) -> str | None:
+        """Return the state in which `keyhole check` saw a table first in a data version."""
+        self._read_pins()
+        return self._pins.state(table.name, version)
+
+    def _read_pins(self) -> None:
+        try:
+            state = self._path.stat()
+        except FileNotFoundError:
+            return
+        seen = (state.st_mtime_ns, state.st_ino)
+        if seen != self._seen:
+            self._pins, self._seen = read_private_pins(self._path), seen

@@ -1,0 +1,449 @@
+"""The pin file beside the policy: public tables and key domains as the owner confirmed them.
+
+`pin` is what `keyhole check` does: read the public tables from the source, compare with what was confirmed, and write
+the file when nothing differs or the owner confirms. Public data alone is read here.
+"""
+
+import json
+import os
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
+from typing import Any, Protocol
+
+from planner.bind.computed_groupings import find_expression_faults
+from planner.catalog.catalog import Catalog
+from planner.catalog.csv_file import CsvFile
+from planner.catalog.fault import Fault
+from planner.catalog.known_keys import know_keys
+from planner.catalog.pace import EngineWork, Pace
+from planner.catalog.pins import PinnedDomain, PinnedTable, Pins, pinned_table, write_values, written_table
+from planner.catalog.relation_names import RelationIdentity
+from planner.catalog.sql_types import SourceColumn, sql_type
+from planner.errors import KeyholeError
+from planner.policy.compile import compile_catalog, key_domains
+from planner.policy.file import Policy
+from proxy.concurrency.interpreter import pause_collection
+from proxy.open_policy.csv_files import check_pinned_files, pin_files
+from proxy.open_policy.parquet_files import check_parquet_files
+from proxy.open_policy.policy_relations import (
+    Identities,
+    check_pinned,
+    check_pinned_types,
+    exposed_types,
+    identify_tables,
+)
+from proxy.open_policy.service_refusals import pins_differ, pins_edited
+from proxy.shadow.validity import find_faults
+
+MAX_PUBLIC_ROWS = 1_000_000  # of a public table: its rows are held in memory, pinned, and copied into the shadow
+_FORMAT = 1  # of the pin file
+_BEFORE_TABLES = f'{{\n "format": {_FORMAT},\n "tables": '
+_BEHIND_TABLES = ',\n "domains": {'
+
+
+class PinSource(Protocol):
+    """The methods of a source that pinning needs."""
+
+    def hold_open(self) -> AbstractContextManager[None]:
+        """Keep open a file that is opened for each reader alone. Raise KH008."""
+
+    def schema(self, relation: str) -> tuple[SourceColumn, ...]:
+        """Return the columns of a relation. Raise KH006 if there is none."""
+
+    def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> Sequence[Sequence[object]]:
+        """Return all rows of a public table; `most` and one if it has more. Raise KH006."""
+
+    def identify(self, relation: str) -> RelationIdentity:
+        """Return the relation's identity in the source's own catalog. Raise KH006."""
+
+    def read_for_owner(self, relation: str, sql: str) -> Sequence[Sequence[object]]:
+        """Return the result of a statement over a relation, for the owner alone. Raise KH006."""
+
+    def state(self, relation: str) -> str:
+        """Return another text once its data have moved. Raise KH006."""
+
+
+@dataclass(frozen=True, slots=True)
+class PinChange:
+    """One difference between the pin file and what the policy and the source say now; `kind` is new, changed, gone."""
+
+    kind: str
+    name: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.name} ({self.detail})"
+
+
+@dataclass(frozen=True, slots=True)
+class Pinning:
+    """The findings of a check: the catalog that now answers, its pins, and every difference that it wrote."""
+
+    catalog: Catalog
+    pins: Pins
+    changes: tuple[PinChange, ...]
+
+
+def pins_path(policy: Policy) -> Path:
+    """Return the pin file of a policy: keyhole.pins.json beside keyhole.toml."""
+    return policy.path.with_suffix(".pins.json")
+
+
+def source_schema(policy: Policy, source: PinSource, pins: Pins) -> Mapping[str, tuple[SourceColumn, ...]]:
+    """Return the columns that the source has for every table of the policy, by the policy's names. Raise KH006."""
+    return {name: source.schema(policy.relation(name, csv=pins.file(name))) for name in policy.tables}
+
+
+def pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
+    """Return the catalog on what is pinned already; for serving. Raise KH002 to KH007 and KH010."""
+    pins = read_pins(pins_path(policy))
+    with source.hold_open():
+        identities = identify_tables(policy, source)
+        check_pinned(policy, identities, pins)
+        check_pinned_files(policy, pins)
+        check_parquet_files(policy, source)
+        schema = source_schema(policy, source, pins)
+    check_pinned_types(policy, schema, pins)
+    return know_keys(_valid_catalog(policy, schema, pins), identities)
+
+
+def catalog_on_pins(policy: Policy) -> Catalog:
+    """Return the catalog on what is pinned, without asking the source, for reading the ledger.
+
+    It is not for questions: the source may no longer have what was pinned. Raise KH003 to KH007 and KH010, as if
+    nothing were pinned.
+    """
+    pins = read_pins(pins_path(policy))
+    for name in policy.private_tables:
+        if pins.relation(name) is None:
+            fault = Fault("KH007", "is not pinned yet", hint="Run keyhole check.")
+            raise policy.refuse(("tables", name), fault)
+    stored = {
+        name: tuple(
+            SourceColumn(column, declared, nullable=True) for column, declared in (pins.types(name) or {}).items()
+        )
+        for name in policy.private_tables
+    }
+    copied = {table.name: table.columns for table in pins.tables}
+    return compile_catalog(policy, schema={**copied, **stored}, pins=pins, directory=policy.directory)
+
+
+def _valid_catalog(policy: Policy, schema: Mapping[str, tuple[SourceColumn, ...]], pins: Pins) -> Catalog:
+    """Return the catalog, which the shadow can show. Raise KH002 to KH007 and KH010."""
+    catalog = compile_catalog(policy, schema=schema, pins=pins, directory=policy.directory)
+    for place, fault in (*find_faults(catalog), *find_expression_faults(catalog)):
+        raise policy.refuse(place, fault)
+    return catalog
+
+
+def pin(
+    policy: Policy,
+    source: PinSource,
+    *,
+    confirm: bool,
+    now: datetime,
+    accept: Callable[[Catalog], None] = lambda _: None,
+    broken: Container[str] = (),
+) -> Pinning:
+    """Check a policy against the source, and pin what `accept` does not refuse.
+
+    Everything that was never pinned is pinned. A public table, key domain, relation or type that differs from what was
+    pinned is refused with KH007 and changes nothing, unless the owner says `confirm`. Raises KH002 to KH007 and KH010.
+
+    Parameters:
+        broken: tables that cannot be read now, of which the source gives what was pinned.
+    """
+    path = pins_path(policy)
+    before = read_pins(path)
+    with source.hold_open():
+        identities = identify_tables(policy, source)
+        files = pin_files(policy, source, before)
+        check_parquet_files(policy, source, broken=broken)
+        schema = source_schema(policy, source, files)
+        after = _take_pins(policy, source, schema, identities, files, now)
+    changes = differences(before, after)
+    changed = [change for change in changes if change.kind == "changed"]
+    if changed and not confirm:
+        names, detail = [change.name for change in changed], "; ".join(str(change) for change in changed)
+        raise pins_differ(policy.path.name, names, detail=detail)
+    catalog = _valid_catalog(policy, schema, after)
+    accept(catalog)
+    if after != before:
+        write_pins(path, after)
+    return Pinning(catalog=catalog, pins=after, changes=changes)
+
+
+def refresh(policy: Policy, *tables: str, now: datetime, source: PinSource | None = None) -> str:
+    """Declare the data of tables with `refresh = "explicit"` new; the moment is their version.
+
+    Parameters:
+        source: one whose rows lie in files. Those that lie there now are the version's, and must be of pinned types.
+
+    Raises KH002 to KH007 and KH014, and declares nothing then.
+    """
+    for table in tables:
+        section = policy.private_tables.get(table)
+        if section is None or section.refresh != "explicit":
+            hint = f'Write refresh = "explicit" into [tables.{table}].'
+            raise policy.refuse(("tables", table), Fault("KH002", "is not refreshed explicitly", hint=hint))
+    path = pins_path(policy)
+    pins, at = read_private_pins(path) if source is None else read_pins(path), now.astimezone(UTC)
+    version = at.isoformat(sep=" ", timespec="microseconds")
+    catalog = None if source is None else pinned_catalog(policy, source)
+    for table in tables:
+        pins = pins.refresh(table, at=at)
+        if source is not None and catalog is not None:
+            (found,) = (one for one in catalog.tables if one.name == table)
+            state = source.state(found.relation)
+            others = tuple(one for one in pins.states if one[0] != table)
+            pins = replace(pins, states=(*others, (table, version, state)))
+    _write_private_pins(path, pins)
+    return version
+
+
+def _take_pins(
+    policy: Policy,
+    source: PinSource,
+    schema: Mapping[str, tuple[SourceColumn, ...]],
+    identities: Identities,
+    before: Pins,
+    now: datetime,
+) -> Pins:
+    for name in policy.public_tables:
+        if identities[name].is_view:
+            hint = "Name a table: a view may be computed from private rows. Copy it into a table of its own."
+            fault = Fault("KH002", "is a view, which cannot be public", hint=hint)
+            raise policy.refuse(("tables", name, "public"), fault)
+    tables = tuple(
+        replace(
+            _copy_table(policy, name, source, schema[name], before.file(name)),
+            unique=tuple(sorted(identities[name].unique)),
+        )
+        for name in policy.public_tables
+    )
+    relations = tuple((name, identities[name].names) for name in policy.private_tables)
+    columns = tuple((name, tuple(exposed_types(policy, name, schema[name]).items())) for name in policy.private_tables)
+    pins = replace(before, tables=tables, relations=relations, columns=columns)
+    pins = replace(pins, domains=tuple(pinned for pinned, _ in key_domains(policy, schema=schema, pins=pins)))
+    for name, section in policy.private_tables.items():
+        if section.refresh == "explicit" and name not in dict(pins.refreshes):
+            pins = pins.refresh(name, at=now.astimezone(UTC))
+    return pins
+
+
+def _copy_table(
+    policy: Policy, name: str, source: PinSource, columns: tuple[SourceColumn, ...], csv: CsvFile | None
+) -> PinnedTable:
+    place = ("tables", name, "public")
+    text = policy.relation(name, csv=csv)
+    policy.at(("tables", name), lambda: pinned_table(name, columns, ()))  # checks the types before any row is read
+    rows = source.table_rows(text, tuple(column.name for column in columns), most=MAX_PUBLIC_ROWS)
+    if len(rows) > MAX_PUBLIC_ROWS:
+        hint = "Copy only what analysts join or browse."
+        fault = Fault("KH002", f"has more than {MAX_PUBLIC_ROWS:,} rows, and no more are copied", hint=hint)
+        raise policy.refuse(place, fault)
+    return policy.at(("tables", name), lambda: pinned_table(name, columns, rows))
+
+
+def differences(before: Pins, after: Pins) -> tuple[PinChange, ...]:
+    """Return every public table and key domain that is new, changed or gone.
+
+    Private tables that are another one, or have a column of another type, are among them.
+    """
+    found: list[PinChange] = []
+    old_tables = {table.name: table for table in before.tables}
+    for table in after.tables:
+        old = old_tables.pop(table.name, None)
+        if old is None:
+            found.append(PinChange("new", table.name, f"{len(table.rows):,} rows"))
+        elif old.digest != table.digest:
+            found.append(PinChange("changed", table.name, _difference(old, table)))
+    old_domains = {(domain.table, domain.column): domain for domain in before.domains}
+    for domain in after.domains:
+        name = f"{domain.table}.{domain.column}"
+        known = old_domains.pop((domain.table, domain.column), None)
+        if known is None:
+            found.append(PinChange("new", name, f"{domain.count:,} key values"))
+        elif known.digest != domain.digest:
+            found.append(PinChange("changed", name, f"{known.count:,} key values -> {domain.count:,}"))
+    for name, names in after.relations:
+        former = before.relation(name)
+        if former is not None and former[0] != names[0]:
+            meaning = f"it was {former[0]} and is {names[0]}; what was spent under this name stays charged to it"
+            found.append(PinChange("changed", f"tables.{name}", meaning))
+    for name, columns in after.columns:
+        former_types = before.types(name) or {}
+        found += [
+            PinChange("changed", f"tables.{name}.columns.{column}", f"{former_types[column]} -> {kind}")
+            for column, kind in columns
+            if former_types.get(column, kind) != kind
+        ]
+    found += [PinChange("gone", name, "no longer public") for name in old_tables]
+    found += [PinChange("gone", ".".join(place), "no longer a key") for place in old_domains]
+    return tuple(found)
+
+
+def _difference(old: PinnedTable, new: PinnedTable) -> str:
+    if old.columns != new.columns:
+        return "other columns"
+    added, removed = set(new.rows) - set(old.rows), set(old.rows) - set(new.rows)
+    return f"{len(old.rows):,} rows -> {len(new.rows):,}; {len(added):,} added, {len(removed):,} removed"
+
+
+def read_pins(path: Path) -> Pins:
+    """Return the pin file at `path`; nothing is pinned if there is none. Raise KH007 for a file that was edited."""
+    return _read(path, lambda: path.read_text(encoding="utf-8"))
+
+
+def read_private_pins(path: Path) -> Pins:
+    """Return the pin file without public tables, whose rows may be many: only pins of private ones. Raise KH007."""
+    return _read(path, lambda: _without_tables(path))
+
+
+def _read(path: Path, text: Callable[[], str]) -> Pins:
+    if not path.exists():
+        return Pins()
+    try:
+        with pause_collection():
+            pins = _decode_pins(json.loads(text()))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, KeyholeError, Fault):
+        pins = None
+    if pins is None:
+        raise pins_edited(path.name)
+    return pins
+
+
+def _without_tables(path: Path) -> str:
+    """Return the file's text behind the public tables, as `write_pins` puts it; all of it if it was laid out otherwise.
+
+    No value holds the mark: JSON has no line ends inside a text, and everything in the tables is indented further.
+    """
+    content = path.read_bytes()
+    at = _find_end_of_tables(content)
+    if at is None:
+        written = json.loads(content)
+        return json.dumps({**written, "tables": {}})
+    return _BEFORE_TABLES + "{}" + content[at:].decode("utf-8")
+
+
+def _find_end_of_tables(content: bytes) -> int | None:
+    """Return the place behind the public tables; None if the file is laid out otherwise."""
+    at = content.rfind(_BEHIND_TABLES.encode())
+    return at if at >= 0 and content.startswith(_BEFORE_TABLES.encode()) else None
+
+
+def write_pins(path: Path, pins: Pins) -> None:
+    """Write the pin file, whole or not at all."""
+    _replace_file(path, (part.encode() for part in _write(pins)))
+
+
+def _write_private_pins(path: Path, pins: Pins) -> None:
+    """Write what is pinned of private tables. The public tables in the file stay as they are, to the byte."""
+    content = path.read_bytes() if path.exists() else b""
+    at = _find_end_of_tables(content)
+    if at is None:
+        write_pins(path, replace(pins, tables=read_pins(path).tables))
+    else:
+        _replace_file(path, (content[:at], *(part.encode() for part in _write_others(pins))))
+
+
+def _replace_file(path: Path, parts: Iterable[bytes]) -> None:
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.new")
+    with temporary.open("wb") as file:
+        file.writelines(parts)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def _write(pins: Pins) -> Iterator[str]:
+    """Yield the file's text: first the public tables, a line for each row, then everything else."""
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+    yield _BEFORE_TABLES + "{"
+    for number, table in enumerate(pins.tables):
+        columns = [[column.name, column.declared, column.nullable] for column in table.columns]
+        yield f"{',' if number else ''}\n  {encode(table.name)}: {{"
+        yield f'\n   "digest": {encode(table.digest)},\n   "columns": {encode(columns)},'
+        yield f'\n   "unique": {encode(list(table.unique))},\n   "rows": ['
+        ahead = ""
+        written = [
+            write_values(found, sql_type(c.declared))
+            for found, c in zip(zip(*table.rows, strict=True), table.columns, strict=bool(table.rows))
+        ]
+        for row in zip(*written, strict=True):
+            yield f"{ahead}\n    {encode(row)}"
+            ahead = ","
+        yield "\n   ]\n  }" if table.rows else "]\n  }"
+    yield "\n }" if pins.tables else "}"
+    yield from _write_others(pins)
+
+
+def _write_others(pins: Pins) -> Iterator[str]:
+    others = json.dumps(_encode_others(pins), indent=1, ensure_ascii=False)
+    yield f",{others.removeprefix('{')}\n"
+
+
+def _encode_others(pins: Pins) -> dict[str, object]:
+    domains: dict[str, dict[str, object]] = {}
+    for domain in pins.domains:
+        domains.setdefault(domain.table, {})[domain.column] = {"count": domain.count, "digest": domain.digest}
+    return {
+        "domains": domains,
+        "refreshes": {name: at.isoformat() for name, at in pins.refreshes},
+        "relations": {name: list(names) for name, names in pins.relations},
+        "columns": {name: dict(columns) for name, columns in pins.columns},
+        "states": {name: [version, state] for name, version, state in pins.states},
+        "files": {name: asdict(file) for name, file in pins.files},
+        **({} if pins.pace is None else {"pace": asdict(pins.pace)}),
+        **({} if pins.apart is None else {"apart": pins.apart}),
+    }
+
+
+def _decode_pins(written: Mapping[str, Any]) -> Pins | None:
+    found = [_decoded_table(name, table) for name, table in written["tables"].items()]
+    tables = tuple(table for table in found if table is not None)
+    if len(tables) < len(found) or written["format"] != _FORMAT:
+        return None
+    return Pins(
+        tables=tables,
+        domains=tuple(
+            PinnedDomain(table=table, column=column, count=pinned["count"], digest=pinned["digest"])
+            for table, columns in written["domains"].items()
+            for column, pinned in columns.items()
+        ),
+        refreshes=tuple((name, datetime.fromisoformat(str(at))) for name, at in written["refreshes"].items()),
+        # older files do not have these; the next check pins them
+        relations=tuple((name, tuple(map(str, names))) for name, names in written.get("relations", {}).items()),
+        columns=tuple(
+            (name, tuple((column, str(kind)) for column, kind in columns.items()))
+            for name, columns in written.get("columns", {}).items()
+        ),
+        states=tuple((name, str(seen[0]), str(seen[1])) for name, seen in written.get("states", {}).items()),
+        files=tuple((name, _decoded_file(file)) for name, file in written.get("files", {}).items()),
+        pace=_decoded_pace(written["pace"]) if "pace" in written else None,
+        apart=bool(written["apart"]) if "apart" in written else None,
+    )
+
+
+def _decoded_pace(written: Mapping[str, Any]) -> Pace:
+    seconds = EngineWork(**{str(part): float(each) for part, each in written["seconds"].items()})
+    if not all(isfinite(each) and each >= 0 for each in seconds.amounts):
+        raise ValueError("no pace")
+    return Pace(engine=str(written["engine"]), seconds=seconds)
+
+
+def _decoded_file(written: Mapping[str, Any]) -> CsvFile:
+    columns = tuple((str(name), str(kind)) for name, kind in written["columns"])
+    return CsvFile(**{**written, "columns": columns})
+
+
+def _decoded_table(name: str, written: Mapping[str, Any]) -> PinnedTable | None:
+    """Return the table; None if it was edited."""
+    columns = tuple(SourceColumn(name=each[0], declared=each[1], nullable=each[2]) for each in written["columns"])
+    table = written_table(name, columns, written["rows"], digest=written["digest"])
+    # absent in files of before
+    return None if table is None else replace(table, unique=tuple(map(str, written.get("unique", []))))

@@ -1,0 +1,107 @@
+"""Which relations the policy's tables are in the source, held against what was pinned and against the ledger's names.
+
+Guarantee: no relation of the source answers under two names with a budget each, and none answers under another name
+than it was charged under before, unless the owner confirmed that.
+"""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from accountant.errors import LedgerError
+from accountant.ledger import Ledger
+from planner.catalog.fault import Fault
+from planner.catalog.pins import Pins
+from planner.catalog.relation_names import RelationIdentity
+from planner.catalog.sql_types import SourceColumn
+from planner.policy.compile_column import exposed_names
+from planner.policy.file import Policy
+from planner.policy.rules.relation_rules import find_shared_relations
+from planner.policy.rules.table_rules import unit_root
+from planner.policy.source_faults import REPIN
+from proxy.open_policy.service_refusals import charged_under_another_name, ledger_unreadable
+
+Identities = Mapping[str, RelationIdentity]
+
+
+class Identifying(Protocol):
+    """The methods of a source that this needs."""
+
+    def identify(self, relation: str) -> RelationIdentity:
+        """Return the relation's identity in the source's own catalog. Raise KH006."""
+
+
+def identify_tables(policy: Policy, source: Identifying) -> Identities:
+    """Return the identity of every table of the policy in the source.
+
+    Raise KH002 if two are one relation, and KH006.
+    """
+    identities = {name: source.identify(policy.relation(name)) for name in policy.tables}
+    for place, fault in find_shared_relations(policy, identities):
+        raise policy.refuse(place, fault)
+    return identities
+
+
+def check_pinned(policy: Policy, identities: Identities, pins: Pins) -> None:
+    """Raise KH007 unless every private table is the relation that was pinned."""
+    for name in policy.private_tables:
+        pinned = pins.relation(name)
+        if pinned is None:
+            fault = Fault("KH007", "is not pinned yet: which relation of the source it is", hint="Run keyhole check.")
+            raise policy.refuse(("tables", name), fault)
+        if pinned[0] != identities[name].name:
+            problem = f"is {identities[name].name} in the source, and was {pinned[0]} when it was pinned"
+            raise policy.refuse(("tables", name, "relation"), Fault("KH007", problem, hint=REPIN))
+
+
+def exposed_types(policy: Policy, name: str, source: tuple[SourceColumn, ...]) -> dict[str, str]:
+    """Return the types that the source has for the stored columns that a table exposes, by name."""
+    exposed = exposed_names(policy, name)
+    return {column.name: column.declared for column in source if column.name in exposed}
+
+
+def check_pinned_types(policy: Policy, schema: Mapping[str, tuple[SourceColumn, ...]], pins: Pins) -> None:
+    """Raise KH007 unless the exposed columns of every private table have the types that were pinned.
+
+    One that was exposed later has its own.
+    """
+    for name in policy.private_tables:
+        pinned = pins.types(name)
+        if pinned is None:
+            hint = "Run keyhole check."
+            fault = Fault("KH007", "is not pinned yet: which types its columns have in the source", hint=hint)
+            raise policy.refuse(("tables", name), fault)
+        for column, kind in exposed_types(policy, name, schema[name]).items():
+            if pinned.get(column, kind) != kind:
+                problem = f'its column "{column}" is of type {kind} in the source, and was of type {pinned[column]}'
+                fault = Fault("KH007", f"{problem} when it was pinned", hint=REPIN)
+                raise policy.refuse(("tables", name, "columns", column), fault)
+
+
+def check_names(policy: Policy, identities: Identities, ledger: Ledger) -> None:
+    """Refuse a table whose relation was charged under another name, by which its groups would begin from nothing.
+
+    Raises:
+        KeyholeError: KH007, which says what confirming means, and KH009.
+    """
+    for name in policy.private_tables:
+        try:
+            before = ledger.exposures.charged_as(identities[name].names, names=(name, _ledger_name(policy, name)))
+        except LedgerError as error:
+            raise ledger_unreadable(error) from None
+        if before:
+            raise charged_under_another_name(policy.path.name, name, before[0], identities[name].name)
+
+
+def remember_names(policy: Policy, pins: Pins, ledger: Ledger) -> None:
+    """Note in the ledger which relations its tables are. Raise KH009."""
+    tables: dict[str, set[str]] = {}
+    for name in policy.private_tables:
+        tables.setdefault(_ledger_name(policy, name), set()).update(pins.relation(name) or ())
+    try:
+        ledger.exposures.remember(tables)
+    except LedgerError as error:
+        raise ledger_unreadable(error) from None
+
+
+def _ledger_name(policy: Policy, name: str) -> str:
+    return unit_root(policy, name) or name

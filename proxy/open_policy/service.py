@@ -1,0 +1,308 @@
+"""An open policy: catalog, source, ledger, data versions and noise, as the pipeline needs them."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from accountant.balances.dependencies import Knowledge, nothing_known
+from accountant.charges import is_lasting
+from accountant.errors import DeclineReason, LedgerError, NoLedger
+from accountant.ledger import Ledger
+from accountant.reports.balance_report import BudgetReport
+from accountant.reports.history import AskedQuestion
+from accountant.store.journal import FaultHandler, ignore_fault
+from mechanisms.noise.exact import system_noise
+from mechanisms.protocol import Noise
+from planner.catalog.catalog import Analyst, Catalog, Table
+from planner.lower.dialects.dialect import Dialect
+from planner.policy.file import Policy
+from planner.policy.sections import KeptText
+from proxy.concurrency.lease import GivenUp, Usage
+from proxy.observe.telemetry import Stage, Telemetry
+from proxy.open_policy.accounts import limits
+from proxy.open_policy.broken_tables import catalog_of_pinned_tables
+from proxy.open_policy.column_dependencies import dependencies
+from proxy.open_policy.data_versions import Versions
+from proxy.open_policy.known_ledger import is_of_others, ledger_witness
+from proxy.open_policy.pins import pinned_catalog, pins_path, read_private_pins
+from proxy.open_policy.policy_relations import remember_names
+from proxy.open_policy.service_refusals import ledger_unavailable, ledger_unopened, no_such_analyst, superseded_error
+from proxy.open_policy.serving_folder import serving_folder
+from proxy.open_policy.version_files import VersionFiles
+from proxy.sources.failures import SourceFailures
+from proxy.sources.shared import SharedSource
+
+OWNER = Analyst(name="owner", verifier="", token_hash=None, per_predicate=None, per_unit=None)
+
+
+class Serving(Protocol):
+    """Knows which open service answers now."""
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """Return the operator's view of all of them."""
+
+    def using(self) -> "AbstractContextManager[Service]":
+        """Yield that service, which stays open while the block runs."""
+
+
+class Service:
+    """Everything that answering needs, open; safe to share between threads. Close it, or use `with`.
+
+    Another may follow it (`successor`): then it is retired, begins nothing more, and ends what it has begun.
+    """
+
+    def __init__(
+        self,
+        *,
+        policy: Policy,
+        catalog: Catalog,
+        source: SharedSource,
+        ledger: Ledger,
+        versions: Versions,
+        noise: Noise,
+        telemetry: Telemetry,
+        failures: SourceFailures,
+        ledger_open_s: float = 0.0,
+        keep_text: KeptText = "redacted",
+    ) -> None:
+        self.policy = policy
+        self.catalog = catalog
+        self.source = source.source
+        self.ledger = ledger
+        self.noise = noise
+        self.telemetry = telemetry
+        self.ledger_open_s = ledger_open_s
+        self.keep_text = keep_text
+        self.failures = failures
+        self._shared = source
+        self._versions = versions
+        self._files = VersionFiles(source.source, versions, folder=serving_folder(policy), watched=telemetry)
+        self._usage = Usage()
+
+    @classmethod
+    def open(cls, policy_path: Path, *, telemetry: Telemetry | None = None) -> "Service":
+        """Open what a policy file names, on what was pinned, watched by `telemetry` or not. Raise KH001 to KH010."""
+        return cls.over(Policy.load(policy_path), telemetry=telemetry)
+
+    @classmethod
+    def over(cls, policy: Policy, *, telemetry: Telemetry | None = None, workers: int = 1) -> "Service":
+        """Open the same over a policy that was read already, in one of `workers` processes. Raise KH003 to KH010."""
+        source = SharedSource(policy, workers=workers)
+        try:
+            return cls._on(source, policy, telemetry=telemetry or Telemetry(), failures=SourceFailures(workers=workers))
+        except BaseException:
+            source.leave()
+            raise
+
+    @classmethod
+    def open_for_reading(cls, policy_path: Path) -> "Service":
+        """Open the ledger of a policy alone, on what was pinned, to read it and to price questions.
+
+        The source need not be there. Tables that were never pinned are left out.
+
+        Raises KH001 to KH007, KH009, KH010 and KH016.
+        """
+        policy = Policy.load(policy_path)
+        catalog = catalog_of_pinned_tables(policy)
+        return cls(
+            policy=policy,
+            catalog=catalog,
+            source=SharedSource(policy, opened=False),
+            ledger=open_ledger(policy, knowledge=dependencies(catalog)),
+            versions=Versions(pins_path(policy)),
+            noise=system_noise(),
+            telemetry=Telemetry(),
+            failures=SourceFailures(),
+        )
+
+    @classmethod
+    def _on(cls, source: SharedSource, policy: Policy, *, telemetry: Telemetry, failures: SourceFailures) -> "Service":
+        catalog = pinned_catalog(policy, source.source)
+        started = time.monotonic()
+        ledger = open_ledger(policy, knowledge=dependencies(catalog), on_fault=telemetry.ledger_failed)
+        try:
+            remember_names(policy, read_private_pins(pins_path(policy)), ledger)
+        except BaseException:
+            ledger.close()
+            raise
+        return cls(
+            policy=policy,
+            catalog=catalog,
+            source=source,
+            ledger=ledger,
+            versions=Versions(pins_path(policy)),
+            noise=system_noise(),
+            telemetry=telemetry,
+            failures=failures,
+            ledger_open_s=time.monotonic() - started,
+            keep_text=policy.ledger.keep_text,
+        )
+
+    def successor(self, policy: Policy) -> "Service":
+        """Open another one over a policy that follows this one's, with the same ledger; close both.
+
+        They share the source where both policies name it alike: an engine in this process opens its file once. Earlier
+        failures in the source count on. Raises KH003 to KH010.
+        """
+        source = self._shared.following_source(policy)
+        try:
+            return self._on(source, policy, telemetry=self.telemetry, failures=self.failures)
+        except BaseException:
+            source.leave()
+            raise
+
+    def clashes_with(self, policy: Policy) -> bool:
+        """Return True if the source of `policy` can be opened once this one's is closed, and not before."""
+        return self._shared.clashes_with(policy)
+
+    def retire(self, then: Callable[[], None]) -> None:
+        """Let nobody begin anything here, as another service answers from now on.
+
+        Call `then` when nobody uses this one, in the thread of anybody who is last.
+
+        A question that has its turn at the source goes on and is committed; one that waits for it is refused unspent.
+        """
+        self._usage.give_up(then)
+
+    @contextmanager
+    def using(self) -> "Iterator[Service]":
+        """Keep it open while the block runs. Raise KH411 if another one answers by now."""
+        with ExitStack() as holding:
+            try:
+                holding.enter_context(self._usage.using())
+            except GivenUp:
+                raise superseded_error() from None
+            yield self
+
+    def close(self) -> None:
+        """Close ledger and, unless another service uses it, source. Open reservations in the ledger stay reserved."""
+        self._shared.leave()
+        self.ledger.close()
+
+    def __enter__(self) -> "Service":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def dialect(self) -> Dialect:
+        """The SQL of the source."""
+        return self.source.dialect
+
+    def version(self, table: Table) -> str:
+        """Return the public data version on which a question about `table` is answered now."""
+        return self._versions.version(table, now=datetime.now(UTC))
+
+    def reads(self, table: Table, version: str) -> bool:
+        """Return True if the table still has this version, or is live, and the source reads the version's files."""
+        return self._files.are_read(table) and (not is_lasting(version) or version == self.version(table))
+
+    def follow_versions(self) -> tuple[str, ...]:
+        """Have the source open the files of the versions of now; the tables of which it cannot. Raise KH007."""
+        return self._files.find_unread(self.catalog.tables)
+
+    def pinned_state(self, table: Table, version: str) -> str | None:
+        """Return the state in which `keyhole check` saw a table first in a data version, for the owner alone."""
+        return self._versions.pinned_state(table, version)
+
+    def stage(self, stage: Stage) -> AbstractContextManager[None]:
+        """Measure the block as one stage of a question."""
+        return self.telemetry.stage(stage)
+
+    @contextmanager
+    def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
+        """Take the source's `turn`, which says what it raises; waiting questions are counted. Raise KH411 too."""
+        with self.telemetry.turn(self.source.turn(analyst=analyst, timeout_ms=timeout_ms)):
+            if self._usage.is_given_up:
+                raise superseded_error()
+            yield
+
+    def analyst(self, name: str | None) -> Analyst:
+        """Return the analyst of that name; without a name the policy's first, or the owner if there is none."""
+        if name is None:
+            return self.catalog.analysts[0] if self.catalog.analysts else OWNER
+        found = self.catalog.analyst(name)
+        if found is None:
+            raise no_such_analyst(name, self.catalog)
+        return found
+
+    def balances(self, name: str | None) -> BudgetReport:
+        """Return the spent and remaining budget, over everybody or for one analyst. Raise KH401, KH502."""
+        analyst = OWNER if name is None else self.analyst(name)
+        try:
+            return self.ledger.balances(limits(self.catalog, analyst), analyst=name)
+        except LedgerError:
+            raise ledger_unavailable() from None
+
+    def is_approved(self, question: str) -> bool:
+        """Return True if the owner approved the question of this fingerprint. Raise KH502."""
+        try:
+            return self.ledger.is_approved(question)
+        except LedgerError:
+            raise ledger_unavailable() from None
+
+    def find_declined(self, question: str) -> DeclineReason | None:
+        """Return the owner's latest decision against the question of this fingerprint, if it was declined.
+
+        Raise KH502.
+        """
+        try:
+            return self.ledger.find_declined(question)
+        except LedgerError:
+            raise ledger_unavailable() from None
+
+    def questions(self, name: str) -> tuple[AskedQuestion, ...]:
+        """Return the questions of an analyst, oldest first. Raise KH502."""
+        try:
+            return self.ledger.history(analyst=name)
+        except LedgerError:
+            raise ledger_unavailable() from None
+
+
+def open_ledger(
+    policy: Policy,
+    *,
+    knowledge: Knowledge = nothing_known,
+    trust: bool = False,
+    create: bool = False,
+    on_fault: FaultHandler = ignore_fault,
+) -> Ledger:
+    """Open the ledger that a policy names; a relative SQLite file lies beside the policy.
+
+    `knowledge` is what is publicly known of the tables' columns. With `trust` the ledger is not held against what is
+    known of it from before, and only with `create` one is made. Raises KH009, KH016.
+    """
+    try:
+        ledger = Ledger.open(
+            ledger_url(policy),
+            clock=lambda: datetime.now(UTC),
+            knowledge=knowledge,
+            timeout_ms=policy.ledger.timeout_ms,
+            create=create,
+            witness=ledger_witness(policy),
+            trust=trust,
+            on_fault=on_fault,
+        )
+        if not trust and is_of_others(policy, ledger):
+            ledger.close()
+            raise NoLedger("the ledger is empty, and does not know the tables that are pinned: they had another one")
+    except LedgerError as error:
+        raise ledger_unopened(error) from None
+    return ledger
+
+
+def ledger_url(policy: Policy) -> str:
+    """Return the address of a policy's ledger, as an SQLAlchemy URL with an absolute file."""
+    url = policy.ledger.url
+    prefix = "sqlite:///"
+    if url.startswith(prefix) and not url.startswith("sqlite:////"):
+        return f"{prefix}{(policy.directory / url.removeprefix(prefix)).resolve()}"
+    return url

@@ -1,0 +1,138 @@
+"""Refusals of an open policy: a ledger that is gone, tables that changed, pins that are not those of the source."""
+
+from collections.abc import Sequence
+
+from accountant.errors import LedgerBehind, LedgerError, LedgerMoved, NoLedger, StorageFailed, StorageFull
+from planner.catalog.catalog import Catalog
+from planner.errors import KeyholeError
+
+
+def ledger_unavailable() -> KeyholeError:
+    """Return the error for an analyst when the ledger cannot be read or written."""
+    return KeyholeError(
+        "KH502",
+        "the ledger is not available",
+        detail="No answer is released without a durable entry. The reserved budget stays spent.",
+        hint="Ask again later, or inform the data owner.",
+    )
+
+
+def ledger_unopened(error: LedgerError) -> KeyholeError:
+    """Return the error for the owner when the ledger cannot be opened: the first fault, which never quotes data."""
+    if isinstance(error, NoLedger | LedgerBehind):
+        return ledger_lost(error)
+    if isinstance(error, StorageFailed):
+        return storage_failed(error)
+    return KeyholeError(
+        "KH009",
+        "the ledger cannot be opened, or is not an unbroken ledger",
+        detail=f"{error}.",
+        hint="Check ledger.url in the policy, the file's permissions or the database's grants.",
+    )
+
+
+def ledger_unreadable(error: LedgerError) -> KeyholeError:
+    """Return the error for the owner when an open ledger fails: the first fault, which never quotes data."""
+    if isinstance(error, LedgerBehind):
+        return ledger_lost(error)
+    if isinstance(error, StorageFailed):
+        return storage_failed(error)
+    return KeyholeError(
+        "KH009",
+        "the ledger cannot be read, or is not an unbroken ledger",
+        detail=f"{error}.",
+        hint="Compare with the newest hash and the backup that you keep elsewhere; see docs/operating.md.",
+    )
+
+
+def storage_failed(error: StorageFailed) -> KeyholeError:
+    """Return the error for the owner when the ledger is whole as far as anybody knows, and its storage failed."""
+    return KeyholeError(
+        "KH009",
+        "the ledger's storage failed",
+        detail=f"{error}. The ledger itself is not known to be damaged, and all spending is in it.",
+        hint=_hint_of(error),
+    )
+
+
+def _hint_of(error: StorageFailed) -> str:
+    match error:
+        case StorageFull():
+            return "Free space on the ledger's disk, and try again. Do not restore a backup: it has forgotten spending."
+        case LedgerMoved():
+            return (
+                "Put the file back, or if it was replaced on purpose, stop every Keyhole that has the old one open: "
+                "docs/operating.md."
+            )
+        case _:
+            return "Check ledger.url in the policy, the file's permissions or the database's grants, and try again."
+
+
+def ledger_lost(error: NoLedger | LedgerBehind) -> KeyholeError:
+    """Return the error for the owner if there is no ledger, or another one than was in use."""
+    return KeyholeError(
+        "KH016",
+        f"{error}",
+        detail="The events that are missing spent budget, and without them it could be spent again.",
+        hint="Check ledger.url, or put back the ledger or its newest backup. If there never was one, or the missing "
+        "events are lost, keyhole check --confirm starts from the present state. keyhole ledger copy moves a ledger.",
+    )
+
+
+def witness_unwritten(file: str, error: OSError) -> KeyholeError:
+    """Return the error for the owner when a ledger is accepted, and that cannot be written down."""
+    return KeyholeError(
+        "KH009",
+        f"{file}, which knows the ledger's last event, cannot be written ({error.strerror})",
+        hint="Let Keyhole's user write the policy's folder.",
+    )
+
+
+def superseded_error() -> KeyholeError:
+    """Return the error for questions about an earlier policy's tables."""
+    return KeyholeError(
+        "KH411",
+        "the data owner has changed the tables",
+        detail="This session began before, and still shows the tables of then. Nothing was spent.",
+        hint="Connect again and ask there.",
+    )
+
+
+def no_such_analyst(name: str, catalog: Catalog) -> KeyholeError:
+    """Return the refusal of a name that is not in the policy."""
+    known = ", ".join(analyst.name for analyst in catalog.analysts) or "none"
+    return KeyholeError("KH401", f'there is no analyst "{name}"', detail=f"The policy has: {known}.")
+
+
+def pins_differ(policy: str, names: Sequence[str], *, detail: str) -> KeyholeError:
+    """Return the refusal of public tables or key domains that are not those that were pinned."""
+    return KeyholeError(
+        "KH007",
+        f"{policy}: {', '.join(names)} differs from what was pinned",
+        detail=detail,
+        hint="If the change is meant, let it take effect with keyhole check --confirm.",
+    )
+
+
+def charged_under_another_name(policy: str, table: str, before: str, relation: str) -> KeyholeError:
+    """Return the refusal of a relation that the ledger knows under another name."""
+    return KeyholeError(
+        "KH007",
+        f"{policy}: tables.{table} is the relation that was charged as {before}",
+        detail=f"It is {relation} in the source. Under the new name its groups and the table begin with a full "
+        f"budget. The losses under {before} no longer count, and everybody in them may lose a whole budget again.",
+        hint=f"Call it [tables.{before}], with relation to say where it is. For a new budget run "
+        "keyhole check --confirm.",
+    )
+
+
+def pins_edited(file: str) -> KeyholeError:
+    """Return the refusal of a pin file that Keyhole did not write."""
+    hint = "Restore the file, or delete it and run keyhole check."
+    return KeyholeError("KH007", f"{file} is not what keyhole check wrote", hint=hint)
+
+
+def never_refreshed(table: str) -> KeyholeError:
+    """Return the refusal of a table with explicit refreshes that nobody has declared yet."""
+    message = f'table "{table}" has no data version yet'
+    return KeyholeError("KH007", message, hint="Run keyhole check, or keyhole refresh.")

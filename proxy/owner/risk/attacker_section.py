@@ -1,0 +1,263 @@
+"""The section on attackers who know some groups' counts: how sure they become of where each person is."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mechanisms.formula import Booleans, Integers, cuts
+from mechanisms.protocol import Noise
+from mechanisms.risk.attack_confidence import Confidences, KeyTest, View, add_up, find_confidences
+from mechanisms.risk.posterior import CONFIDENCES, bound_of_place
+from planner.parser.lexer import quote_identifier
+from planner.question.question import Measure
+from proxy.owner.risk.figures import number, share
+from proxy.owner.risk.open_keys import Key, OpenKeys, Prior
+from proxy.owner.risk.question_risks import RiskQuestion
+from proxy.report.html.page import PageTable, Part
+from proxy.report.html.plots import Axis, Curve, line_plot
+from proxy.report.section import ReportSection
+
+OUTSIDER = "outsider"
+_DAYS = 10  # made up, or of fresh noise over true counts: tables are means of them
+MOST_WORK = 20_000_000  # places times people times times times attackers: minutes of work
+_CLASSES = ("up to 10 %", "to 25 %", "to 50 %", "to 75 %", "to 90 %", "over 90 %")
+_VIEWS = {
+    View.PRIOR: "nothing: the prior alone",
+    View.KEY_SET: "the key set, as returned",
+    View.PATIENT_ANALYST: "the noisy counts behind it",
+    View.EXACT_KEYS: "the key set without noise",
+    View.EXACT_COUNTS: "the counts themselves",
+}
+
+
+class TooLarge(ValueError):
+    """More places and people than can be worked out in minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttackersAsked:
+    """The input of attackers: one question, where people usually are, and who knows which counts.
+
+    `counts` are the true ones, by key, for the owner alone; None: days are made up from the prior.
+    """
+
+    question: RiskQuestion
+    prior: Prior
+    attackers: tuple[OpenKeys, ...]
+    counts: Mapping[Key, int] | None = None
+
+    def with_counts(self, counts: Mapping[Key, int]) -> "AttackersAsked":
+        """Return the same about true counts, given by key in the question's order of columns.
+
+        Raises:
+            ValueError: the prior names a group that is in no public domain.
+        """
+        own = self.question.plan.question.keys.names
+        order = [own.index(name) for name in self.prior.names]
+        true = {tuple(key[place] for place in order): count for key, count in counts.items()}
+        strange = next((key for key in self.prior.people if key not in true), None)
+        if strange is not None:
+            one = next(iter(true), ())
+            raise ValueError(
+                f"the prior names {', '.join(strange)}, which is no public key: those are such as {', '.join(one)}"
+            )
+        times = set(self.prior.times)
+        places = dict.fromkeys(key[0] for key in true if key[1:] in times)
+        return replace(self, prior=self.prior.add_places(tuple(places)), counts=true)
+
+
+def counts_people(question: RiskQuestion) -> bool:
+    """Return True if a question asks only if each group has more units, or rows with one per unit, than a constant."""
+    asked = question.plan.question
+    literals = list(cuts(asked.formula))
+    return (
+        len(literals) == 1
+        and literals[0].above
+        and len(asked.functionals) == 1
+        and asked.functionals[0].measure in (Measure.ROWS, Measure.UNITS)
+        and asked.functionals[0].sensitivity == 1
+        and asked.functionals[0].offsets is None
+        and not asked.predicates
+        and asked.ranked is None
+        and asked.per_unit is None
+        and len(asked.keys.columns) > 0
+        and question.plan.calibration.tests[0].block == 1
+    )
+
+
+def find_under_study(
+    questions: Sequence[RiskQuestion], prior: Prior, attackers: tuple[OpenKeys, ...]
+) -> AttackersAsked:
+    """Return the first question that attackers can be held against: one count of people by just the prior's columns.
+
+    Raises:
+        ValueError: there is none, in words for whoever gave the prior.
+    """
+    for question in questions:
+        if counts_people(question) and sorted(question.plan.question.keys.names) == sorted(prior.names):
+            return AttackersAsked(question, prior, attackers)
+    columns = ", ".join(map(quote_identifier, prior.names))
+    raise ValueError(
+        f"give a question that compares one count of people with a number by {columns}: SELECT {columns} "
+        f"FROM ... GROUP BY {columns} HAVING count(*) > 40. Use count(DISTINCT ...) if a unit has several rows"
+    )
+
+
+def say_attackers(asked: AttackersAsked, *, seed: int, noise: Noise, most_work: int = MOST_WORK) -> ReportSection:
+    """Return the section on how sure each attacker becomes.
+
+    Parameters:
+        most_work: places times people times times times attackers.
+
+    Raises:
+        TooLarge: it is more work than that.
+    """
+    prior, plan = asked.prior, asked.question.plan
+    (test,) = plan.calibration.tests
+    (literal,) = cuts(plan.question.formula)
+    held = KeyTest(test, literal.cut)
+    days = list(_list_days(asked, np.random.default_rng(seed)))
+    _check_size(asked, days[0], most_work=most_work)
+    parts: list[Part] = list(_introduce(asked, days[0]))
+    figures: list[dict[str, object]] = []
+    everybody = (OpenKeys(OUTSIDER, (), frozenset()), *asked.attackers)
+    for attacker in everybody:
+        opened = {time: np.array([attacker.knows((place, *time)) for place in prior.places]) for time in prior.times}
+        found = {view: _attack(prior, days, opened, view=view, question=held, noise=noise) for view in View}
+        known = sum(int(places.sum()) for places in opened.values())
+        parts.append(_table(attacker, found, known))
+        figures.append(_figures(attacker, found, known))
+    parts += _explain(asked, test.epsilon)
+    document = {
+        "question": asked.question.name,
+        "epsilon": test.epsilon,
+        "private": asked.counts is not None,
+        "days": len(days),
+        "places": len(prior.places),
+        "times": len(prior.times),
+        "attackers": figures,
+    }
+    title = "What attackers become sure of" if asked.counts is None else "What attackers become sure of, in truth"
+    return ReportSection("attackers" if asked.counts is None else "true_attackers", title, tuple(parts), document)
+
+
+_Day = Mapping[Key, Integers]
+
+
+def _list_days(asked: AttackersAsked, chosen: np.random.Generator) -> Iterator[_Day]:
+    """Yield counts of the places by time: the true ones again and again, or made up by the prior."""
+    prior = asked.prior
+    for _ in range(_DAYS):
+        if asked.counts is None:
+            yield {time: _draw(_usual(prior, time), chosen) for time in prior.times}
+        else:
+            yield {
+                time: np.array([asked.counts.get((place, *time), 0) for place in prior.places], dtype=np.int64)
+                for time in prior.times
+            }
+
+
+def _draw(usual: np.ndarray[tuple[int], np.dtype[np.float64]], chosen: np.random.Generator) -> Integers:
+    return np.asarray(chosen.multinomial(max(1, round(float(usual.sum()))), usual / usual.sum()), dtype=np.int64)
+
+
+def _usual(prior: Prior, time: Key) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.array([prior.people.get((place, *time), _ABSENT) for place in prior.places])
+
+
+_ABSENT = 1e-6  # people at a place that the file does not list at that time
+
+
+def _check_size(asked: AttackersAsked, day: _Day, *, most_work: int) -> None:
+    places, attackers = len(asked.prior.places), 1 + len(asked.attackers)
+    if sum(places * int(counts.sum()) for counts in day.values()) * attackers > most_work:
+        raise TooLarge("these are more places, people and times than can be worked out: take fewer times or attackers")
+
+
+def _attack(
+    prior: Prior, days: Sequence[_Day], opened: Mapping[Key, Booleans], *, view: View, question: KeyTest, noise: Noise
+) -> Confidences:
+    parts = [
+        find_confidences(counts, _usual(prior, time), opened[time], view=view, question=question, noise=noise)
+        for day in days
+        for time, counts in day.items()
+    ]
+    return add_up(parts, over=len(days))
+
+
+def _introduce(asked: AttackersAsked, day: _Day) -> Iterator[Part]:
+    prior, question = asked.prior, asked.question
+    accuracy = question.plan.question.accuracy
+    many = "one time" if len(prior.times) == 1 else f"{len(prior.times):,} times"
+    times = f" at {many} ({', '.join(prior.names[1:])})" if prior.names[1:] else ""
+    people = sum(int(counts.sum()) for counts in day.values())
+    yield (
+        f"Held against {question.name}: {len(prior.places):,} places ({prior.names[0]}){times}, {people:,} people in "
+        f"all. An answer is wrong with probability {accuracy.fnr:g} and {accuracy.fpr:g} at most, and everything below "
+        "that has noise is calibrated to just this, so it is as useful as the answer."
+    )
+    yield (
+        f"The counts are the true ones, {_DAYS} times with fresh noise."
+        if asked.counts is not None
+        else f"Nothing was read: the people are made up, {_DAYS} times, as the given prior says they are."
+    )
+
+
+def _table(attacker: OpenKeys, found: Mapping[View, Confidences], known: int) -> PageTable:
+    hidden = found[View.PRIOR].people
+    columns = ("shown is", *_CLASSES, "found better", "right, in the mean", "surest")
+    rows = tuple(
+        (
+            words,
+            *(f"{people:,.1f}" for people in found[view].classes),
+            f"{found[view].better:,.1f}",
+            share(found[view].believed / hidden) if hidden else "",
+            share(found[view].highest) if hidden else "",
+        )
+        for view, words in _VIEWS.items()
+    )
+    knows = "no count" if not known else f"{known:,} count{'' if known == 1 else 's'}"
+    return PageTable(columns, rows, title=f"{attacker.name} knows {knows}; {hidden:,.1f} people elsewhere")
+
+
+def _explain(asked: AttackersAsked, epsilon: float) -> Iterator[Part]:
+    yield (
+        "A row has, for each class of confidence, how many people are really at a place where the attacker believes "
+        "them to be with that probability; found better are those who come into a higher class than by the prior. He "
+        "knows how many people are elsewhere, and that each is at one place."
+    )
+    yield (
+        "An analyst who asks one threshold after the other gets to the noisy counts behind the key set for the same "
+        f"epsilon, {number(epsilon)} of a presence. No belief in a place can come further than odds times "
+        f"e^{number(2 * epsilon)}, two presences: from 50 % to {share(bound_of_place(epsilon, prior=0.5))}."
+    )
+    if asked.prior.names[1:]:
+        yield "Each time is attacked by itself: whoever knows how people move from one to the next knows more."
+    priors = tuple(step / 50 for step in range(51))
+    curves = [
+        Curve("before", priors, priors),
+        Curve("after, at most", priors, tuple(bound_of_place(epsilon, prior=prior) for prior in priors)),
+    ]
+    yield line_plot(
+        "What a belief in a place can become at most", curves, x=Axis("belief before", 0, 1), y=Axis("after", 0, 1)
+    )
+
+
+def _figures(attacker: OpenKeys, found: Mapping[View, Confidences], known: int) -> dict[str, object]:
+    return {
+        "name": attacker.name,
+        "known_counts": known,
+        "people": found[View.PRIOR].people,
+        "classes": list(CONFIDENCES),
+        "shown": [
+            {
+                "view": view.value,
+                "people_by_class": list(one.classes),
+                "found_better": one.better,
+                "mean_belief": one.believed / one.people if one.people else None,
+                "highest_belief": one.highest if one.people else None,
+            }
+            for view, one in found.items()
+        ],
+    }

@@ -1,0 +1,49 @@
+"""Questions held against a policy alone: what each one costs, and which of them say a share outright."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog
+from planner.functionals.said_shares import SaidShare, find_shares
+from planner.lower.dialects.dialect import Dialect
+from planner.plan import build as planning
+from planner.question.plan import Plan
+from planner.statements import settings
+from proxy.dashboard.question_list import read_list
+from proxy.open_policy.service import OWNER
+from proxy.pipeline.claim import groups_that_add_up, losses_in_cell
+
+
+@dataclass(frozen=True, slots=True)
+class RiskQuestion:
+    """One question with its plan; `name` is the stored question's, or how it was given."""
+
+    name: str
+    plan: Plan
+    shares: tuple[SaidShare, ...]
+
+    @property
+    def epsilon(self) -> float:
+        """Return the most that its answer tells of one unit's presence in one cell."""
+        return losses_in_cell(self.plan) * self.plan.worst_case_epsilon
+
+    @property
+    def unit_epsilon(self) -> float:
+        """The same of one whole unit, over all groups that it may be in."""
+        return groups_that_add_up(self.plan) * self.plan.worst_case_epsilon
+
+
+def plan_questions(name: str, text: str, catalog: Catalog, dialect: Dialect) -> Iterator[RiskQuestion]:
+    """Plan the questions of a text, without source or ledger. Raise KH1xx to KH3xx as asking them would."""
+    today = datetime.now(UTC).date()
+    for listed in read_list(text, catalog, analyst=OWNER, given={}):
+        if listed.asked is None:
+            assert listed.refusal is not None
+            raise listed.refusal
+        asked = listed.asked
+        accuracy = settings.accuracy(asked.settings, catalog.defaults)
+        made = ask(asked.question, catalog, accuracy=accuracy, parameters=asked.parameters, today=today, utc=True)
+        plan = planning.plan(made, dialect=dialect)
+        yield RiskQuestion(name, plan, find_shares(plan.question))

@@ -1,0 +1,86 @@
+"""`keyhole play --policy`: the counts of one private table by two of its keys, for the eyes of its owner alone.
+
+Counts are as Keyhole would count them, with its bounds and over its public key domains, and have no noise. Nothing is
+charged, since nothing is released: anybody who calls this shows them to nobody else.
+"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from planner.bind.bind_question import ask
+from planner.catalog.catalog import Catalog, Table
+from planner.catalog.key_space import KeySpace, as_text
+from planner.functionals.unit_rows import one_row
+from planner.parser.lexer import quote_identifier
+from planner.policy.file import Policy
+from planner.statements import settings
+from proxy.owner.mistyped import Mistyped
+from proxy.owner.risk.private import read_for_owner
+from proxy.pipeline.messages import bare_question
+from proxy.play.own_streams import MOST_PLACES, MOST_TIMES, OwnStreams
+
+_FAR = 1_000_000  # a threshold for which any accuracy can be had; nothing is compared with it
+
+
+def read_streams(policy_path: Path, *, table: str, place: str, time: str) -> OwnStreams:
+    """Return the true counts of a table by two of its keys.
+
+    Raises:
+        Mistyped: a table or key that the policy does not have, or that is too large for a page.
+        KeyholeError: KH001 to KH010 and KH501.
+    """
+    with read_for_owner(Policy.load(policy_path)) as reading:
+        catalog = reading.catalog
+        found = _find_table(catalog, table)
+        _insist_key(found, "place", place)
+        _insist_key(found, "time", time)
+        if place == time:
+            raise Mistyped("time", f'"{time}" is the place already')
+        keys = _names((place, time))
+        sql = f"SELECT {keys} FROM {quote_identifier(table)} GROUP BY {keys} HAVING count(*) > {_FAR}"
+        asked = ask(
+            bare_question(sql, catalog),
+            catalog,
+            accuracy=settings.accuracy({}, catalog.defaults),
+            parameters={},
+            today=datetime.now(UTC).date(),
+            utc=True,
+        )
+        _insist_room(asked.keys)
+        functional = asked.functionals[0]
+        (counts,) = reading.count(asked, [functional if found.row_unit else one_row(functional.terms[0])])
+        places, times = (tuple(map(as_text, values)) for values in asked.keys.values)
+        return OwnStreams(
+            table=table,
+            counted="rows" if found.row_unit else f"units ({', '.join(found.unit)})",
+            groups=None if found.row_unit else asked.table.groups_per_unit,
+            place=place,
+            time=time,
+            places=places,
+            times=times,
+            counts=counts.reshape(asked.keys.shape),
+        )
+
+
+def _find_table(catalog: Catalog, name: str) -> Table:
+    found = next((table for table in catalog.tables if table.name == name), None)
+    if found is None:
+        known = ", ".join(table.name for table in catalog.tables)
+        raise Mistyped("table", f'the policy has no private table "{name}"; there are: {known}')
+    return found
+
+
+def _insist_key(table: Table, option: str, name: str) -> None:
+    keys = [column.name for column in table.columns if column.domain is not None]
+    if name not in keys:
+        raise Mistyped(option, f'"{name}" is no key of {table.name}; there are: {", ".join(keys)}')
+
+
+def _insist_room(keys: KeySpace) -> None:
+    for option, size, most in zip(("place", "time"), keys.shape, (MOST_PLACES, MOST_TIMES), strict=True):
+        if size > most:
+            raise Mistyped(option, f"the key has {size:,} values, and the page holds {most:,}")
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return ", ".join(map(quote_identifier, names))

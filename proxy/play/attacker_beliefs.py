@@ -1,0 +1,305 @@
+"""Where somebody is: what an attacker believes before and after the counts of one tick, in the thesis's chapter 4.
+
+He knows how people spread over regions at that time of the day on the days before, and sees everybody in regions that
+are open to him. Of the others he sees what is published of the counts of their regions at one tick, and believes of a
+victim whom he does not see what equation 4.4 says, its sum from z = 0.
+
+| here | the thesis |
+|---|---|
+| `Attacker` | external, student, administrator: 0, 37, 39 of 64 regions are open |
+| `Belief.prior`, `.posterior` | p_l, equation 4.4 |
+| `count_raised` | people localised, above their prior's class |
+
+Reference: PET evaluation (Ghayyur's thesis), chapter 4. Proof: docs/proofs/posterior.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from mechanisms.protocol import FunctionalTest, Noise
+from mechanisms.risk.channels import likelihood_of_exact, likelihood_of_key, likelihood_of_noisy, likelihood_of_nothing
+from mechanisms.risk.posterior import (
+    CONFIDENCES,
+    bound_of_place,
+    bound_of_presence,
+    confidence_class,
+    find_joint_posterior,
+    find_posterior_of_one_place,
+)
+from proxy.play.afford import afford_test
+from proxy.play.building import DAYS_A_WEEK, NOBODY, WORKING_DAYS, Building
+from proxy.play.floor_plan import OPEN_TO_STUDENTS, Counts, RegionKind
+from proxy.play.published import TTL_MINUTES
+from proxy.play.resalted import count_resalted, tabulate_resalted
+
+WEDNESDAY = 2  # of the days that are played, the one that is attacked
+_OFFICES_OF_ADMINISTRATORS = 2  # as in the thesis: 39 open regions beside a student's 37
+_NOBODY_BEFORE = 0.5  # people: a region that was always empty at that time is unlikely and not impossible
+
+Floats = npt.NDArray[np.float64]
+
+
+class Attacker(Enum):
+    """A viewer who sees a part of the building himself."""
+
+    EXTERNAL = "external"
+    STUDENT = "student"
+    ADMINISTRATOR = "administrator"
+
+
+class Seen(Enum):
+    """The published form of each region's count: itself, with Laplace noise, by Keyhole, or not at all.
+
+    A further form is devices whose salt lives two minutes.
+    """
+
+    TRUE = "true"
+    LAPLACE = "tick_laplace"
+    KEYHOLE = "keyhole"
+    TTL = "ttl"
+    NOTHING = "zeros"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Belief:
+    """About one victim at one tick, over the regions that are closed to the attacker, by number in the plan.
+
+    `published` is what was seen of each, None of nothing; `joint` is the belief from all of them together. `presence`
+    and `place` are the two bounds on the belief in the region where the victim is.
+    """
+
+    regions: tuple[int, ...]
+    true_region: int
+    people: int
+    prior: Floats
+    posterior: Floats
+    joint: Floats
+    published: tuple[float | None, ...]
+    presence: float
+    place: float
+
+
+@dataclass(frozen=True, slots=True)
+class Localised:
+    """Person-ticks of a day, by class of confidence: all hidden people, and those raised above their prior's class."""
+
+    hidden: int
+    believed: tuple[int, ...]
+    raised: tuple[int, ...]
+    ticks: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AttackedDay:
+    """The Wednesday that is attacked: where people are by region, and what the days before tell."""
+
+    building: Building
+    attacker: Attacker
+
+    @property
+    def closed(self) -> tuple[int, ...]:
+        """The regions that the attacker does not see, by number in the plan."""
+        plan = self.building.plan
+        if self.attacker is Attacker.EXTERNAL:
+            return plan.regions
+        offices = plan.of_kind(RegionKind.OFFICE)[:_OFFICES_OF_ADMINISTRATORS]
+        seen = set(offices) if self.attacker is Attacker.ADMINISTRATOR else set()
+        return tuple(
+            number for number in plan.regions if plan.places[number].kind not in OPEN_TO_STUDENTS and number not in seen
+        )
+
+    def counts(self) -> Counts:
+        """Return true counts of the closed regions, of shape (regions, ticks)."""
+        at = self.building.days_known + WEDNESDAY
+        return np.array([self.building.plan.add_up(self.building.counts[:, at], number) for number in self.closed])
+
+    def prior(self) -> Floats:
+        """Return where somebody in a closed region is, by tick of the day: of shape (regions, ticks)."""
+        days = [day for day in range(self.building.days_known) if day % DAYS_A_WEEK < WORKING_DAYS]
+        known = self.building.known[:, days].sum(axis=1, dtype=np.int64)
+        before = np.array([self.building.plan.add_up(known, number) for number in self.closed]) + _NOBODY_BEFORE
+        return np.asarray(before / before.sum(axis=0))
+
+    def region_of(self, person: int, tick: int) -> int | None:
+        """Return the region of somebody, None outside and where the attacker sees them."""
+        room = int(self.building.places[person, tick])
+        if room == NOBODY:
+            return None
+        places = self.building.plan.places
+        return next((one for one in self.closed if places[one].start <= room < places[one].stop), None)
+
+    def hidden(self, tick: int) -> tuple[int, ...]:
+        """Return the people in a closed region."""
+        return tuple(
+            person for person in range(len(self.building.roles)) if self.region_of(person, tick) is not None
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedChannel:
+    """The published values of counts.
+
+    `ticks` of the same counts are averaged by an attacker who waits: each has noise of its own, so what he sees is as
+    good as one tick at `ticks * epsilon`, at the most.
+    """
+
+    seen: Seen
+    epsilon: Fraction | None
+    ticks: int
+
+    def publish(
+        self, counts: Counts, cuts: Sequence[int], noise: Noise, generator: np.random.Generator
+    ) -> tuple[list[float | None], list[list[int]]]:
+        """Return the published values of each region, and all that was released of it.
+
+        This is a number or a truth for each tick.
+
+        Parameters:
+            generator: how long people stay, which `TTL` depends on.
+        """
+        match self.seen:
+            case Seen.TRUE:
+                return [float(count) for count in counts], [[int(count)] for count in counts]
+            case Seen.NOTHING:
+                return [None] * counts.size, [[] for _ in counts]
+            case Seen.LAPLACE:
+                drawn = noise.discrete_laplace(rate=self._epsilon, size=self.ticks * counts.size)
+                released = (counts + drawn.reshape(self.ticks, -1)).T.tolist()
+                return [float(np.mean(values)) for values in released], released
+            case Seen.TTL:
+                seen = count_resalted(np.tile(counts, (self.ticks, 1)), period=TTL_MINUTES, generator=generator)
+                released = seen.T.tolist()
+                return [float(np.mean(values)) for values in released], released
+            case Seen.KEYHOLE:
+                test = self._test
+                drawn = noise.discrete_laplace(rate=test.rate, size=self.ticks * counts.size)
+                above = counts + drawn.reshape(self.ticks, -1) - np.array(cuts) + test.shift
+                ties = noise.bernoulli(probability=test.tie, size=above.size).reshape(above.shape)
+                keys = ((above > 0) | ((above == 0) & ties)).T.astype(int).tolist()
+                return [float(np.mean(values)) for values in keys], keys
+
+    def likelihood(self, released: Sequence[int], *, cut: int, most: int) -> Floats:
+        """Return the likelihood of one region's release, for true counts from 0 to the most."""
+        match self.seen:
+            case Seen.NOTHING:
+                return likelihood_of_nothing(most=most)
+            case Seen.TRUE:
+                return likelihood_of_exact(released[0], most=most)
+            case Seen.LAPLACE:
+                each = [likelihood_of_noisy(value, rate=float(self._epsilon), most=most) for value in released]
+            case Seen.TTL:
+                each = [_likelihood_of_resalted(value, most=most) for value in released]
+            case Seen.KEYHOLE:
+                each = [
+                    likelihood_of_key(self._test, cut=cut, most=most, returned=bool(value)) for value in released
+                ]  # fmt: skip
+        together = np.ones(most + 1)
+        for one in each:
+            together = together * one
+            together = together / together.max()
+        return together
+
+    @property
+    def loss(self) -> float | None:
+        """Return the loss of somebody's presence at all these ticks, None without a bound."""
+        if self.seen in (Seen.TRUE, Seen.TTL):
+            return None
+        return 0.0 if self.seen is Seen.NOTHING else self.ticks * float(self._epsilon)
+
+    @property
+    def _epsilon(self) -> Fraction:
+        assert self.epsilon is not None, "noise has an epsilon"
+        return self.epsilon
+
+    @property
+    def _test(self) -> FunctionalTest:
+        return afford_test(self._epsilon)
+
+
+def believe(day: AttackedDay, channel: PublishedChannel, *, victim: int, tick: int, noise: Noise) -> Belief:
+    """Return the attacker's belief about a victim.
+
+    Raises:
+        ValueError: at that tick the victim is out, or where the attacker sees them.
+    """
+    true_region = day.region_of(victim, tick)
+    if true_region is None:
+        raise ValueError("the victim is out at that time, or in a region that the attacker sees")
+    regions = day.closed
+    counts, prior = day.counts()[:, tick], day.prior()[:, tick]
+    people = int(counts.sum())
+    cuts = _cuts(day)
+    shown, released = channel.publish(counts, cuts, noise, _stays(day, tick))
+    likelihoods = [channel.likelihood(one, cut=cut, most=people) for one, cut in zip(released, cuts, strict=True)]
+    posterior = _each_by_itself(likelihoods, prior, people)
+    at = regions.index(true_region)
+    loss = channel.loss
+    bounds = (1.0, 1.0) if loss is None else tuple(
+        bound(loss, prior=float(prior[at])) for bound in (bound_of_presence, bound_of_place)
+    )  # fmt: skip
+    return Belief(
+        regions=regions,
+        true_region=true_region,
+        people=people,
+        prior=prior,
+        posterior=posterior,
+        joint=find_joint_posterior(likelihoods, prior / prior.sum(), people=people),
+        published=tuple(shown),
+        presence=bounds[0],
+        place=bounds[1],
+    )
+
+
+def count_raised(day: AttackedDay, channel: PublishedChannel, *, every: int, noise: Noise) -> Localised:
+    """Return the number of hidden people that are localised over the day, by class, at every so many ticks."""
+    counts, prior, cuts = day.counts(), day.prior(), _cuts(day)
+    believed, raised = [0] * len(CONFIDENCES), [0] * len(CONFIDENCES)
+    hidden = 0
+    ticks = range(0, counts.shape[1], every)
+    for tick in ticks:
+        now = counts[:, tick]
+        people = int(now.sum())
+        if not people:
+            continue
+        _, released = channel.publish(now, cuts, noise, _stays(day, tick))
+        likelihoods = [channel.likelihood(one, cut=cut, most=people) for one, cut in zip(released, cuts, strict=True)]
+        after = _each_by_itself(likelihoods, prior[:, tick], people)
+        hidden += people
+        for count, then, later in zip(now.tolist(), prior[:, tick].tolist(), after.tolist(), strict=True):
+            reached = confidence_class(later)
+            believed[reached] += count
+            raised[reached] += count * (reached > confidence_class(then))
+    return Localised(hidden, tuple(believed), tuple(raised), len(ticks))
+
+
+def _stays(day: AttackedDay, tick: int) -> np.random.Generator:
+    """Return how long people stay at a tick: the same however often it is looked at."""
+    return np.random.default_rng((day.building.seed, tick))
+
+
+def _likelihood_of_resalted(seen: int, *, most: int) -> Floats:
+    """Return the exact likelihood: everybody is counted at least once, so no more are there than were counted."""
+    table = tabulate_resalted(TTL_MINUTES, 1 << max(6, seen.bit_length()))
+    found = np.zeros(most + 1)
+    reach = min(most + 1, len(table))
+    found[:reach] = table[:reach, seen]
+    return found
+
+
+def _cuts(day: AttackedDay) -> tuple[int, ...]:
+    """Return the thresholds of Keyhole's question about each region: half of what the fire code allows."""
+    return tuple(day.building.plan.places[number].capacity // 2 for number in day.closed)
+
+
+def _each_by_itself(likelihoods: Sequence[Floats], prior: Floats, people: int) -> Floats:
+    return np.array(
+        [
+            find_posterior_of_one_place(seen, share, people=people)
+            for seen, share in zip(likelihoods, prior.tolist(), strict=True)
+        ]
+    )

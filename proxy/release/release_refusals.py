@@ -1,0 +1,257 @@
+"""Refusals of a release, in words. All of them follow from what was asked, the policy and the ledger."""
+
+import shlex
+from decimal import ROUND_CEILING, ROUND_DOWN, Decimal
+
+from planner.catalog.catalog import Catalog
+from planner.errors import KeyholeError
+
+_MOST_CUT = 0.5  # a bound that cuts more is none
+
+
+def over_budget(scope: str, *, needed: float, left: float) -> KeyholeError:
+    """Return the refusal of a release that a balance does not cover."""
+    there = _down(left)
+    return KeyholeError(
+        "KH310",
+        f"not enough budget of {scope} for the release (needs {needed:g}, left {there:f})",
+        detail="A release is charged to each group that it is about, and to each privacy unit. Nothing was spent.",
+        hint=f"Ask with --epsilon {there:f}, which would use all that is left." if there else "See keyhole grant.",
+    )
+
+
+def cut_out_of_reach(cut: float, *, least_epsilon: float, least_cut: float) -> KeyholeError:
+    """Return the refusal of a share to cut that noise would hide."""
+    reachable = least_cut < _MOST_CUT
+    return KeyholeError(
+        "KH311",
+        f"{100 * cut:g} % of the units cannot be told from none at this epsilon",
+        detail="The bound would be found among so few units that noise outweighs them.",
+        hint=f"Ask with --epsilon {_up(least_epsilon)}"
+        + (f", or --cut {_up(100 * least_cut)}%." if reachable else "."),
+    )
+
+
+def undrawable() -> KeyholeError:
+    """Return the refusal of an epsilon so small or so large that its noise lies outside the range of exact sampling."""
+    return KeyholeError(
+        "KH311",
+        "noise of this epsilon cannot be drawn exactly",
+        hint="Ask with an --epsilon between .000001 and 10; more would be no protection.",
+    )
+
+
+def _down(left: float) -> Decimal:
+    """Return a balance with four decimals, rounded down, so that a proposal fits."""
+    return Decimal(str(max(left, 0.0))).quantize(Decimal("1e-4"), rounding=ROUND_DOWN).normalize()
+
+
+def _up(value: float) -> str:
+    """Return a loss with two digits, rounded up, so that a proposal suffices."""
+    step = Decimal(1).scaleb(Decimal(value).adjusted() - 1)
+    return f"{(Decimal(value) / step).to_integral_value(ROUND_CEILING) * step:f}"
+
+
+def no_public_end(table: str, column: str) -> KeyholeError:
+    """Return the refusal of a column whose type has no end, so there is no last candidate."""
+    return KeyholeError(
+        "KH312",
+        f'"{column}" of "{table}" may be as large as its type lets it be, which is without end',
+        hint=f"Say how large it can be at most, for any person: --most {shlex.quote(f'{column}=1000000')}",
+    )
+
+
+def under_way(reservation: str | None, *, minutes: int) -> KeyholeError:
+    """Return the refusal of a release that another process is making, or one that died.
+
+    None: it was made this moment.
+    """
+    if reservation is None:
+        return KeyholeError(
+            "KH313",
+            "the same release was made just now",
+            detail="It was charged then. Nothing more was spent.",
+            hint="Ask again: it costs nothing.",
+        )
+    return KeyholeError(
+        "KH313",
+        f"the same release is under way (reservation {reservation})",
+        detail=f"It is charged already. If its process died or was stopped, it can be made again in {minutes} minutes.",
+        hint="Ask again then: it costs nothing if it was made. If you know that its process has ended, close the "
+        f"reservation and ask at once: {_write_settle(reservation)}",
+    )
+
+
+class StoppedRelease(KeyboardInterrupt):
+    """Ctrl-C in a release. Its text says what is spent and what to do."""
+
+
+def say_stopped(
+    reservation: str | None, *, is_made: bool, epsilon: float, unit_epsilon: float, minutes: int
+) -> StoppedRelease:
+    """Return the report of a release whose owner pressed Ctrl-C.
+
+    Parameters:
+        reservation: the one that it left open, if any.
+        is_made: it is in the ledger.
+        epsilon: what each group pays.
+        unit_epsilon: what each privacy unit pays; 0 if each row is one.
+        minutes: for so long the same release is refused.
+    """
+    if is_made:
+        return StoppedRelease("Stopped. The release was made and is paid. Ask again: it costs nothing.")
+    if reservation is None:
+        return StoppedRelease("Stopped. Nothing was spent.")
+    unit = f" and {unit_epsilon:g} of each privacy unit" if unit_epsilon else ""
+    return StoppedRelease(
+        f"Stopped. {epsilon:g} epsilon of each group{unit} stay spent, since data may have been read "
+        f"(reservation {reservation}).\n"
+        f"The same release is refused (KH313) for {minutes} minutes. To ask, and pay, anew at once, close it first:\n"
+        f"    {_write_settle(reservation)}"
+    )
+
+
+def say_stopped_unknown() -> StoppedRelease:
+    """Return the report of a release that Ctrl-C stopped, while the ledger cannot be read."""
+    return StoppedRelease(
+        "Stopped. The ledger cannot be read, so it is unknown what stays spent: see keyhole ledger list --open."
+    )
+
+
+def _write_settle(reservation: str) -> str:
+    return f'keyhole ledger settle {reservation} --spent --why "stopped"'
+
+
+def unknown_table(name: str, catalog: Catalog) -> KeyholeError:
+    """Return the refusal of a table that the policy does not have."""
+    known = ", ".join(one.name for one in catalog.tables)
+    return KeyholeError("KH201", f'the policy has no private table "{name}"', hint=f"There are: {known}.")
+
+
+def unread_expression(flag: str, text: str, *, readable: str | None) -> KeyholeError:
+    """Return the refusal of a text behind a flag that is no expression of a row; `readable` is the flag with one."""
+    return KeyholeError(
+        "KH100",
+        f"{flag} {text[:80]} cannot be read as SQL",
+        detail="A name with blanks or capitals stands in double quotes, a text in single ones, and a decimal has a "
+        "point. Nothing was read or spent.",
+        hint=f"Write {readable}" if readable is not None else None,
+    )
+
+
+def not_an_outcome(text: str) -> KeyholeError:
+    """Return the refusal of an outcome that is neither a condition nor 0 or 1."""
+    return KeyholeError(
+        "KH314",
+        f"{text[:80]} is neither a condition nor a number that is 0 or 1",
+        detail="A curve of scores compares two kinds of rows. Nothing was read or spent.",
+        hint='Say which rows are positive, such as --outcome "y > 0"; or declare bounds = [0, 1] of a column of '
+        "whole numbers.",
+    )
+
+
+def not_a_probability(text: str) -> KeyholeError:
+    """Return the refusal of a score that goes beyond 0 to 1, so outcomes cannot be held against it."""
+    return KeyholeError(
+        "KH314",
+        f"{text[:80]} goes beyond 0 to 1, so it is no chance that outcomes can be held against",
+        detail="The bounds that the policy declares say so. Nothing was read or spent.",
+        hint='Give the chance itself, such as --score "score / 100.0"; an ROC curve takes scores of any range.',
+    )
+
+
+def without_range(text: str) -> KeyholeError:
+    """Return the refusal of a score or outcome that is the same for all rows as far as is public."""
+    return KeyholeError(
+        "KH314",
+        f"{text[:80]} has the same value on every row that can be asked about",
+        detail="That follows from the policy and the condition on rows. Nothing was read or spent.",
+        hint="Ask with another expression, or without the condition that fixes it.",
+    )
+
+
+def holds_nowhere(text: str) -> KeyholeError:
+    """Return the refusal of an outcome or score that is positive on no row with declared values."""
+    return KeyholeError(
+        "KH314",
+        f"{text[:80]} holds on no row that has the values which the policy declares",
+        detail="The bounds and key values of its columns leave no such row. Nothing was read or spent.",
+        hint="Ask about declared values, or declare the bounds and key values that the columns really have.",
+    )
+
+
+def holds_everywhere(text: str) -> KeyholeError:
+    """Return the refusal of an outcome or score that is positive on every row with declared values."""
+    return KeyholeError(
+        "KH314",
+        f"{text[:80]} holds on every row that has the values which the policy declares",
+        detail="The bounds and key values of its columns leave no other row. Nothing was read or spent.",
+        hint="Ask with a condition that holds for some rows and not for others.",
+    )
+
+
+def no_rows_left(where: str) -> KeyholeError:
+    """Return the refusal of a condition on rows that leaves none with declared values."""
+    return KeyholeError(
+        "KH315",
+        f"--where {where[:80]} leaves no row with values that the policy declares",
+        detail="So the release would have no group. Nothing was read or spent.",
+        hint="Ask about declared values, or declare the bounds and key values that the columns really have.",
+    )
+
+
+def too_many_curves(groups: int, *, most: int) -> KeyholeError:
+    """Return the refusal of more groups than curves can be made of."""
+    return KeyholeError(
+        "KH315",
+        f"{groups:,} groups would each have a curve; at most {most:,} can",
+        hint="Name fewer grouping columns with --by, or leave groups out with --where.",
+    )
+
+
+def with_pinned_relations(table: str) -> KeyholeError:
+    """Return the refusal of a release whose groups are looked up in a long public table."""
+    return KeyholeError(
+        "KH315",
+        f'the groups of "{table}" are looked up among more public values than a release can name',
+        hint="Group by a column of the table itself.",
+    )
+
+
+def too_many_cells(cells: int, *, most: int) -> KeyholeError:
+    """Return the refusal of more combinations of public values than a table is published with."""
+    return KeyholeError(
+        "KH315",
+        f"{cells:,} combinations of public values would each have a count; at most {most:,} can",
+        hint="Publish fewer columns, or columns with fewer public values.",
+    )
+
+
+def not_private(method: str) -> KeyholeError:
+    """Return the refusal of a method that no budget covers, without the owner's word for it."""
+    return KeyholeError(
+        "KH316",
+        f"--method {method} is not differentially private, and shows who is in the table",
+        detail="Nothing was read. No budget covers this file, and the ledger records that for good.",
+        hint="Publish noisy counts with --method table, or confirm with --not-differentially-private.",
+    )
+
+
+def of_a_live_table(table: str) -> KeyholeError:
+    """Return the refusal of a perturbation of a table whose rows have no version: it could be drawn again and again."""
+    return KeyholeError(
+        "KH317",
+        f'"{table}" is live, so the same rows could be perturbed many times and averaged',
+        detail="Nothing was read.",
+        hint='Declare refresh = "explicit" for the table, or publish noisy counts with --method table.',
+    )
+
+
+def published_before(file: str, digest: str) -> KeyholeError:
+    """Return the refusal of the same perturbation of the same rows, which would be another draw."""
+    return KeyholeError(
+        "KH317",
+        f"the same was published before, as {file}, and two files could be averaged",
+        detail=f"That file is in another place than this one would be. Its SHA-256 is {digest}. Nothing was read.",
+        hint="Hand out a copy of that file, or publish noisy counts with --method table.",
+    )

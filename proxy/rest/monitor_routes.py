@@ -1,0 +1,265 @@
+"""Monitors over REST: which there are, what they have alerted, and a stream of events that tells of new looks.
+
+The stream is of server-sent events. Its ids are places: `7` is behind everything of look 7, `7.2` behind the second
+event of it. So a reader that comes again with the last id it saw misses nothing and gets nothing twice.
+"""
+
+import asyncio
+import json
+import re
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
+
+from fastapi import Depends, FastAPI, Header, Query, Request, Response
+from starlette.responses import StreamingResponse
+
+from accountant.monitor_model import MonitorState
+from planner.errors import KeyholeError
+from proxy.monitors.alert_json import alert_document, clearing_document
+from proxy.monitors.notifications import AlertHub, MonitorNews, Wanted
+from proxy.monitors.reading import Readings
+from proxy.rest.middleware import HEAD
+from proxy.rest.models import AlertsOut, MonitorOut, MonitorsOut
+from proxy.rest.problems import READING
+from proxy.rest.request_refusals import no_such_event
+from proxy.rest.responses import describe_problems
+
+EVENTS = "/v1/monitors/{name}/events"
+MOST_ALERTS = 10_000  # of one page, which is held whole while it is sent
+COMMENT_EVERY_S = 15.0  # proxies give up what is silent for longer: what the standard of these events advises
+STREAM = "text/event-stream"
+_PLACE = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,9}))?")
+_STREAMED: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {
+            STREAM: {"schema": {"type": "string", "description": "events alert, cleared, look, closed, paused, ended"}}
+        }
+    },
+    204: {"description": "the monitor has ended, and nothing more will come"},
+}
+
+LetIn: TypeAlias = Callable[..., Awaitable[str]]
+Admission: TypeAlias = Callable[[], bool]
+"""A test of whether an analyst who was let in would still be. It is made on the loop, and raises nothing."""
+After = Annotated[int, Query(ge=0, le=2**31, description="the number of a look: only what came after it")]
+Most = Annotated[
+    int,
+    Query(
+        ge=1,
+        le=MOST_ALERTS,
+        description="about so many changes: those of a look come together",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class EventPlace:
+    """Behind which event a reader is: the `events` first ones of the look behind `look`."""
+
+    look: int
+    events: int = 0
+
+    @staticmethod
+    def parse(text: str) -> "EventPlace":
+        """Parse the place in an id. Raise KH408."""
+        match = _PLACE.fullmatch(text.strip())
+        if match is None:
+            raise no_such_event()
+        look, events = int(match[1]), int(match[2] or 0)
+        return EventPlace(look - 1, events) if events else EventPlace(look)
+
+
+def add_monitor_routes(
+    app: FastAPI, readings: Readings, hub: AlertHub, analyst: LetIn, *, admission_of: Callable[[Request], Admission]
+) -> None:
+    """Add the routes below /v1/monitors.
+
+    `analyst` is the one whom the gate has let in, and `admission_of` says for how long a request is.
+    """
+
+    @app.get("/v1/monitors", response_model=MonitorsOut, responses=describe_problems(*READING, 400))
+    def list_monitors(who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
+        """List the monitors that you may read: their progress, and their promises. Spends nothing."""
+        with readings.using() as reading:
+            return {"monitors": [reading.status(one).document() for one in reading.readable(who)]}
+
+    @app.get("/v1/monitors/{name}", response_model=MonitorOut, responses=describe_problems(*READING, 400, 404))
+    def show_monitor(name: str, who: Annotated[str, Depends(analyst)]) -> dict[str, Any]:
+        """Show one monitor: its progress, and its promise. Spends nothing."""
+        with readings.using() as reading:
+            return reading.status(reading.find(name, analyst=who)).document()
+
+    @app.get(
+        "/v1/monitors/{name}/alerts", response_model=AlertsOut, responses=describe_problems(*READING, 400, 403, 404)
+    )
+    def list_alerts(
+        name: str, who: Annotated[str, Depends(analyst)], after: After = 0, page_size: Most = 1_000
+    ) -> dict[str, Any]:
+        """List the alerts and clearings of a monitor after a look, in whole looks.
+
+        The first reading counts towards your own cap.
+        """
+        with readings.using() as reading:
+            read = reading.alerts(reading.find(name, analyst=who), analyst=who, after=after, most=page_size)
+            return {
+                "alerts": [alert_document(alert) for alert in read.alerts],
+                "cleared": [clearing_document(one) for one in read.cleared],
+                "look": read.last_look,
+                "next": read.last_look if read.more else None,
+            }
+
+    @app.get(EVENTS, responses=_STREAMED | describe_problems(*READING, 400, 403, 404))
+    async def stream_events(
+        request: Request,
+        name: str,
+        who: Annotated[str, Depends(analyst)],
+        last_event_id: Annotated[str | None, Header(description="where to go on; without it, from now on")] = None,
+    ) -> Response:
+        """Stream the monitor's alerts from now on, as they happen, as server-sent events. Counts as reading it."""
+        place = None if last_event_id is None else EventPlace.parse(last_event_id)
+        headless = request.scope.get(HEAD, False)
+        return await open_stream(
+            readings, hub, name=name, analyst=who, admitted=admission_of(request), place=place, headless=headless
+        )
+
+
+async def open_stream(
+    readings: Readings,
+    hub: AlertHub,
+    *,
+    name: str,
+    analyst: str,
+    admitted: Admission,
+    place: EventPlace | None,
+    headless: bool = False,
+) -> Response:
+    """Open the events of a monitor for one reader who was at `place`, or begins now; `headless` wants none of them.
+
+    Once the reader is not `admitted` any more, the stream ends. Raise KH605, KH502.
+    """
+
+    def begin() -> tuple[int, str]:
+        with readings.using() as reading:
+            monitor = reading.find(name, analyst=analyst)
+            return reading.begin(monitor, analyst=analyst), reading.status(monitor).state
+
+    last, state = await asyncio.to_thread(begin)
+    if headless:
+        return Response(media_type=STREAM)
+    if state == MonitorState.ENDED and place is not None and place.look >= last:
+        return Response(status_code=204)  # which tells a browser not to come again
+    begun = place or EventPlace(last)
+    wanted = Wanted(name, analyst, begun.look)
+    stream = _Stream(hub, wanted, admitted, skipped=begun.events, state="" if place is None else state)
+    return StreamingResponse(stream.events(), media_type=STREAM, headers={"X-Accel-Buffering": "no"})
+
+
+class _Stream:
+    """The events of one reader.
+
+    Between two pieces it holds a place, and nothing else: what is new is asked for when the reader has taken what was
+    there.
+
+    `skipped` events of the first look were told before; `state` is what the reader knows of the monitor's, if anything.
+    Whether the reader is `admitted` is asked at every look at the ledger, before anything is told of it.
+    """
+
+    def __init__(self, hub: AlertHub, wanted: Wanted, admitted: Admission, *, skipped: int, state: str) -> None:
+        self._hub = hub
+        self._wanted = wanted
+        self._admitted = admitted
+        self._skipped = skipped
+        self._state = state
+        self._origin: int | None = None
+
+    async def events(self) -> AsyncIterator[str]:
+        """Yield the stream as text, a piece for each look at the ledger that brought something."""
+        yield ": what the monitor tells from now on\n\n"
+        closing = asyncio.create_task(self._hub.closing.wait())
+        try:
+            while not closing.done():
+                news = asyncio.create_task(self._next())
+                try:
+                    await asyncio.wait({news, closing}, timeout=COMMENT_EVERY_S, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    if not news.done():
+                        news.cancel()
+                        await asyncio.wait({news})
+                if closing.done():
+                    return
+                if news.cancelled():
+                    if not self._admitted():  # the ledger may have been silent all the while
+                        return
+                    yield ":\n\n"
+                    continue
+                told = news.result()
+                if told is None:
+                    return
+                text = "".join(self._tell(told))
+                if text:
+                    yield text
+                if told.state == MonitorState.ENDED:
+                    return
+        finally:
+            closing.cancel()
+
+    async def _next(self) -> MonitorNews | None:
+        """Return the news, once there is some.
+
+        Return None if the stream ends: another policy, it may not be read, or the reader has no place here any more.
+        """
+        found: asyncio.Future[MonitorNews | None] = asyncio.get_running_loop().create_future()
+
+        def take(news: MonitorNews | KeyholeError | None) -> None:
+            if found.done():
+                return
+            if not self._admitted():
+                found.set_result(None)
+                return
+            if news is None:
+                return
+            if isinstance(news, KeyholeError):
+                found.set_result(None)
+                return
+            if self._origin is None:
+                self._origin = news.origin
+            if news.origin != self._origin:
+                found.set_result(None)
+            elif self._wanted.after != news.last_look or news.state != self._state:
+                found.set_result(news)
+
+        stop = self._hub.wait_for(self._wanted, take)
+        try:
+            return await found
+        finally:
+            stop()
+
+    def _tell(self, news: MonitorNews) -> Iterator[str]:
+        by_look: defaultdict[int, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
+        for alert in news.alerts:
+            by_look[alert.number].append(("alert", alert_document(alert)))
+        for gone in news.cleared:
+            by_look[gone.number].append(("cleared", clearing_document(gone)))
+        for window in news.closed:
+            closed = {"monitor": news.monitor, "window": window.start.isoformat(), "look": window.number}
+            by_look[window.number].append(("closed", closed))
+        after = self._wanted.after or 0
+        if news.last_look > after:
+            by_look.setdefault(news.last_look, [])
+        for look in sorted(by_look):
+            for place, (kind, told) in enumerate(by_look[look], start=1):
+                if place > self._skipped:
+                    yield _event(kind, told, id_=f"{look}.{place}")
+            self._skipped = 0
+            yield _event("look", {"monitor": news.monitor, "look": look}, id_=str(look))
+        if news.state != self._state and news.state in (MonitorState.PAUSED, MonitorState.ENDED):
+            told = {"monitor": news.monitor, "state": news.state, "reason": news.reason}
+            yield _event(news.state, told, id_=str(news.last_look))
+        self._state = news.state
+        self._wanted = Wanted(self._wanted.monitor, self._wanted.analyst, news.last_look)
+
+
+def _event(kind: str, told: dict[str, Any], *, id_: str) -> str:
+    return f"id: {id_}\nevent: {kind}\ndata: {json.dumps(told)}\n\n"

@@ -1,0 +1,130 @@
+"""The readiness of Keyhole: logins, the shadow, the ledger and the source, asked at most every few seconds.
+
+Guarantee: no row of the data is read and nothing is written. However often and by whomever it is asked, at most one
+look is under way, so that nobody can occupy the source by asking whether it is free.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+from accountant.store.deadline import within
+from accountant.store.punctual import PunctualConnection
+from proxy.observe.telemetry import GaugeReading, Telemetry
+from proxy.open_policy.service import Serving
+from proxy.shadow.address import OWNER, ShadowAddress
+
+FRESH_S = 2.0  # one look answers all who ask within it, so that asking often costs nothing
+LATE_S = 3.0  # a part that has not answered by then counts as gone: a balancer waits for this answer
+SOURCE_TURN_MS = 1000  # for a place at the source, within the time for all parts
+SHADOW_S = 2.0  # for the shadow's word, likewise
+LEDGER_ROOM_BYTES = 16 << 20
+"""Some thousand questions: taking the writer's place succeeds on a full disk, and only the commit fails."""
+_CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+
+
+class Readiness:
+    """Answers from the last look while that is fresh. `parts` are what is needed, each raising when it is not there.
+
+    For one event loop at a time.
+    """
+
+    def __init__(self, parts: Mapping[str, Callable[[], object]], *, telemetry: Telemetry) -> None:
+        self._parts = parts
+        self._telemetry = telemetry
+        self._there: dict[str, bool] = {}
+        self._looked_at = 0.0
+        self._look: asyncio.Task[None] | None = None
+        self._told: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Return the needed parts, by name."""
+        return tuple(self._parts)
+
+    async def find_missing(self) -> tuple[str, ...]:
+        """Return the parts that are missing, or that have not answered within `LATE_S`.
+
+        Return none when Keyhole can answer.
+        """
+        now = time.monotonic()
+        if self._look is None or (self._look.done() and now - self._looked_at >= FRESH_S):
+            self._looked_at = now
+            self._there = {}
+            self._look = asyncio.create_task(self._look_around())
+        if not self._look.done():
+            await asyncio.wait({self._look}, timeout=LATE_S)
+        missing = tuple(part for part in self._parts if not self._there.get(part))
+        if missing != self._told:
+            self._told = missing
+            self._telemetry.now_missing(missing)
+        return missing
+
+    @property
+    def reading(self) -> GaugeReading:
+        """Return the finding of the last look, as a gauge."""
+        return GaugeReading(
+            "keyhole_ready",
+            "Whether what Keyhole needs was there at the last look",
+            "part",
+            lambda: {part: float(self._there.get(part, False)) for part in self._parts},
+        )
+
+    async def _look_around(self) -> None:
+        await asyncio.gather(*(self._look_at(part, check) for part, check in self._parts.items()))
+
+    async def _look_at(self, part: str, check: Callable[[], object]) -> None:
+        try:
+            await asyncio.to_thread(check)
+        except Exception:
+            self._there[part] = False
+        else:
+            self._there[part] = True
+
+
+def readiness(
+    serving: Serving, shadow: Callable[[], ShadowAddress] | None, *, logins: Callable[[], None] | None = None
+) -> Readiness:
+    """Return the readiness of the open policy that answers and, if there are, the shadow in front of it and the way in.
+
+    `logins` begins a login as a client would, and raises where none can begin.
+    """
+
+    def ledger() -> None:
+        with serving.using() as service:
+            service.ledger.check_writable(room_bytes=LEDGER_ROOM_BYTES)
+
+    def source() -> None:
+        with serving.using() as service, service.source.turn(analyst="", timeout_ms=SOURCE_TURN_MS):
+            pass
+
+    parts: dict[str, Callable[[], object]] = {"ledger": ledger, "source": source}
+    if shadow is not None:
+        parts["shadow"] = lambda: shadow_connections(shadow())
+    if logins is not None:
+        parts["logins"] = logins
+    return Readiness(parts, telemetry=serving.telemetry)
+
+
+def shadow_connections(shadow: ShadowAddress) -> int:
+    """Return the number of the shadow's connections beside this one. Raise psycopg.Error when it does not answer."""
+    with (
+        within(SHADOW_S),
+        PunctualConnection.connect(shadow.conninfo(user=OWNER, database="postgres")) as connection,
+    ):
+        found = connection.execute(_CONNECTIONS).fetchone()
+    return 0 if found is None else int(found[0])
+
+
+@lru_cache(maxsize=16)  # shadows: more than are ever there at once, and none changes its version while it runs
+def shadow_version(shadow: ShadowAddress) -> int:
+    """Return the version of the PostgreSQL that runs there, as it numbers itself: 180004 is 18.4.
+
+    Raise psycopg.Error like the other.
+    """
+    with (
+        within(SHADOW_S),
+        PunctualConnection.connect(shadow.conninfo(user=OWNER, database="postgres")) as connection,
+    ):
+        return connection.info.server_version

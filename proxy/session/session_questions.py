@@ -1,0 +1,272 @@
+"""How a session answers one question: read its settings, plan, prepare in the shadow, release, run there.
+
+Everything that can fail for the analyst's own reasons is tried in the shadow before anything is spent.
+"""
+
+import codecs
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from functools import partial
+from threading import Event
+
+from planner.errors import KeyholeError
+from planner.parser.lexer import tokens
+from planner.statements.classify import Copied, Executing
+from proxy.pipeline.messages import Prepared, Request, StatementPart
+from proxy.session.client_statements import Portal
+from proxy.session.error_fields import notice
+from proxy.session.error_reporter import ErrorReporter
+from proxy.session.parts import SessionParts
+from proxy.session.session_refusals import (
+    parameters_reread,
+    statement_replaced,
+    unwritable_answer,
+    wrong_number_of_parameters,
+)
+from proxy.shadow.answers import NOTHING, ROWS, Ending, Expected
+from proxy.shadow.array import array_literal, text_array
+from proxy.shadow.exchange import GivenValues
+from proxy.shadow.findings import Kept, SessionState, read_described
+from proxy.wire.frontend import Execute, Sync
+
+_SYNC = Sync().encode()
+_TOO_LARGE = (
+    b"The answer is kept: asked over REST it comes line by line, for nothing. Here it takes a larger session_memory_mb."
+)
+
+
+class How(Enum):
+    """The way of asking: in a simple query, where the question's columns are described with its rows, or by its portal.
+
+    Earlier statements of the same batch decide what PostgreSQL takes for a transaction.
+    """
+
+    ALONE = auto()
+    TOGETHER = auto()
+    PORTAL_FIRST = auto()
+    PORTAL_AFTER = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _WrittenAnswer:
+    """A released answer in the client's encoding: its keys as arrays, or within a COPY, which takes no parameters.
+
+    Return None where the encoding has no characters for them.
+    """
+
+    keys: tuple[bytes, ...] | bytes | None
+    notices: tuple[str, ...]
+
+
+class Questions:
+    """The questions of one session."""
+
+    def __init__(self, session: SessionParts, *, reporter: ErrorReporter) -> None:
+        self._reporter = reporter
+        self._client = session.client
+        self._relay = session.relay
+        self._exchange = session.exchange
+        self._text = session.text
+        self._held = session.held
+        self._asker = session.asker
+        self._analyst = session.analyst
+        self._work = session.work
+
+    async def answer(self, portal: Portal, execute: Execute, *, how: How) -> bool:
+        """Answer a question: read the session, plan, prepare, release, run. Nothing is spent before `release`.
+
+        False, and nothing is done, if the shadow has something else under the portal's name than what was bound here.
+        """
+        with self._work.asking() as withdrawn:
+            prepared = await self._answer(portal, execute.portal, how=how, withdrawn=withdrawn)
+        if prepared is None:
+            return False
+        tag = None if prepared.tag is None else prepared.tag.encode()
+        shown = ROWS | {ord("s")}
+        expected = Expected(Ending.EXECUTE, shown=shown, tag=tag, offset=None, when_too_large=_TOO_LARGE)
+        self._relay.send(execute.encode(), expected)
+        return True
+
+    async def open(self, portal: Portal, name: bytes) -> None:
+        """Answer a question whose rows SQL is about to fetch from its portal."""
+        with self._work.asking() as withdrawn:
+            await self._answer(portal, name, how=How.PORTAL_AFTER, withdrawn=withdrawn)
+
+    async def _answer(self, portal: Portal, name: bytes, *, how: How, withdrawn: Event) -> Prepared | None:
+        """Put the answer behind the portal of that name; None if it is another portal by now."""
+        in_query = how in (How.ALONE, How.TOGETHER)
+        first_of_batch = how in (How.ALONE, How.PORTAL_FIRST) and self._relay.answers.status == b"I"
+        bound_to = portal.statement.stand_in_text
+        first = portal.statement.part
+        if portal.statement.part.executing is not None:
+            portal = await self._bind_arguments(portal, portal.statement.part.executing)
+        if not in_query:
+            self._exchange.describe(b"P", name)  # insists that the portal still exists
+        if first.copied is not None:
+            portal = await self._read_copied(portal, first.copied)
+        like = portal.statement.described
+        if first_of_batch and first.beforehand:
+            if not _is_held_on(first):
+                # a cursor that no transaction keeps: alone between two batches, it is refused by PostgreSQL itself
+                self._relay.send(_SYNC, Expected(Ending.SYNC, shown=NOTHING))
+            self._try(first)
+        state_answer = self._exchange.read_state(name)
+        values = self._ask_values(portal)
+        await self._exchange.settle()
+        self._text.learn(self._exchange.encoding_of(state_answer))
+        text = self._text.codec
+        state = self._exchange.state(state_answer, text)
+        if not in_query and state.portal != bound_to:
+            return None
+        if not first_of_batch:
+            self._try(first)
+        _insist_unchanged(portal, state)
+        with self._reporter.knowing(state.settings):
+            prepared, written = await self._release(portal, state, values(text), withdrawn=withdrawn)
+        if state.wants_notices:
+            self._client.write(b"".join(notice(sentence, codec=text) for sentence in written.notices))
+        if in_query and like.rows is not None and first.copied is None:
+            self._client.write(like.rows.encode())
+        if written.keys is None:
+            raise unwritable_answer(self._text.encoding)
+        if isinstance(written.keys, tuple):
+            self._exchange.bind_outer(name, portal.bound, written.keys, when_too_large=_TOO_LARGE)
+        else:
+            self._exchange.bind_copy(name, written.keys, portal.bound, when_too_large=_TOO_LARGE)
+        return prepared
+
+    def _ask_values(self, portal: Portal) -> Callable[[codecs.CodecInfo], GivenValues]:
+        """Ask the shadow for the parameters of a portal; after `settle`, the result reads its answer."""
+        types = portal.statement.described.types
+        if not types:
+            return lambda _: GivenValues()
+        casts = self._asker.parameter_casts(portal.statement.part.text)
+        answer = self._exchange.read_values(portal.bound, types, casts)
+        return lambda codec: self._exchange.values(answer, types, casts, codec)
+
+    async def _release(
+        self, portal: Portal, state: SessionState, found: GivenValues, *, withdrawn: Event
+    ) -> tuple[Prepared, _WrittenAnswer]:
+        """Plan, prepare in the shadow, and only then release."""
+        part, like = portal.statement.part, portal.statement.described
+        try:
+            request = Request(
+                part.text, state.settings, found.parameters, analyst=self._analyst, utc=state.utc, casts=found.casts
+            )
+            prepared = await self._work.run(partial(self._asker.prepare, request))
+            await self._exchange.prepare(self._text.encode(prepared.sql), like.types, arrays=prepared.arrays, like=like)
+            rehearsal = [self._text.encode(sql) for sql in prepared.rehearsal]
+            await self._exchange.rehearse(portal.bound, rehearsal, arrays=prepared.arrays, codec=self._text.codec)
+            if part.copied is not None:
+                behind = self._text.encode(part.copied.behind)
+                await self._exchange.rehearse_copy(like, behind, behind_at=part.offset + part.copied.behind_at)
+            await self._work.earlier()
+            return prepared, await self._work.run(partial(self._release_written, prepared, part.copied, withdrawn))
+        except KeyholeError as error:
+            if portal.executed:
+                raise error.drop_position() from None
+            raise error.shift_position(offset=part.offset) from None
+
+    def _release_written(self, prepared: Prepared, copied: Copied | None, withdrawn: Event) -> _WrittenAnswer:
+        """Release, and write the keys for the shadow; in a thread, since millions of keys take seconds."""
+        released, text = self._asker.release(prepared, withdrawn=withdrawn), self._text.codec
+        keys: tuple[bytes, ...] | bytes | None
+        try:
+            if copied is None:
+                keys = tuple(text_array(array, text) for array in released.arrays)
+            else:
+                sql = with_literals(prepared.sql, released.arrays)
+                keys = text.encode(f"COPY ({sql}{copied.behind}")[0]
+        except UnicodeEncodeError:
+            keys = None
+        return _WrittenAnswer(keys, released.notices)
+
+    async def _read_copied(self, portal: Portal, copied: Copied) -> Portal:
+        """Return a COPY as the query in it, which takes no parameters."""
+        part = portal.statement.part
+        query = self._text.encode(copied.spelled or copied.query)
+        like = await self._exchange.describe_copied(query, offset=part.offset)
+        if like.types:
+            # as it stands it fails, by the very error that PostgreSQL has for it
+            self._exchange.run(self._text.encode(part.text), offset=part.offset)
+            await self._exchange.settle()
+        alone = replace(portal.statement, part=replace(part, text=copied.query), described=like)
+        return replace(portal, statement=alone, bound=replace(portal.bound, result_formats=()))
+
+    def _try(self, part: StatementPart) -> None:
+        for sql in part.beforehand:
+            self._exchange.run(self._text.encode(sql), offset=part.offset)
+
+    async def is_meant(self, part: StatementPart) -> bool:
+        """Return True if Keyhole answers a statement.
+
+        For EXECUTE, the statement that the shadow holds under the name decides.
+        """
+        if part.executing is None:
+            return part.intercepted
+        if not self._held.may_be_question(part.executing.name):
+            return False
+        return await self._question_of(part.executing) is not None
+
+    async def _question_of(self, executing: Executing) -> tuple[bytes, str] | None:
+        """Return the name and the question of EXECUTE; None if there is none, or no question in it."""
+        await self._exchange.settle()
+        if not executing.name.isascii():
+            await self._text.refresh()
+        found = await self._exchange.find_kept(self._text.encode(executing.name))
+        if found is None:
+            return None
+        question = self.inside(found)
+        name = self._text.encode(found.name.decode("utf-8", "replace"))
+        return None if question is None else (name, question)
+
+    def inside(self, kept: Kept) -> str | None:
+        """Return the question in a prepared statement of the shadow."""
+        return self._asker.find_question(kept.text, in_sql=kept.in_sql)
+
+    async def _bind_arguments(self, portal: Portal, executing: Executing) -> Portal:
+        """Return an EXECUTE as the question that it names, bound to its arguments."""
+        found = await self._question_of(executing)
+        if found is None:
+            raise statement_replaced(executing.name)
+        name, question = found
+        expected = self._exchange.describe(b"S", name)
+        await self._exchange.settle()
+        types = read_described(expected).types
+        if types and executing.count != len(types):
+            part = portal.statement.part
+            # as it stands it fails, by the very error that PostgreSQL has for it
+            self._exchange.run(self._text.encode(part.text), offset=part.offset)
+            await self._exchange.settle()
+            raise wrong_number_of_parameters(executing.name, expected=len(types), given=executing.count)
+        values: tuple[bytes | None, ...] = ()
+        if types:
+            at = portal.statement.part.offset + executing.given_at
+            values = await self._exchange.arguments(self._text.encode(executing.given), types, given_at=at)
+        part = StatementPart(text=f"{executing.explain}{question}", offset=0, intercepted=True)
+        like = replace(portal.statement.described, types=types)
+        bound = replace(portal.bound, formats=(1,) if types else (), values=values)
+        return Portal(replace(portal.statement, part=part, described=like), bound, executed=True)
+
+
+def with_literals(sql: str, arrays: tuple[tuple[str | None, ...], ...]) -> str:
+    """Return a statement whose only parameters are these arrays, without parameters."""
+    parts: list[str] = []
+    at = 0
+    for token in tokens(sql):
+        if token.kind == "parameter":
+            parts += (sql[at : token.start], array_literal(arrays[int(token.value[1:]) - 1]))
+            at = token.end
+    return "".join((*parts, sql[at:]))
+
+
+def _insist_unchanged(portal: Portal, state: SessionState) -> None:
+    """Raise KH106 if the parameters of a portal may not mean what they meant when it was bound."""
+    if portal.read_by not in (None, state.read_by):
+        raise parameters_reread()
+
+
+def _is_held_on(part: StatementPart) -> bool:
+    """Return True if it declares a cursor WITH HOLD."""
+    return any(token.is_word("hold") for token in tokens(part.beforehand[0]))

@@ -1,0 +1,172 @@
+"""The server's side of a connection as a state machine: which message may come when, in one table."""
+
+from enum import Enum, auto
+from typing import NamedTuple
+
+from proxy.security.violation import ProtocolViolation
+from proxy.wire import frontend
+from proxy.wire.frames import LOGIN_LIMIT_BYTES, MESSAGE_LIMIT_BYTES, Frame, FrameReader
+from proxy.wire.frontend import Cancel, EncryptionRequest, FrontendMessage
+
+
+class ConnectionState(Enum):
+    """Where a connection is."""
+
+    STARTUP = auto()  # nothing but a packet without a type byte may come
+    AUTHENTICATING = auto()  # credentials alone
+    OPENING = auto()  # authenticated, not ready: nothing is read
+    IDLE = auto()  # between batches
+    EXTENDED = auto()  # inside a batch of the extended protocol, before its Sync
+    SKIPPING = auto()  # an error in the batch: everything up to Sync is dropped
+    CLOSED = auto()
+
+
+_EXTENDED = dict.fromkeys(map(ord, "PBDECH"), ConnectionState.EXTENDED)
+_COPY = "dcf"
+
+TRANSITIONS: dict[ConnectionState, dict[int, ConnectionState]] = {
+    ConnectionState.STARTUP: {},
+    ConnectionState.AUTHENTICATING: {ord("p"): ConnectionState.AUTHENTICATING},
+    ConnectionState.OPENING: {},
+    ConnectionState.IDLE: {
+        **_EXTENDED,
+        **dict.fromkeys(map(ord, "QSF" + _COPY), ConnectionState.IDLE),
+        ord("X"): ConnectionState.CLOSED,
+    },
+    ConnectionState.EXTENDED: {
+        **_EXTENDED,
+        **dict.fromkeys(map(ord, "QF" + _COPY), ConnectionState.EXTENDED),
+        ord("S"): ConnectionState.IDLE,
+        ord("X"): ConnectionState.CLOSED,
+    },
+    ConnectionState.SKIPPING: {
+        **dict.fromkeys(map(ord, "PBDECHQF" + _COPY), ConnectionState.SKIPPING),
+        ord("S"): ConnectionState.IDLE,
+        ord("X"): ConnectionState.CLOSED,
+    },
+    ConnectionState.CLOSED: {},
+}
+_PASSES_SKIPPING = frozenset(map(ord, "SX"))
+_KEPT_BYTES = 64 * 1024  # of a longer message the frame is made again where it is relayed, rather than held beside it
+
+
+class Received(NamedTuple):
+    """A message, with the frame it came in if it is after the login and not long, so that it can be relayed as it is.
+
+    `size` is the frame's length in bytes, and `is_ascii` whether the whole of it is.
+    """
+
+    message: FrontendMessage
+    frame: Frame | None
+    size: int = 0
+    is_ascii: bool = True
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes of a message after the login."""
+        return self.message.encode() if self.frame is None else self.frame.raw
+
+
+class ServerConnection:
+    """Bytes in, messages out, one at a time, so that an error can still make the next ones be skipped.
+
+    Raises ProtocolViolation, after which the connection is closed and takes nothing more.
+    """
+
+    def __init__(self) -> None:
+        self.state = ConnectionState.STARTUP
+        self._reader = FrameReader(limit_bytes=LOGIN_LIMIT_BYTES, merges_rows=False)
+        self._encryption_asked: set[bool] = set()
+
+    @property
+    def buffered(self) -> int:
+        """Bytes of messages that are not complete, or not asked for yet."""
+        return self._reader.buffered
+
+    def receive(self, data: bytes) -> None:
+        """Give it bytes from the client."""
+        self._reader.feed(data)
+        if self.state in (ConnectionState.STARTUP, ConnectionState.AUTHENTICATING, ConnectionState.OPENING):
+            self._limit_unauthenticated()
+
+    @property
+    def has_more(self) -> bool:
+        """Return True if another message has come already. For an open session."""
+        return self._reader.has_frame
+
+    def next_message(self) -> Received | None:
+        """Return the next message that counts, or None until more bytes come."""
+        try:
+            if self.state is ConnectionState.STARTUP:
+                return self._first()
+            while (state := self.state) is not ConnectionState.OPENING and state is not ConnectionState.CLOSED:
+                following = TRANSITIONS[state]
+                received = self._reader.read_typed(following)
+                if received is None:
+                    return None
+                self.state = following[received.kind]
+                if state is not ConnectionState.SKIPPING or received.kind in _PASSES_SKIPPING:
+                    return _decode(received)
+        except ProtocolViolation:
+            self.state = ConnectionState.CLOSED
+            raise
+        return None
+
+    def start_encryption(self) -> None:
+        """Expect TLS from the next byte on. Raise ProtocolViolation if anything came before it in the clear."""
+        if self.state is not ConnectionState.STARTUP:
+            raise RuntimeError(f"cannot begin TLS in {self.state.name}")
+        if self._reader.buffered:
+            self.state = ConnectionState.CLOSED
+            raise ProtocolViolation("received unencrypted data after an encryption request")
+        self._encryption_asked = {True, False}
+
+    def accept_login(self) -> None:
+        """Accept the credentials; nothing is read until `ready`."""
+        self._move(ConnectionState.AUTHENTICATING, ConnectionState.OPENING)
+
+    def ready(self) -> None:
+        """Open the session: statements may come."""
+        self._move(ConnectionState.OPENING, ConnectionState.IDLE)
+        self._reader.limit_bytes = MESSAGE_LIMIT_BYTES
+
+    def fail_batch(self) -> None:
+        """Note that an error was sent. Inside a batch of the extended protocol everything up to Sync is dropped."""
+        if self.state is ConnectionState.EXTENDED:
+            self.state = ConnectionState.SKIPPING
+
+    def close(self) -> None:
+        """Close the connection: nothing more will be read or written."""
+        self.state = ConnectionState.CLOSED
+
+    def _first(self) -> Received | None:
+        payload = self._reader.read_untyped()
+        if payload is None:
+            return None
+        message = frontend.decode_untyped(payload)
+        if isinstance(message, EncryptionRequest):
+            if message.gss in self._encryption_asked:
+                raise ProtocolViolation("encryption was asked for twice")
+            self._encryption_asked.add(message.gss)
+            if self._reader.buffered:
+                raise ProtocolViolation("received unencrypted data after an encryption request")
+        else:
+            self.state = ConnectionState.CLOSED if isinstance(message, Cancel) else ConnectionState.AUTHENTICATING
+        return Received(message=message, frame=None)
+
+    def _limit_unauthenticated(self) -> None:
+        if self._reader.buffered > 2 * LOGIN_LIMIT_BYTES:
+            self.state = ConnectionState.CLOSED
+            raise ProtocolViolation("too much data before authentication")
+
+    def _move(self, expected: ConnectionState, following: ConnectionState) -> None:
+        if self.state is not expected:
+            raise RuntimeError(f"cannot go from {self.state.name} to {following.name}")
+        self.state = following
+
+
+def _decode(frame: Frame) -> Received:
+    message, size = frontend.decode(frame), len(frame.raw)
+    if size <= _KEPT_BYTES:
+        return Received(message, frame, size)
+    return Received(message, None, size, is_ascii=frame.raw.isascii())
