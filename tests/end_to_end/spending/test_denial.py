@@ -26,9 +26,7 @@ def house(tmp_path: Path) -> Iterator[House]:
 def denied(client: psycopg.Connection[tuple[str]], *, hint: str = "SET keyhole.mechanism = 'progressive';") -> None:
     with pytest.raises(psycopg.errors.ConfigurationLimitExceeded, match="KH307: the mechanism probe stopped") as found:
         client.execute(NEAR.encode())
-    assert "the looks so far are spent" in " ".join(
-        (found.value.diag.message_detail or "").lower().split()
-    )
+    assert "the looks so far are spent" in " ".join((found.value.diag.message_detail or "").lower().split())
     assert found.value.diag.message_hint == hint
 
 
