@@ -18,7 +18,7 @@
 | streams/grouper.py | thresholds, deviations | all partitions by enumeration; integrals | test_grouper |
 | streams/signed_tree.py | nodes of a tree | linear programmes over the draws | test_trees |
 | risk/reconstruction.py | made-up counts | published figures; the bound | test_reconstruction |
-| risk/attackers.py | made-up answers and values | the bound of two presences; shares by hand | test_attackers |
+| risk/attack_confidence.py | made-up answers and values | the bound of two presences; shares by hand | test_attackers |
 | publishing/contingency_table.py | counts of cells | their law; an audit | test_contingency_table |
 | publishing/sampled_perturbation.py | how many are kept | unbiased estimates on average | test_perturbation |
 | publishing/binomials.py | coins, each by itself | means and sizes at many draws | test_perturbation |
@@ -27,7 +27,7 @@
 | diagnostics/interval_partition.py | costs, totals | all partitions; recorded rates; an audit | test_published |
 | diagnostics/pribrp.py | sizes, sums | recorded rates; an audit | test_published |
 | diagnostics/recursive_medians.py | digits of a uniform number | densities of Cauchy's law | test_private_edges |
-| published/looks.py | looks by refinement | enumeration of the path, here | test_looks |
+| published/progressive_looks.py | looks by refinement | enumeration of the path, here | test_looks |
 | published/sparse_vector.py | threshold, queries | convolution; law of the first positive, here | test_sparse_vector |
 | published/probe.py | two phases | the contract at worst-case data; refinement as above | test_probe |
 
