@@ -20,7 +20,14 @@ PAGE = Path(__file__).resolve().parents[1] / "commands.md"
 BEGIN = "<!-- Commands and flags below are written by `python -m docs.generator`; notes by hand. -->"
 END = "<!-- End of the generated part. -->"
 NOTES = "<!-- notes -->"
-COMMON = {"--policy": "The policy file.", "--json": "Print JSON", "--why": "Why, for the record", "--by": "Who decides"}
+COMMON = {
+    "--policy": "The policy file.",
+    "--json": "Print JSON",
+    "--why": "Why, for the record",
+    "--by": "Who decides",
+    "--dry-run": "Show the cost",
+    "--html": "Write the report",
+}
 """Flags that the page explains once, and how their help begins. A command names those that it takes."""
 _SETTINGS = {f"--{setting.name.removeprefix('keyhole.').replace('_', '-')}" for setting in SETTINGS}
 _CHAPTER = re.compile(r"^### `keyhole (.+)`\n((?:(?!##).*\n)*)", re.MULTILINE)
