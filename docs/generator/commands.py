@@ -27,6 +27,7 @@ COMMON = {
     "--by": "Who decides",
     "--dry-run": "Show the cost",
     "--html": "Write the report",
+    "--as": "The analyst who asks",
 }
 """Flags that the page explains once, and how their help begins. A command names those that it takes."""
 _SETTINGS = {f"--{setting.name.removeprefix('keyhole.').replace('_', '-')}" for setting in SETTINGS}
@@ -111,9 +112,12 @@ def _meaning(parameter: Any) -> str:
     choices: Any = parameter.type_descriptor.annotation
     if isinstance(choices, EnumType):
         values: list[Enum] = list(choices)
-        meaning += f" One of {', '.join(f'`{choice.value}`' for choice in values)}."
+        if not all(re.search(rf"\b{re.escape(str(choice.value))}\b", meaning) for choice in values):
+            meaning += f" One of {', '.join(f'`{choice.value}`' for choice in values)}."
     if getattr(parameter, "multiple", False):
         meaning += " May be repeated."
     elif isinstance(parameter.default, Enum | Path | str | int | float) and parameter.default not in (False, "", 0):
         meaning += f" Default: `{getattr(parameter.default, 'value', parameter.default)}`."
+    if parameter.param_type_name == "argument":
+        return meaning + ("" if parameter.required else " Optional.")
     return meaning + (" Required." if parameter.required else "")
