@@ -40,9 +40,9 @@ class OpenWindow:
 class MonitorAccount:
     """One run of a monitor.
 
-    `closed` has, by window, what it cost (None: all that was reserved), those among them that were open when the
-    monitor ended; `readers` the analysts who have paid for reading it. A run that was started `anew` pays for windows
-    that earlier ones had begun, and draws them for itself.
+    `closed` has the cost of each closed window (None: all that was reserved), also of those that were open when the
+    monitor ended. `readers` are the analysts who were charged for reading it. A run that was started `anew` is charged
+    for windows that earlier runs had begun, and draws its own noise for them.
     """
 
     run: str

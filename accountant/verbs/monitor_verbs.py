@@ -73,7 +73,7 @@ class Monitors:
         """Pay for all windows of a horizon at their worst case, and begin a run. It stays open until it is ended.
 
         Windows that an earlier run of this fingerprint had begun are in `excluded`: they never begin again. With
-        `anew` there are none: this run draws noise of its own for them too, which its own charge pays for. Raises
+        `anew` there are none: this run draws noise of its own for them too, and its own charge covers that. Raises
         `MonitorStands` where the monitor runs or is paused; `OverBudget`, `NotApproved`, `LedgerMisuse` as
         `Ledger.reserve` does. All of them write nothing.
         """

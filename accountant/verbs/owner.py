@@ -101,11 +101,11 @@ class Owner:
             self._journal.append(transaction, Settled(reservation_id, self._clock(), by, why, untouched=untouched))
 
     def open_window(self, *, by: str, why: str, once: str | None = None) -> str:
-        """Let all balances start again, but for what is open; the window's id. `once` is as in `grant`.
+        """Start all balances again, except for open reservations. Return the window's id. `once` is as in `grant`.
 
         Guarantee: the caps hold for each window by itself. Over all windows together they add up: after n windows the
         bound is n times the cap. Noise paths are continued no longer; stored answers stay. Raises `MonitorStands` where
-        a monitor runs or is paused: its windows were charged to the balances that would begin anew.
+        a monitor runs or is paused: its windows were charged to the balances that would start again.
         """
         identity = _identity(once)
         with self._journal.writing() as (transaction, balances):

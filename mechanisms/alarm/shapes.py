@@ -56,7 +56,7 @@ class Shape:
 
 
 class Regime(Enum):
-    """The way one privacy unit changes the values that an alarm sees, from look to look of one window.
+    """A regime: how one privacy unit may change the values that an alarm sees, from look to look of one window.
 
     `GROWING`: it raises each by between nothing and the sensitivity, never by less than the one before.
     `COMING_AND_GOING`: it raises each by between nothing and the sensitivity.

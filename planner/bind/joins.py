@@ -37,7 +37,7 @@ from planner.values.constant import Given
 
 @dataclass(frozen=True, slots=True)
 class _JoinKey:
-    """The way to join a public table: its key, the column of the tables before it, and where that stands.
+    """A join with a public table: its key, the column of the tables before it, and where that stands.
 
     With several `pairs` of columns that are equal, `public` has a key that stands for all of them.
     """

@@ -21,7 +21,7 @@ NEAR_EMPTY = "groups without rows lie within the tolerance"
 
 
 class Measure(StrEnum):
-    """The way that a group's rows make a functional."""
+    """A measure: how a group's rows make a functional."""
 
     ROWS = "rows"  # rows are counted: one term that adds 1
     UNITS = "units"  # privacy units with at least one such row, for COUNT(DISTINCT unit): one term that adds 1

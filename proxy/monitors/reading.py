@@ -1,7 +1,7 @@
 """The analysts' view of monitors: which they may read, their progress, and their alerts.
 
-Guarantee: all of it is public (policy and clock) or was released by a look that the ledger has. Nothing is told of a
-monitor to whom its policy does not name, and nothing before they have paid for reading it.
+Guarantee: all of it is public (policy and clock) or was released by a look that the ledger has. An analyst
+learns of a monitor only if its policy names the analyst, and only after being charged for reading it.
 """
 
 import json

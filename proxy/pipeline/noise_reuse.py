@@ -64,8 +64,8 @@ class OnPaths:
 
     `paths` has what is continued, by functional; `here` says, for each of them, where the question's keys are on it.
     `earlier` is how many questions drew or read that noise; `free` is false while another question continues some of
-    it, or died doing so. `told`: all that the question could read is known to be revealed, whatever the data. `anew`
-    is what noise of its own would cost.
+    it, or died doing so. `told`: everything that the question could read is already revealed, whatever the data. `anew`
+    is the cost of noise of its own.
     """
 
     claim: Claim

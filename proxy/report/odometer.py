@@ -64,8 +64,8 @@ class PublishedReading:
 class OdometerReading:
     """The odometer.
 
-    `unit_epsilon` is what one unit has lost over all tables with units of several rows, with a `delta` but for that
-    probability (None: surely), and `unit_balance` is that as the cap on a unit counts it. No number covers what was
+    `unit_epsilon` is the loss of one unit over all tables with units of several rows. It holds except with probability
+    `delta` (None: always). `unit_balance` is the same loss as the cap on a unit counts it. No number covers what was
     `published` otherwise.
 
     Caps are the policy's, for one window and without grants.

@@ -51,7 +51,7 @@ class Shell:
 
     `admitted` decides, by a request's scope, whether it is served at all (it raises then), and is entered while it is;
     `refused` is the answer to what it raises, `failed` to anything unforeseen. `pages` are the paths below which HTML
-    lives, `paths` those that the log may name, `finished` is told of every request.
+    lives, `paths` those that the log may name. `finished` is called after every request.
 
     Guarantee: whatever goes wrong inside, client and log learn the exception's type at most, never its text, which
     might quote data. A body that is declared or turns out to be larger than `most_bytes` is refused with 413 before it

@@ -96,7 +96,7 @@ def _list_compared(table: Table) -> dict[str, None]:
 
 
 class _Way(Enum):
-    """The way that a row meets a list.
+    """The columns by which a row meets a list.
 
     `UNIT`: by its unit, and by its key if the list has one. `KEY_OF_UNIT`: by the key that leads to its own unit.
     `KEY_OF_OWNER`: by the key that leads other rows to its unit, if this row is the one that counts of its key.

@@ -31,7 +31,7 @@ from proxy.release.unprotected import find_publication, publish_unprotected
 
 
 class CriterionName(StrEnum):
-    """The way in which `sps` decides which groups are too large."""
+    """The rule by which `sps` decides which groups are too large."""
 
     CHERNOFF = "chernoff"
     EXACT = "exact"

@@ -23,7 +23,7 @@ def _texts(node: ast.expr) -> Iterator[str]:
         case ast.Constant(value=str(text)):
             yield text
         case ast.JoinedStr(values=values):
-            yield "".join(part.value if isinstance(part, ast.Constant) else "`value`" for part in values)  # type: ignore[misc]
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "`value`" for part in values)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             yield "".join(text for side in (left, right) for text in _texts(side))
         case ast.IfExp(body=body, orelse=orelse):
