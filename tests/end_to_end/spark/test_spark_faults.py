@@ -81,6 +81,6 @@ def test_a_token_from_the_environment(sail: Sail, lake: Path, tmp_path: Path, mo
 def test_another_engine_than_the_policy_says(sail: Sail, lake: Path, tmp_path: Path) -> None:
     path = write_lake_policy(tmp_path, lake, url=sail.url)
     path.write_text(path.read_text().replace('engine = "sail"', 'engine = "spark"'), encoding="utf-8")
-    with pytest.raises(KeyholeError, match="but sail") as caught:
+    with pytest.raises(KeyholeError, match="the engine is spark in the policy, and the source is sail") as caught:
         check(path, confirm=False)
     assert 'engine = "sail"' in str(caught.value.hint)
