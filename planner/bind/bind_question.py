@@ -20,7 +20,7 @@ from planner.catalog.catalog import Catalog, Table
 from planner.catalog.key_space import KeySpace
 from planner.catalog.pace import TableSize
 from planner.errors import KeyholeError
-from planner.functionals.atoms.read_atoms import Atoms, atoms
+from planner.functionals.atoms.read_atoms import Atoms, read_atoms
 from planner.functionals.unit_rows import canonical_rows
 from planner.groups.computed_keys import describe_outside
 from planner.groups.null_groups import describe_lost_nulls
@@ -125,7 +125,7 @@ def _ask_resolved(
         accuracy=accuracy,
         per_query=catalog.budget.per_query,
     )
-    made = atoms(
+    made = read_atoms(
         formula,
         predicates=predicates,
         names=embedded.predicate_names,

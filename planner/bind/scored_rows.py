@@ -15,7 +15,7 @@ from planner.bind.lookup_columns import store_conditions
 from planner.bind.set_branches import read_question
 from planner.catalog.catalog import Catalog, SqlType, Table
 from planner.errors import KeyholeError
-from planner.functionals.functional import grid, row_terms
+from planner.functionals.functional import find_grid, make_row_terms
 from planner.functionals.row_range import row_range
 from planner.parser.tree import bare
 from planner.predicates.condition import row_truth
@@ -88,11 +88,11 @@ def _measure(
 ) -> tuple[tuple[Functional, Functional], Fraction, _Ranges]:
     """Return a number as the functionals of its rows' sum and count, the worth of a step, and its columns' ranges."""
     grids = {
-        part.column.name: grid(part.column, table, position=None)
+        part.column.name: find_grid(part.column, table, position=None)
         for part in parts
         if part.column is not None and part.power
     }
-    terms, step = row_terms(parts, grids)
+    terms, step = make_row_terms(parts, grids)
 
     def made(measure: Measure, terms: tuple[Term, ...]) -> Functional:
         size = Decimal(1)  # nothing compares these

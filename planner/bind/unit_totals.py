@@ -28,7 +28,7 @@ from planner.bind.unit_query import total_columns, unit_table
 from planner.catalog.catalog import Column, SqlType, Table
 from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
-from planner.functionals.functional import functional, grid, row_terms
+from planner.functionals.functional import find_grid, make_functional, make_row_terms
 from planner.functionals.row_range import row_range
 from planner.functionals.unit_rows import one_row, parts_of_step, total_meaning
 from planner.parser.tree import bare, name, position, write_node
@@ -250,7 +250,7 @@ def _total(
         position=position(node),
     )
     table = with_products(table, (part.column for part in found.parts))
-    made, step = functional(comparison, table=table, min_rows=1, where=within.where)
+    made, step = make_functional(comparison, table=table, min_rows=1, where=within.where)
     low, high = _range(made, table, where=within.where)
     exact = terminating_decimal(step)
     if exact is None:
@@ -296,8 +296,8 @@ def _taken_total(
     if part is None or others or part.column is None or part.power != 1:
         raise no_total(node, table)
     table = with_products(table, [part.column])
-    ends = grid(part.column, table, position=position(node))
-    terms, step = row_terms(found.parts, {part.column.name: ends})
+    ends = find_grid(part.column, table, position=position(node))
+    terms, step = make_row_terms(found.parts, {part.column.name: ends})
     (term,) = terms
     low, high = sorted(term.coefficient * end for end in ends[1:])
     present, parts, arithmetic = _present(found.values), 0, found.arithmetic
@@ -357,7 +357,7 @@ def _range(made: Functional, table: Table, *, where: Condition) -> tuple[int, in
         low, high = made.unit_range
         return min(low, 0), max(high, 0)
     assert table.row_cap is not None
-    ranges = {name_: grid(table.column(name_), table, position=None)[1:] for name_ in made.summed}
+    ranges = {name_: find_grid(table.column(name_), table, position=None)[1:] for name_ in made.summed}
     low, high = row_range(made.terms, ranges=ranges, table=table, among=where)
     return low * table.row_cap.rows, high * table.row_cap.rows
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts
 from planner.explain.rounded_numbers import plain
-from planner.functionals.atoms.atom_labels import label
+from planner.functionals.atoms.atom_labels import make_label
 from planner.question.plan import Minimised, Plan
 from planner.question.question import Atom, Functional, Question
 
@@ -63,7 +63,7 @@ def letter_literals(plan: Plan) -> tuple[Named, ...]:
         if (functional := plan.asked.functionals[cut.functional]) in places
     ]
     ordered = [kept[literal] for literal in dict.fromkeys(typed) if literal in kept]
-    return tuple(_name_literal(plan.question, cut, letter=label(index)) for index, cut in enumerate(ordered))
+    return tuple(_name_literal(plan.question, cut, letter=make_label(index)) for index, cut in enumerate(ordered))
 
 
 def literal_of(cut: Cut) -> Literal:
@@ -92,7 +92,7 @@ def typed_letters(plan: Plan, named: tuple[Named, ...]) -> Mapping[Literal, str]
         place = places.get(plan.asked.functionals[cut.functional])
         letter = None if place is None else kept.get((place, cut.cut, cut.above))
         if letter is None:
-            letter, further = label(further), further + 1
+            letter, further = make_label(further), further + 1
         found[literal_of(cut)] = letter
     return MappingProxyType(found)
 

@@ -23,7 +23,7 @@ from planner.aggregates.row_expression import Part, Values
 from planner.catalog.catalog import Table
 from planner.catalog.tolerance import Tolerances, quote_literal, with_amount
 from planner.errors import KeyholeError
-from planner.functionals.functional import functional
+from planner.functionals.functional import make_functional
 from planner.functionals.guard_remedy import WORTH, Remedy, next_round, read_alone, slack_share
 from planner.functionals.guards import ComparisonPlace, Guarded, implies
 from planner.parser.lexer import readable
@@ -35,7 +35,7 @@ from planner.values.operators import FLIPPED
 
 
 @dataclass(frozen=True, slots=True)
-class GuardAdding:
+class GuardAdder:
     """The inputs of guards: the table, whose accuracy and which tolerances are in force."""
 
     table: Table
@@ -57,29 +57,29 @@ class GuardAdding:
             largest[values] = max((one for one in known if one is not None), key=lambda one: one.values)
         said: dict[tuple[str, str, str], dict[str, None]] = {}
 
-        def beside(leaf: Comparison | Spread) -> Having:
+        def add_guards(leaf: Comparison | Spread) -> Having:
             needed = wanted.get(ComparisonPlace.of(leaf), {})
-            added = [self.guard(leaf, values, largest[values]) for values in _leave_out_implied(tuple(needed))]
+            added = [self.make_guard(leaf, values, largest[values]) for values in _leave_out_implied(tuple(needed))]
             for guard, called, reason in added:
                 said.setdefault((guard.text, called, reason), {})[leaf.text] = None
             return Every((leaf, *dict.fromkeys(guard for guard, *_ in added))) if added else leaf
 
         if any(ComparisonPlace.of(leaf) in wanted for leaf in find_complemented(formula)):
             return None
-        made = flatten(formula.mapped(beside))
-        sentences = (_sentence(tuple(of), *guard, usual=self.accuracy.min_rows) for guard, of in said.items())
+        made = flatten(formula.mapped(add_guards))
+        sentences = (_describe_added(tuple(of), *guard, usual=self.accuracy.min_rows) for guard, of in said.items())
         return (made, tuple(sentences)) if said else None
 
-    def guard(self, leaf: Comparison | Spread, values: Values, remedy: Remedy) -> tuple[Comparison, str, str]:
+    def make_guard(self, leaf: Comparison | Spread, values: Values, remedy: Remedy) -> tuple[Comparison, str, str]:
         """Return the count, what a group has at least of what it counts, and why the number is more than usual."""
         least, reason = self.accuracy.min_rows, ""
         by_units = self._counts_units(leaf)
         wanted = next_round(ceil(WORTH / slack_share(self.tolerances))) if by_units else remedy.values
         if wanted > least and not self.accuracy.min_rows_set:
-            least, reason = wanted, self._reason(for_mean=remedy.for_mean and not by_units)
+            least, reason = wanted, self._explain_number(for_mean=remedy.for_mean and not by_units)
         if by_units:
             part, measure = Part(Fraction(1), None, values.rows, 0), Measure.UNITS
-            counted = f"count(DISTINCT {_tuple_of(self.table.unit)})"
+            counted = f"count(DISTINCT {_write_unit(self.table.unit)})"
             known = remedy.spell_rows(values)
             counted += f" FILTER (WHERE {known})" if known else ""
             called = f"values of at least {least:,} ({self.table.unit_text.strip('()')})"
@@ -125,13 +125,13 @@ class GuardAdding:
         table = self.table
         return not (table.row_unit or table.members) and (table.row_cap is None or table.row_cap.rows > 1)
 
-    def _reason(self, *, for_mean: bool) -> str:
+    def _explain_number(self, *, for_mean: bool) -> str:
         unit = "row" if self.table.row_unit else f"({self.table.unit_text})"
         moved = "it" if for_mean else "their number"
         return f"In smaller ones one {unit} could move {moved} by more than a fifth of its tolerance"
 
 
-def _sentence(compared: tuple[str, ...], guard: str, called: str, reason: str, *, usual: int) -> str:
+def _describe_added(compared: tuple[str, ...], guard: str, called: str, reason: str, *, usual: int) -> str:
     """Return what was added beside which comparisons, what it changes and how to have it otherwise."""
     smaller = f"{reason}: SET keyhole.min_rows = {usual}; asks them for more epsilon. " if reason else ""
     return (
@@ -150,7 +150,7 @@ def _leave_out_implied(needed: tuple[Values, ...]) -> tuple[Values, ...]:
     return tuple(kept)
 
 
-def _tuple_of(unit: Iterable[str]) -> str:
+def _write_unit(unit: Iterable[str]) -> str:
     names = ", ".join(map(readable, unit))
     return f"({names})" if ", " in names else names
 
@@ -202,7 +202,7 @@ class RatioBases:
     accuracy: Accuracy
     tolerances: Tolerances
 
-    def put(self, formula: Having, *, warn: Callable[[str], None]) -> Having:
+    def add_bases(self, formula: Having, *, warn: Callable[[str], None]) -> Having:
         """Return the formula with a base beside each ratio that needs one. Raise KH204 in complements, KH304."""
         if not any(isinstance(leaf, Comparison) and leaf.base for leaf in formula.leaves()):
             return formula
@@ -214,30 +214,30 @@ class RatioBases:
                     hint="Ask for the groups that pass, and compare around the question.",
                     position=leaf.position,
                 )
-        return flatten(self._put(formula, (), warn))
+        return flatten(self._add_bases_within(formula, (), warn))
 
-    def _put(self, formula: Having, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
+    def _add_bases_within(self, formula: Having, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
         match formula:
             case Every(children):
                 typed = (*beside, *(child for child in children if isinstance(child, Comparison)))
-                return Every(tuple(self._put(child, typed, warn) for child in children))
+                return Every(tuple(self._add_bases_within(child, typed, warn) for child in children))
             case Some(children):
-                return Some(tuple(self._put(child, (), warn) for child in children))
+                return Some(tuple(self._add_bases_within(child, (), warn) for child in children))
             case Comparison() if formula.base:
-                return self._with_bases(formula, beside, warn)
+                return self._place_bases(formula, beside, warn)
             case _:
                 return formula
 
-    def _with_bases(self, ratio: Comparison, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
+    def _place_bases(self, ratio: Comparison, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
         """Return a ratio by a sum of either sign as one of groups that reach a base, or whose opposite does."""
         sides = [ratio]
         if ratio.either_sign:
-            sides = [side for side in (ratio, _turn_ratio(ratio)) if self._can_reach(side)] or sides
-        typed = [side for side in sides if any(_is_base(one, side) for one in _turn_all(beside))]
-        made = [self._with_base(side, _turn_all(beside), warn) for side in typed or sides]
+            sides = [side for side in (ratio, _negate_ratio(ratio)) if self._can_reach(side)] or sides
+        typed = [side for side in sides if any(_is_base(one, side) for one in _flip_negative_thresholds(beside))]
+        made = [self._place_base(side, _flip_negative_thresholds(beside), warn) for side in typed or sides]
         return Some(tuple(made)) if len(made) > 1 else made[0]
 
-    def _with_base(self, ratio: Comparison, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
+    def _place_base(self, ratio: Comparison, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
         amount = self.tolerances.amount(ratio.names)
         if amount is None or amount.bounds:
             wanted = quote_literal(with_amount(self.accuracy.tolerance, ratio.left, "10%"))
@@ -256,7 +256,7 @@ class RatioBases:
             reached = max(least.at - Fraction(slack), Fraction(0))
             made = replace(ratio, base=(), over=None, allowed=tolerance * reached, shown_by=max(reached, Fraction(1)))
             return replace(made, values=_keep_needed_values(ratio, tolerance)) if reached else made
-        base = self._base(ratio, tolerance)
+        base = self._make_base(ratio, tolerance)
         if not self.accuracy.adds_guards:
             raise KeyholeError(
                 "KH206",
@@ -278,15 +278,15 @@ class RatioBases:
 
     def _can_reach(self, ratio: Comparison) -> bool:
         """Return True unless the declared bounds say that no unit adds to the base."""
-        made, _ = functional(_base_of_one(ratio), table=self.table, min_rows=1, where=self.where)
+        made, _ = make_functional(_make_base_of_one(ratio), table=self.table, min_rows=1, where=self.where)
         return made.unit_range is None or made.unit_range[1] > 0
 
-    def _base(self, ratio: Comparison, tolerance: Fraction) -> Comparison:
+    def _make_base(self, ratio: Comparison, tolerance: Fraction) -> Comparison:
         share = slack_share(self.tolerances, of="count" if ratio.by_units else "sum")
         by_units = ratio.by_units
-        plain, moved = _base_of_one(ratio), []
+        plain, moved = _make_base_of_one(ratio), []
         for one in (plain, replace(ratio, base=())):
-            made, step = functional(one, table=self.table, min_rows=1, where=self.where)
+            made, step = make_functional(one, table=self.table, min_rows=1, where=self.where)
             moved.append(made.sensitivity * step)
         most = moved[1] / (tolerance * (1 - share)) if tolerance else Fraction(0)
         number = Fraction(ceil(round_up(max(WORTH * moved[0] / share, _WORTH_OF_RATIO * most))))
@@ -295,11 +295,11 @@ class RatioBases:
             least = Fraction(self.accuracy.min_rows)
             number = least if self.accuracy.min_rows_set else max(number, least)
         base = replace(plain, at=number, threshold=number, allowed=number * share)
-        base = _turn(base, plain.names[0]) if plain.left.startswith(_OPPOSITE) else base
+        base = _flip_threshold(base, plain.names[0]) if plain.left.startswith(_OPPOSITE) else base
         return replace(base, text=f"{base.left} {base.operator} {base.at}")
 
 
-def _base_of_one(ratio: Comparison) -> Comparison:
+def _make_base_of_one(ratio: Comparison) -> Comparison:
     """Return the base at which a ratio's divisor is 1."""
     divisor, by_units = ratio.left.rpartition(" / ")[2], ratio.by_units
     sign = _OPPOSITE if divisor.startswith(_OPPOSITE) else ""
@@ -341,7 +341,7 @@ def _keep_needed_values(ratio: Comparison, tolerance: Fraction) -> tuple[Values,
     return tuple(one for one in ratio.values if not all(implies(term, one) for term in counted))
 
 
-def _turn_ratio(ratio: Comparison) -> Comparison:
+def _negate_ratio(ratio: Comparison) -> Comparison:
     """Return the same ratio, of the opposite of both sums."""
     above, _, below = ratio.left.rpartition(" / ")
     left = f"-{above} / {_OPPOSITE}{below}"
@@ -349,18 +349,18 @@ def _turn_ratio(ratio: Comparison) -> Comparison:
     return replace(ratio, left=left, parts=parts, base=base)
 
 
-def _turn_all(beside: tuple[Comparison, ...]) -> tuple[Comparison, ...]:
+def _flip_negative_thresholds(beside: tuple[Comparison, ...]) -> tuple[Comparison, ...]:
     """Return thresholds with those below 0 that a sum must not reach as thresholds that its opposite must."""
     below = ("<", "<=")
     return tuple(
-        _turn(one, f"{_OPPOSITE}{one.left}")
+        _flip_threshold(one, f"{_OPPOSITE}{one.left}")
         if one.operator in below and one.at < 0 and one.measure is Measure.TOTAL
         else one
         for one in beside
     )
 
 
-def _turn(one: Comparison, left: str) -> Comparison:
+def _flip_threshold(one: Comparison, left: str) -> Comparison:
     """Return the same threshold, as one of the opposite of its sum, which is called `left`."""
     parts = tuple(part.times(Fraction(-1)) for part in one.parts)
     operator, threshold = FLIPPED[one.operator], -one.threshold

@@ -21,20 +21,20 @@ class CellReach:
     other sign or in another functional.
     """
 
-    everywhere: bool = False
-    in_all_groups: bool = False
-    doubled: bool = False
+    reaches_other_groups: bool = False
+    changes_all_groups: bool = False
+    is_doubled: bool = False
 
-    def losses_in_cell(self, groups: int) -> int:
+    def count_losses(self, groups: int) -> int:
         """Return how many times the loss of one group a cell is charged; one unit can be in `groups` groups."""
-        return (groups if self.in_all_groups else 1) * (2 if self.doubled else 1)
+        return (groups if self.changes_all_groups else 1) * (2 if self.is_doubled else 1)
 
 
 OWN_GROUP = CellReach()
 """The reach in a plain question: a cell's rows change their own group, by no more than a whole unit would."""
 
 
-def cell_reach(question: Question) -> CellReach:
+def find_cell_reach(question: Question) -> CellReach:
     """Return what the rows of one cell can change in a question.
 
     A joined row, a row that finds its unit by a path, a list of units, a value of a unit's own rows, and a condition on
@@ -45,31 +45,33 @@ def cell_reach(question: Question) -> CellReach:
         plain = replace(table, lists=())
         per_unit = None if question.per_unit is None else replace(question.per_unit, table=plain)
         outer = question.table if question.per_unit is not None else plain
-        reach = cell_reach(replace(question, table=outer, per_unit=per_unit))
+        reach = find_cell_reach(replace(question, table=outer, per_unit=per_unit))
         if any(listed.of_rows for listed in table.listed):
             # what a cell takes away makes rows vanish, or rows come as well, so that groups before and after differ
             vanish = all(not one.absent and isinstance(one.rule, ListedRows) for one in table.listed)
-            doubled = not vanish or table.cells_of_cut_units or not _add_once(question)
-            return CellReach(everywhere=True, in_all_groups=True, doubled=doubled or reach.doubled)
-        return replace(reach, everywhere=True, in_all_groups=True)
+            doubled = not vanish or table.cells_of_cut_units or not _can_only_lose(question)
+            return CellReach(reaches_other_groups=True, changes_all_groups=True, is_doubled=doubled or reach.is_doubled)
+        return replace(reach, reaches_other_groups=True, changes_all_groups=True)
     if table.row_unit:
         return OWN_GROUP
     if table.own:  # another value moves all rows of the unit to other groups, or makes other rows count
-        return CellReach(everywhere=True, in_all_groups=True, doubled=True)
+        return CellReach(reaches_other_groups=True, changes_all_groups=True, is_doubled=True)
     if table.reads_several:
-        doubled = table.cells_of_cut_units or not _add_once(question)
-        return CellReach(everywhere=True, in_all_groups=True, doubled=doubled)
+        doubled = table.cells_of_cut_units or not _can_only_lose(question)
+        return CellReach(reaches_other_groups=True, changes_all_groups=True, is_doubled=doubled)
     if table.cells_of_cut_units and question.keys.groups_within_reach(table) > table.groups_per_unit:
-        return CellReach(everywhere=True, doubled=True)  # groups are chosen: another one may take the place
+        return CellReach(
+            reaches_other_groups=True, is_doubled=True
+        )  # groups are chosen: another one may take the place
     if question.per_unit is None and not table.cells_of_cut_units:
         return OWN_GROUP
     # totals that are clipped add up their losses in full, so that one sign is enough however many they are
     summed = question.per_unit is None and table.row_cap is None
     once = _have_one_sign(question) and (summed or len(question.computed) == 1)
-    return CellReach(doubled=not once and not _are_finest(question, table))
+    return CellReach(is_doubled=not once and not _are_groups_cells(question, table))
 
 
-def _add_once(question: Question) -> bool:
+def _can_only_lose(question: Question) -> bool:
     """Return True if a unit that loses some of its rows loses some of what it added, and adds nothing else.
 
     The sum of its rows in a group may meet the condition of another functional once some of them are gone.
@@ -90,17 +92,17 @@ def _has_one_sign(functional: Functional) -> bool:
     return functional.unit_range is not None and (functional.unit_range[0] >= 0 or functional.unit_range[1] <= 0)
 
 
-def _are_finest(question: Question, table: Table) -> bool:
+def _are_groups_cells(question: Question, table: Table) -> bool:
     """Return True if each group of the question is one cell: its keys determine every column by which one can group."""
     given = set(question.keys.names)
 
-    def follows(name: str) -> bool:
+    def is_determined(name: str) -> bool:
         column = table.column(name)
         if name in given or table.determines(column):
             return True
         return isinstance(column.derivation, Lookup | Derivation) and column.derivation.column in given
 
-    return all(follows(one.name) for one in table.columns if one.domain is not None or _can_be_grouped(one))
+    return all(is_determined(one.name) for one in table.columns if one.domain is not None or _can_be_grouped(one))
 
 
 def _can_be_grouped(column: Column) -> bool:

@@ -18,8 +18,8 @@ from mechanisms.formula import cuts
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
 from mechanisms.protocol import CommonSums
-from planner.functionals.functional import LARGEST, bound_sum
-from planner.functionals.functional_identity import functional_identity
+from planner.functionals.functional import LARGEST, make_bounded_sum
+from planner.functionals.functional_identity import identify_functional
 from planner.functionals.sensitivity import joint_sensitivity_of
 from planner.question.condition_text import canonical
 from planner.question.question import Functional, Measure, Question, Term, aggregate_text
@@ -32,7 +32,7 @@ _Spelled: TypeAlias = tuple[tuple[int, str, str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class FoundSums:
+class CommonSumPlan:
     """The sums that a question's functionals are read off, and how, in the functionals' order."""
 
     sums: tuple[Functional, ...]
@@ -44,13 +44,13 @@ class _Split:
     """A functional as `each * numerator + times * denominator`, in whole steps."""
 
     place: int
-    each: int
-    times: int
+    numerator_factor: int
+    count_factor: int
     numerator: tuple[Term, ...]
     denominator: Term | None
 
 
-def find_common_sums(question: Question) -> FoundSums | None:
+def find_common_sums(question: Question) -> CommonSumPlan | None:
     """Return the common sums off which at least two thresholds of one mean or share are read; None if there are none.
 
     Guarantee: in exact integers every functional times its scale is the combination of sums that its reading says, in
@@ -64,7 +64,7 @@ def find_common_sums(question: Question) -> FoundSums | None:
     own = question.accuracy.mechanism in (Keyhole.name, Progressive.name)
     if not (simple and own) or any(one.offsets is not None for one in question.functionals):
         return None
-    groups = _group(question)
+    groups = _group_functionals(question)
     if not groups:
         return None
     sums: list[Functional] = []
@@ -75,13 +75,13 @@ def find_common_sums(question: Question) -> FoundSums | None:
         if made is None:
             return None
         total, counted, found = made
-        first = _place(sums, total)
-        further = _place(sums, counted)
+        first = _place_sum(sums, total)
+        further = _place_sum(sums, counted)
         for split, (scale, times) in zip(group, found, strict=True):
             readings[split.place], scales[split.place] = ((first, 1), (further, times)), scale
     for place, functional in enumerate(question.functionals):
         if place not in readings:
-            readings[place], scales[place] = ((_place(sums, functional), 1),), 1
+            readings[place], scales[place] = ((_place_sum(sums, functional), 1),), 1
     known = tuple(sums)
     common = CommonSums(
         sensitivities=tuple(one.sensitivity for one in known),
@@ -89,20 +89,20 @@ def find_common_sums(question: Question) -> FoundSums | None:
         readings=tuple(readings[place] for place in range(len(readings))),
         scales=tuple(scales[place] for place in range(len(scales))),
     )
-    return FoundSums(sums=known, common=common)
+    return CommonSumPlan(sums=known, common=common)
 
 
-def _place(sums: list[Functional], wanted: Functional) -> int:
+def _place_sum(sums: list[Functional], wanted: Functional) -> int:
     """Return the place of a sum: the next one if it is new."""
-    identity = functional_identity(wanted)
+    identity = identify_functional(wanted)
     for place, one in enumerate(sums):
-        if functional_identity(one) == identity:
+        if identify_functional(one) == identity:
             return place
     sums.append(wanted)
     return len(sums) - 1
 
 
-def _group(question: Question) -> list[list[_Split]]:
+def _group_functionals(question: Question) -> list[list[_Split]]:
     """Return the functionals of one numerator and denominator, if there are at least two, each with one threshold."""
     thresholds: dict[int, set[int]] = {}
     for formula in question.formulas:
@@ -111,25 +111,29 @@ def _group(question: Question) -> list[list[_Split]]:
     splits = [
         split
         for place, functional in enumerate(question.functionals)
-        if len(thresholds.get(place, ())) == 1 and (split := _split(place, functional)) is not None
+        if len(thresholds.get(place, ())) == 1 and (split := _split_functional(place, functional)) is not None
     ]
     groups: dict[tuple[_Spelled, _Spelled], list[_Split]] = {}
     for split in splits:
         if split.denominator is not None:
-            groups.setdefault((_spell(split.numerator), _spell((split.denominator,))), []).append(split)
+            groups.setdefault((_spell_terms(split.numerator), _spell_terms((split.denominator,))), []).append(split)
     for split in splits:  # a mean against zero has no count, and goes with the others of its sum
         if split.denominator is None and question.functionals[split.place].unit_range is None:
-            alike = [group for key, group in groups.items() if key[0] == _spell(split.numerator)]
+            alike = [group for key, group in groups.items() if key[0] == _spell_terms(split.numerator)]
             if len(alike) == 1:
                 alike[0].append(split)
-    return [group for group in groups.values() if len({Fraction(one.times, one.each) for one in group}) > 1]
+    return [
+        group
+        for group in groups.values()
+        if len({Fraction(one.count_factor, one.numerator_factor) for one in group}) > 1
+    ]
 
 
-def _spell(terms: Sequence[Term]) -> _Spelled:
+def _spell_terms(terms: Sequence[Term]) -> _Spelled:
     return tuple(sorted((one.coefficient, one.column or "", canonical(one.condition), one.power) for one in terms))
 
 
-def _split(place: int, functional: Functional) -> _Split | None:
+def _split_functional(place: int, functional: Functional) -> _Split | None:
     """Return a functional as a numerator less a multiple of a count; None for another form.
 
     The sum of values is the numerator of a mean; for a share it is the count of its part.
@@ -159,16 +163,16 @@ def _read_group(
     Return None if numbers become too large.
     """
     counted = next(split.denominator for split in group if split.denominator is not None)
-    each = lcm(*(split.each for split in group))
-    means = [Fraction(split.times * each, split.each) for split in group]
-    scales = [each // split.each for split in group]
+    each = lcm(*(split.numerator_factor for split in group))
+    means = [Fraction(split.count_factor * each, split.numerator_factor) for split in group]
+    scales = [each // split.numerator_factor for split in group]
 
-    def numerator(middle: int) -> tuple[Term, ...]:
+    def make_numerator(middle: int) -> tuple[Term, ...]:
         over = (Term(each * one.coefficient, one.column, one.condition, one.power) for one in group[0].numerator)
         return (*over, *((Term(middle, counted.column, counted.condition, 0),) if middle else ()))
 
     def add_up(terms: tuple[Term, ...], measure: Measure, name: str, step: Decimal) -> Functional:
-        return bound_sum(terms, measure, name=name, table=question.table, where=question.where, step=step)
+        return make_bounded_sum(terms, measure, name=name, table=question.table, where=question.where, step=step)
 
     first = question.functionals[group[0].place]
     step = first.unit_size / Decimal(scales[0])
@@ -179,15 +183,15 @@ def _read_group(
         allowed = {cut.functional: cut.tolerance + 1 for formula in question.formulas for cut in cuts(formula)}
         fine = [scale * allowed[split.place] for scale, split in zip(scales, group, strict=True)]
 
-        def price(chosen: int) -> float:
-            summed = add_up(numerator(chosen), Measure.TOTAL, text, step).sensitivity / min(fine)
+        def estimate_price(chosen: int) -> float:
+            summed = add_up(make_numerator(chosen), Measure.TOTAL, text, step).sensitivity / min(fine)
             distances = (abs(mean - chosen) / own for mean, own in zip(means, fine, strict=True))
             return summed + float(count.sensitivity * max(distances))
 
         edges = sorted({round(mean) for mean in means})
-        middle = min((*edges[:: max(1, len(edges) // _TRIED)], middle), key=price)
-    times = [scale * split.times - middle for scale, split in zip(scales, group, strict=True)]
-    terms = numerator(middle)
+        middle = min((*edges[:: max(1, len(edges) // _TRIED)], middle), key=estimate_price)
+    times = [scale * split.count_factor - middle for scale, split in zip(scales, group, strict=True)]
+    terms = make_numerator(middle)
     if max(*map(abs, times), *scales, *(abs(one.coefficient) for one in terms)) > MOST_TIMES:
         return None
     less = f" less {(-middle * step).normalize():f} for each of its rows" if middle else ""

@@ -26,11 +26,11 @@ _MOST_TOGETHER = 8  # terms of which every choice is looked at: 256
 LARGEST = 2**53  # steps up to which sensitivities and coefficients are exact in double precision
 
 
-def grid(column: Column, table: Table, *, position: int | None) -> tuple[Fraction, int, int]:
+def find_grid(column: Column, table: Table, *, position: int | None) -> tuple[Fraction, int, int]:
     """Return a measure's grid, and its bounds in grid steps rounded outward. Raise KH203, KH204."""
     if isinstance(column.derivation, Product):
         for factor in column.derivation.columns:
-            grid(table.column(factor), table, position=position)
+            find_grid(table.column(factor), table, position=position)
     if column.sql_type not in (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE):
         raise KeyholeError(
             "KH204", f'column "{column.name}" of type {column.declared} has no sum or average', position=position
@@ -46,7 +46,7 @@ def grid(column: Column, table: Table, *, position: int | None) -> tuple[Fractio
             f"or ask count(*) FILTER (WHERE {readable(column.name)} > 65) > 40.",
             position=position,
         )
-    size, low, high = _in_steps(step, *column.bounds)
+    size, low, high = _scale_to_steps(step, *column.bounds)
     if isinstance(column.derivation, Product) and max(-low, high) > LARGEST:
         raise KeyholeError(
             "KH204",
@@ -59,7 +59,7 @@ def grid(column: Column, table: Table, *, position: int | None) -> tuple[Fractio
 
 
 @lru_cache(maxsize=256)
-def _in_steps(step: Decimal, low: Decimal, high: Decimal) -> tuple[Fraction, int, int]:
+def _scale_to_steps(step: Decimal, low: Decimal, high: Decimal) -> tuple[Fraction, int, int]:
     """Return a grid's step, and bounds in steps of it.
 
     A column has the same ones for every aggregate of every question.
@@ -68,7 +68,9 @@ def _in_steps(step: Decimal, low: Decimal, high: Decimal) -> tuple[Fraction, int
     return size, floor(Fraction(low) / size), ceil(Fraction(high) / size)
 
 
-def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Condition) -> tuple[Functional, Fraction]:
+def make_functional(
+    comparison: Comparison, *, table: Table, min_rows: int, where: Condition
+) -> tuple[Functional, Fraction]:
     """Return the functional that decides a comparison, and the worth of one integer step in the unit of its sum.
 
     Guarantee: one privacy unit of `table`, bounded as declared, changes it by at most `sensitivity` in one key, where
@@ -78,14 +80,14 @@ def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Co
     """
     position = comparison.position
     grids = {
-        part.column.name: grid(part.column, table, position=position)
+        part.column.name: find_grid(part.column, table, position=position)
         for part in comparison.parts
         if part.column is not None and part.power
     }
-    terms, step = row_terms(comparison.parts, grids)
+    terms, step = make_row_terms(comparison.parts, grids)
     off = comparison.off_each_unit
     if off and terms:  # in steps of which both what rows add and what is taken off are whole multiples
-        finer = _common_step((step, off))
+        finer = _find_common_step((step, off))
         terms = tuple(replace(term, coefficient=int(term.coefficient * step / finer)) for term in terms)
         step = finer
     if not terms:
@@ -102,9 +104,9 @@ def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Co
     elif measure not in (Measure.UNITS, Measure.VALUES):
         measure = Measure.ROWS if alone and not off else Measure.TOTAL
     mean = comparison.per_row is not None
-    sensitivity, unit_range = _bound_unit(terms, measure, grids, table, where=where, mean=mean, position=position)
+    sensitivity, unit_range = _bound_unit(terms, measure, grids, table, where=where, is_mean=mean, position=position)
     if off:
-        sensitivity, unit_range = _take_off(int(off / step), sensitivity, unit_range)
+        sensitivity, unit_range = _subtract_per_unit(int(off / step), sensitivity, unit_range)
     if sensitivity > LARGEST or any(abs(term.coefficient) > LARGEST for term in terms):
         squares = any(term.power == 2 for term in terms)
         raise KeyholeError(
@@ -115,7 +117,7 @@ def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Co
             position=position,
         )
     made = Functional(
-        name=_name(comparison),
+        name=_name_functional(comparison),
         measure=measure,
         terms=terms,
         sensitivity=sensitivity,
@@ -129,7 +131,9 @@ def functional(comparison: Comparison, *, table: Table, min_rows: int, where: Co
     return made, step
 
 
-def _take_off(number: int, sensitivity: int, unit_range: tuple[int, int] | None) -> tuple[int, tuple[int, int]]:
+def _subtract_per_unit(
+    number: int, sensitivity: int, unit_range: tuple[int, int] | None
+) -> tuple[int, tuple[int, int]]:
     """Return sensitivity and range of a unit's sum, less a number if it has rows that count.
 
     Those rows may add up to nothing, as where the values are NULL, so that -number itself is among what a unit adds.
@@ -139,7 +143,7 @@ def _take_off(number: int, sensitivity: int, unit_range: tuple[int, int] | None)
     return max(-least, most, 1), (least, most)
 
 
-def _name(comparison: Comparison) -> str:
+def _name_functional(comparison: Comparison) -> str:
     if comparison.slack is Slack.THRESHOLD:
         mean = comparison.per_row is not None or comparison.shown_by != 1
         # whether each group has a threshold of its own, which the left side names already
@@ -152,7 +156,7 @@ def _name(comparison: Comparison) -> str:
     return name
 
 
-def row_terms(
+def make_row_terms(
     parts: Sequence[Part], grids: Mapping[str, tuple[Fraction, int, int]]
 ) -> tuple[tuple[Term, ...], Fraction]:
     """Return a row's sum as terms in whole steps, and the worth of a step in the unit of the parts.
@@ -160,8 +164,8 @@ def row_terms(
     Parameters:
         grids: as `grid` gives them, of every column that a part multiplies.
     """
-    exact = _exact_terms(parts, grids)
-    step = _common_step(exact.values()) or Fraction(1)
+    exact = _sum_amounts(parts, grids)
+    step = _find_common_step(exact.values()) or Fraction(1)
     conditions = {canonical(part.condition): part.condition for part in parts}
     terms = tuple(
         Term(coefficient=int(amount / step), column=column, condition=conditions[text], power=power)
@@ -173,7 +177,7 @@ def row_terms(
 _Kind = tuple[str | None, str, int]
 
 
-def _exact_terms(parts: Sequence[Part], grids: Mapping[str, tuple[Fraction, int, int]]) -> dict[_Kind, Fraction]:
+def _sum_amounts(parts: Sequence[Part], grids: Mapping[str, tuple[Fraction, int, int]]) -> dict[_Kind, Fraction]:
     """Return the amount that one row or grid step of each kind adds, in the unit of the sum."""
     found: dict[_Kind, Fraction] = {}
     for part in parts:
@@ -184,7 +188,7 @@ def _exact_terms(parts: Sequence[Part], grids: Mapping[str, tuple[Fraction, int,
     return {kind: amount for kind, amount in found.items() if amount and kind[1] != canonical(NEVER)}
 
 
-def _common_step(amounts: Iterable[Fraction]) -> Fraction:
+def _find_common_step(amounts: Iterable[Fraction]) -> Fraction:
     """Return the largest number of which all are whole multiples."""
     step = Fraction(0)
     for amount in amounts:
@@ -193,7 +197,7 @@ def _common_step(amounts: Iterable[Fraction]) -> Fraction:
     return step
 
 
-def bound_sum(
+def make_bounded_sum(
     terms: tuple[Term, ...], measure: Measure, *, name: str, table: Table, where: Condition, step: Decimal
 ) -> Functional:
     """Return the functional that adds up given terms, bounded as a mean's are.
@@ -204,8 +208,8 @@ def bound_sum(
         step: what one of its integer steps is worth in the analyst's unit.
     """
     columns = dict.fromkeys(term.column for term in terms if term.column is not None and term.power)
-    grids = {column: grid(table.column(column), table, position=None) for column in columns}
-    sensitivity, unit_range = _bound_unit(terms, measure, grids, table, where=where, mean=True, position=None)
+    grids = {column: find_grid(table.column(column), table, position=None) for column in columns}
+    sensitivity, unit_range = _bound_unit(terms, measure, grids, table, where=where, is_mean=True, position=None)
     return Functional(
         name=name,
         measure=measure,
@@ -224,14 +228,14 @@ def _bound_unit(
     table: Table,
     *,
     where: Condition,
-    mean: bool,
+    is_mean: bool,
     position: int | None,
 ) -> tuple[int, tuple[int, int] | None]:
     """Return sensitivity and unit range: per row, per capped rows, or per clipped total of one privacy unit."""
     if measure is Measure.UNITS:
         return 1, None
     if measure is Measure.UNIT_SUM:
-        low, high = range_of_unit(terms)
+        low, high = find_unit_range(terms)
         return max(-low, high, 1), (low, high)
     if measure is Measure.VALUES and terms[0].column is not None and table.determines(table.column(terms[0].column)):
         return 1, None if table.row_cap is not None else (0, 1)
@@ -244,10 +248,10 @@ def _bound_unit(
         return largest * table.row_cap.rows, None
     kinds = Product | Computed
     composed = any(term.column and isinstance(table.column(term.column).derivation, kinds) for term in terms)
-    alone = not mean and not composed and terms[0].power
+    alone = not is_mean and not composed and terms[0].power
     if alone and len({(t.column, t.power, t.coefficient) for t in terms}) == 1:
-        return _plain_sum(terms[0], grids, table, position=position)
-    known = [] if mean else [implied_range(terms, table), declared_range(terms, table)]
+        return _bound_plain_sum(terms[0], grids, table, position=position)
+    known = [] if is_mean else [implied_range(terms, table), declared_range(terms, table)]
     totals = [one for one in known if one is not None]
     if table.rows_per_unit is None and totals:
         low, high = max(low for low, _ in totals), min(high for _, high in totals)
@@ -262,13 +266,13 @@ def _bound_unit(
         )
     rows = table.rows_per_unit
     low, high = least * rows, most * rows
-    for narrower in (*totals, _within_totals(terms, grids, table, where=where)):
+    for narrower in (*totals, _bound_by_totals(terms, grids, table, where=where)):
         if narrower is not None:
             low, high = max(low, narrower[0]), min(high, narrower[1])
     return max(-low, high, 1), (low, high)
 
 
-def range_of_unit(terms: Sequence[Term]) -> tuple[int, int]:
+def find_unit_range(terms: Sequence[Term]) -> tuple[int, int]:
     """Return the least and the most of a unit that adds the coefficients of all terms for which it has rows.
 
     Guarantee: every unit is within. One that has rows for a term has rows for each term whose conditions are among
@@ -286,7 +290,7 @@ def range_of_unit(terms: Sequence[Term]) -> tuple[int, int]:
     return min(added), max(added)
 
 
-def _within_totals(
+def _bound_by_totals(
     terms: tuple[Term, ...], grids: Mapping[str, tuple[Fraction, int, int]], table: Table, *, where: Condition
 ) -> tuple[int, int] | None:
     """Return the range of a form `a * sum(x) + b * count(x)` over the units within all their declared bounds.
@@ -308,11 +312,11 @@ def _within_totals(
     # Each edge (p, q, r) says p n + q s <= r of the number n of rows and their total s:
     # 0 <= n <= rows, low n <= s <= high n, least <= s <= most.
     edges = [(-1, 0, 0), (1, 0, rows), (low, -1, 0), (-high, 1, 0), (0, -1, -least), (0, 1, most)]
-    reached = [constant * n + slope * s for n, s in _vertices(edges)]
+    reached = [constant * n + slope * s for n, s in _list_vertices(edges)]
     return floor(min(reached)), ceil(max(reached))
 
 
-def _vertices(edges: Sequence[tuple[int, int, int]]) -> Iterator[tuple[Fraction, Fraction]]:
+def _list_vertices(edges: Sequence[tuple[int, int, int]]) -> Iterator[tuple[Fraction, Fraction]]:
     """Yield the corners of the polygon of all (x, y) with `p x + q y <= r` for every edge (p, q, r)."""
     for (p, q, r), (other_p, other_q, other_r) in combinations(edges, 2):
         turn = p * other_q - q * other_p
@@ -323,7 +327,7 @@ def _vertices(edges: Sequence[tuple[int, int, int]]) -> Iterator[tuple[Fraction,
             yield Fraction(x, abs(turn)), Fraction(y, abs(turn))
 
 
-def _plain_sum(
+def _bound_plain_sum(
     term: Term,
     grids: Mapping[str, tuple[Fraction, int, int]],
     table: Table,
@@ -349,7 +353,7 @@ def _plain_sum(
     return max(-least, most, 1), (least, most)
 
 
-def literals(index: int, operator: str, at: Fraction, *, tolerance: int) -> Formula:
+def make_literals(index: int, operator: str, at: Fraction, *, tolerance: int) -> Formula:
     """Return `S operator at` as literals on the integer S, each with the tolerance."""
 
     def cut(value: int, *, above: bool) -> Cut:

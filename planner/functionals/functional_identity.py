@@ -7,22 +7,22 @@ from planner.question.condition_text import canonical
 from planner.question.question import Functional, Offsets, Term
 
 
-def functional_identity(functional: Functional, keys: Mapping[str, str] | None = None) -> str:
+def identify_functional(functional: Functional, keys: Mapping[str, str] | None = None) -> str:
     """Return the identity of a functional's sum and offsets, within one question's table, filter and keys.
 
     `keys` are the question's keys, each with its identity; without them no key is computed.
     """
-    taken_off = () if functional.offsets is None else (_offsets(functional.offsets, keys or {}),)
-    return "|".join((summed_identity(functional), *taken_off))
+    taken_off = () if functional.offsets is None else (_identify_offsets(functional.offsets, keys or {}),)
+    return "|".join((identify_sum(functional), *taken_off))
 
 
-def summed_identity(functional: Functional) -> str:
+def identify_sum(functional: Functional) -> str:
     """Return the identity of a functional's sum, whatever is taken off before it is compared."""
     low, high = functional.unit_range or ("", "")
     return "|".join(
         (
             functional.measure.value,
-            " + ".join(sorted(map(_term, functional.terms))),
+            " + ".join(sorted(map(_identify_term, functional.terms))),
             f"sensitivity={functional.sensitivity}",
             f"unit_range={low}..{high}",
             *((f"off each unit={functional.off_each_unit}",) if functional.off_each_unit else ()),
@@ -31,12 +31,12 @@ def summed_identity(functional: Functional) -> str:
     )
 
 
-def _offsets(taken: Offsets, keys: Mapping[str, str]) -> str:
+def _identify_offsets(taken: Offsets, keys: Mapping[str, str]) -> str:
     """Return the digest of the offsets by key; the question's keys are named beside it, in the same order."""
     digest = sha256(" ".join(map(str, taken.steps)).encode()).hexdigest()
     return f"less {len(taken.steps)} numbers by {keys.get(taken.key, taken.key)!r} {digest}"
 
 
-def _term(term: Term) -> str:
+def _identify_term(term: Term) -> str:
     column = "*" if term.column is None else repr(term.column)
     return f"{term.coefficient} {column}^{term.power} [{canonical(term.condition)}]"

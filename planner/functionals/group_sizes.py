@@ -49,10 +49,10 @@ class _Floor:
     text: str
 
 
-def group_sizes(
+def find_group_sizes(
     formula: Having, *, table: Table, where: Condition, tolerances: Tolerances, min_rows: int
 ) -> Mapping[object, GroupSize]:
-    """Return the group size that counts guarantee, by `mean_of`, for each mean, ratio, percentile and variance.
+    """Return the group size that counts guarantee, by `identify_mean`, for each mean, ratio, percentile and variance.
 
     Parameters:
         formula: as typed, in negation normal form.
@@ -61,38 +61,38 @@ def group_sizes(
         tolerances: in force, which relax the counts.
         min_rows: as set, of which a tolerance may be a part.
     """
-    if all(mean_of(leaf) is None for leaf in formula.leaves()):
+    if all(identify_mean(leaf) is None for leaf in formula.leaves()):
         return {}
-    counts = _Counts.of(formula, tolerances, min_rows)
+    counts = _Counts.from_formula(formula, tolerances, min_rows)
     found: dict[object, GroupSize | None] = {}
-    for leaf, floors in _with_floors(formula, counts, ()):
-        mean = mean_of(leaf)
+    for leaf, floors in _pair_with_floors(formula, counts, ()):
+        mean = identify_mean(leaf)
         if mean is None:
             continue
-        sizes = [GroupSize(one.rows, one.text) for one in floors if covers(one.part, _divisor(leaf), table, where)]
+        sizes = [GroupSize(one.rows, one.text) for one in floors if covers(one.part, _find_divisor(leaf), table, where)]
         size = max(sizes, key=lambda one: one.rows, default=None)
         before = found.get(mean, size)
         found[mean] = None if size is None or before is None else min(size, before, key=lambda one: one.rows)
     return {mean: size for mean, size in found.items() if size is not None}
 
 
-def count_units(formula: Having, base: Part, tolerances: Tolerances, *, min_rows: int) -> int:
+def find_demanded_units(formula: Having, base: Part, tolerances: Tolerances, *, min_rows: int) -> int:
     """Return the number of the units that a part counts that a formula demands of every group, with its tolerance.
 
     Return 0 for none.
     """
     units = (Measure.UNITS, *sum_meaning((base,)))
     joined = formula.children if isinstance(formula, Every) else (formula,)
-    counts = [one for one in joined if isinstance(one, Comparison) and _plain_count(one) == units]
+    counts = [one for one in joined if isinstance(one, Comparison) and _identify_count(one) == units]
     found = [
-        floor(one.at) + (one.operator == ">") - _slack(one, tolerances, min_rows)
+        floor(one.at) + (one.operator == ">") - _find_slack(one, tolerances, min_rows)
         for one in counts
         if one.operator in _UPWARD
     ]
     return max(found, default=0)
 
 
-def mean_of(leaf: Leaf) -> object | None:
+def identify_mean(leaf: Leaf) -> object | None:
     """Return the identity of a comparison of a mean, ratio, percentile or variance, whatever its direction.
 
     Return None for others, whose tolerance does not depend on a group's size.
@@ -102,7 +102,7 @@ def mean_of(leaf: Leaf) -> object | None:
     return sum_meaning(leaf.parts) if leaf.per_row is not None else None
 
 
-def _divisor(leaf: Leaf) -> Part | None:
+def _find_divisor(leaf: Leaf) -> Part | None:
     return Part(Fraction(1), leaf.column, leaf.condition, 0) if isinstance(leaf, Spread) else leaf.over
 
 
@@ -126,10 +126,10 @@ class _Counts:
     """
 
     reached: dict[_Counted, dict[int, int]] = field(default_factory=dict)
-    both_ways: set[_Counted] = field(default_factory=set)
+    bounded_above: set[_Counted] = field(default_factory=set)
 
     @staticmethod
-    def of(formula: Having, tolerances: Tolerances, min_rows: int) -> "_Counts":
+    def from_formula(formula: Having, tolerances: Tolerances, min_rows: int) -> "_Counts":
         made = _Counts()
         made._read(formula, tolerances, min_rows, outside=False)
         return made
@@ -141,28 +141,28 @@ class _Counts:
             case Every(children) | Some(children):
                 for child in children:
                     self._read(child, tolerances, min_rows, outside=outside)
-            case Comparison() if (counted := _plain_count(formula)) is not None:
+            case Comparison() if (counted := _identify_count(formula)) is not None:
                 if outside or formula.operator not in _UPWARD:
-                    self.both_ways.add(counted)
-                known, slack = self.reached.setdefault(counted, {}), _slack(formula, tolerances, min_rows)
+                    self.bounded_above.add(counted)
+                known, slack = self.reached.setdefault(counted, {}), _find_slack(formula, tolerances, min_rows)
                 for least in (ceil(formula.at), floor(formula.at) + 1):  # either may come of it, also by a complement
                     known[least] = min(known.get(least, least), least - slack)
             case _:
                 pass
 
-    def floor(self, leaf: Leaf, *, throughout: bool) -> _Floor | None:
-        """Return the reliable lower bound of a count by a comparison; `throughout`: the whole formula implies it."""
-        counted = _plain_count(leaf)
+    def find_floor(self, leaf: Leaf, *, is_implied: bool) -> _Floor | None:
+        """Return the reliable lower bound of a count by a comparison; `is_implied`: the whole formula implies it."""
+        counted = _identify_count(leaf)
         if counted is None or not isinstance(leaf, Comparison) or leaf.operator not in _UPWARD:
             return None
-        if counted in self.both_ways and not throughout:
+        if counted in self.bounded_above and not is_implied:
             return None
         least = ceil(leaf.at) if leaf.operator == ">=" else floor(leaf.at) + 1
         rows = min(relaxed for number, relaxed in self.reached[counted].items() if number >= least)
         return _Floor(leaf.parts[0], counted, rows, leaf.text)
 
 
-def _plain_count(leaf: Leaf) -> _Counted | None:
+def _identify_count(leaf: Leaf) -> _Counted | None:
     """Return the identity of a plain count of rows, units or values; None for everything else."""
     if isinstance(leaf, Spread) or leaf.own is not None or leaf.per_row is not None or leaf.off_each_unit:
         return None
@@ -172,7 +172,7 @@ def _plain_count(leaf: Leaf) -> _Counted | None:
     return (alone, *sum_meaning(leaf.parts))
 
 
-def _slack(comparison: Comparison, tolerances: Tolerances, min_rows: int) -> int:
+def _find_slack(comparison: Comparison, tolerances: Tolerances, min_rows: int) -> int:
     """Return the tolerance of a count; guards may have less, never more."""
     if comparison.allowed is not None:
         return floor(comparison.allowed)
@@ -182,18 +182,18 @@ def _slack(comparison: Comparison, tolerances: Tolerances, min_rows: int) -> int
     return floor(amount.size(threshold=comparison.threshold, bounds=Fraction(min_rows)))
 
 
-def _with_floors(
-    formula: Having, counts: _Counts, above: tuple[_Floor, ...], *, throughout: bool = True
+def _pair_with_floors(
+    formula: Having, counts: _Counts, above: tuple[_Floor, ...], *, is_implied: bool = True
 ) -> Iterator[tuple[Leaf, tuple[_Floor, ...]]]:
     """Yield every comparison with the counts that are joined to it by AND."""
     match formula:
         case Every(children):
-            beside = tuple(_floors(children, counts, throughout=throughout))
+            beside = tuple(_find_floors(children, counts, is_implied=is_implied))
             for child in children:
-                yield from _with_floors(child, counts, (*above, *beside), throughout=throughout)
+                yield from _pair_with_floors(child, counts, (*above, *beside), is_implied=is_implied)
         case Some(children):
             for child in children:
-                yield from _with_floors(child, counts, above, throughout=False)
+                yield from _pair_with_floors(child, counts, above, is_implied=False)
         case Outside(inner):
             for leaf in inner.leaves():
                 yield leaf, ()
@@ -202,9 +202,9 @@ def _with_floors(
             yield formula, above
 
 
-def _floors(children: tuple[Having, ...], counts: _Counts, *, throughout: bool) -> Iterator[_Floor]:
+def _find_floors(children: tuple[Having, ...], counts: _Counts, *, is_implied: bool) -> Iterator[_Floor]:
     for child in children:
         if isinstance(child, Every):
-            yield from _floors(child.children, counts, throughout=throughout)
-        elif isinstance(child, Comparison) and (found := counts.floor(child, throughout=throughout)) is not None:
+            yield from _find_floors(child.children, counts, is_implied=is_implied)
+        elif isinstance(child, Comparison) and (found := counts.find_floor(child, is_implied=is_implied)) is not None:
             yield found

@@ -116,7 +116,7 @@ class Guarded(_GuardedTree):
     values: tuple[Absence, ...]
     text: str
     position: int | None
-    outside: bool = False
+    is_complement: bool = False
     remedy: Remedy | None = None
     settled: Formula | None = None
     source: ComparisonPlace | None = None
@@ -215,7 +215,7 @@ def complement(formula: GuardedFormula) -> GuardedFormula:
     def opposite(guarded: Guarded) -> GuardedFormula:
         settled = None if guarded.settled is None else complement_of(guarded.settled)
         opposed = complement_of(guarded.formula)
-        return replace(guarded, formula=opposed, outside=not guarded.outside, settled=settled)
+        return replace(guarded, formula=opposed, is_complement=not guarded.is_complement, settled=settled)
 
     return formula.fold(
         opposite,
@@ -251,9 +251,9 @@ def _find_guards(
             guards: Counts = frozenset()
             needless: list[Values] = []
             for absence in formula.values:
-                if _holds_everywhere(formula.formula, absence.without, functionals) is formula.outside:
+                if _holds_everywhere(formula.formula, absence.without, functionals) is formula.is_complement:
                     continue
-                if any(one not in needless for one in absence.fails_beside) and not formula.outside:
+                if any(one not in needless for one in absence.fails_beside) and not formula.is_complement:
                     needless.append(absence.values)
                     continue
                 if any(_among(known, absence.values) for known in available.values):
@@ -284,7 +284,7 @@ def _find_implied(formula: GuardedFormula, functionals: Mapping[int, Functional]
     """Return the counts that are at least one, those that are at least two, and the values that exist if it holds."""
 
     def find_known(guarded: Guarded) -> _Known:
-        if guarded.outside and guarded.values:
+        if guarded.is_complement and guarded.values:
             return _NOTHING
         loosest = relax_formula(guarded.formula)
         needed = (

@@ -27,9 +27,9 @@ from planner.aggregates.comparison import Comparison, Every, Having, Some, Sprea
 from planner.catalog.catalog import Table
 from planner.catalog.tolerance import Amount, Tolerances, quote_literal, with_amount
 from planner.errors import KeyholeError
-from planner.functionals.added_guards import GuardAdding, find_complemented, flatten
-from planner.functionals.functional import functional, grid
-from planner.functionals.group_sizes import GroupSize, covers, group_sizes, mean_of
+from planner.functionals.added_guards import GuardAdder, find_complemented, flatten
+from planner.functionals.functional import find_grid, make_functional
+from planner.functionals.group_sizes import GroupSize, covers, find_group_sizes, identify_mean
 from planner.functionals.guard_remedy import WORTH, next_round, remedy
 from planner.functionals.row_range import row_range
 from planner.question.condition import Condition
@@ -149,7 +149,7 @@ class MeanBands:
                 return leaf
             return Every((replace(leaf, against=None), leaf.against.mean))
 
-        return group_sizes(
+        return find_group_sizes(
             flatten(formula.mapped(apart)),
             table=self.table,
             where=self.where,
@@ -158,7 +158,7 @@ class MeanBands:
         )
 
     def _rows(self, mean: Comparison, sizes: Mapping[object, GroupSize]) -> int:
-        size = sizes.get(mean_of(mean))
+        size = sizes.get(identify_mean(mean))
         least = self.accuracy.min_rows
         return least if size is None or self.accuracy.min_rows_set else max(size.rows, least)
 
@@ -168,15 +168,15 @@ class MeanBands:
         """Return the comparison with a count beside it for each mean for which the text has none."""
         if not isinstance(leaf, Comparison) or leaf.against is None:
             return leaf
-        adding = GuardAdding(self.table, self.accuracy, self.tolerances)
+        adding = GuardAdder(self.table, self.accuracy, self.tolerances)
         added: list[Comparison] = []
         for mean in (leaf, leaf.against.mean):
-            if mean_of(mean) in sizes:
+            if identify_mean(mean) in sizes:
                 continue
             alone = replace(mean, against=None, values=mean.values[:1])
             known = remedy(alone, table=self.table, accuracy=self.accuracy, tolerances=self.tolerances)
             known = replace(known, values=max(known.values, self._rows_wanted(leaf, mean)))
-            added.append(adding.guard(alone, alone.values[0], known)[0])
+            added.append(adding.make_guard(alone, alone.values[0], known)[0])
         if not added:
             return leaf
         texts = " AND ".join(dict.fromkeys(guard.text for guard in added))
@@ -224,7 +224,7 @@ class MeanBands:
     def _noise(self, side: _Side, at: Fraction) -> Fraction:
         """Return the least tolerance at a threshold, in groups of one row and the side's unit: what some units add."""
         literal = side.literal(side.cut(">", at, within=side.most - side.least), Fraction(0), side.mean)
-        made, step = functional(literal, table=self.table, min_rows=1, where=self.where)
+        made, step = make_functional(literal, table=self.table, min_rows=1, where=self.where)
         both = 1 if self.table.row_unit else 2  # a unit with several rows may move both sides in full
         return WORTH * both * made.sensitivity * step * abs(side.factor) / (side.mean.per_row or 1)
 
@@ -247,9 +247,11 @@ class MeanBands:
                 hint="Compare each with a number of its own.",
                 position=mean.position,
             )
-        made, step = functional(mean, table=self.table, min_rows=1, where=self.where)
+        made, step = make_functional(mean, table=self.table, min_rows=1, where=self.where)
         step /= mean.per_row or 1
-        ranges = {name: grid(self.table.column(name), self.table, position=mean.position)[1:] for name in made.summed}
+        ranges = {
+            name: find_grid(self.table.column(name), self.table, position=mean.position)[1:] for name in made.summed
+        }
         low, high = row_range(made.terms, ranges=ranges, table=self.table, among=self.where)
         ends = sorted(factor * end * step + constant for end in (low, high))
         return _Side(mean, factor, constant, self._rows(mean, sizes), ends[0], ends[1], step)

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from mechanisms.protocol import Exposure
 from mechanisms.threshold.joint_loss import drop_dominated, sets_at_once
-from planner.functionals.functional import grid
+from planner.functionals.functional import find_grid
 from planner.functionals.row_corners import row_corners
 from planner.question.condition import And, Condition, IsNull, Not, all_of, any_of, columns
 from planner.question.disjoint import disjoint
@@ -109,7 +109,7 @@ def joint_sensitivity(question: Question) -> JointSensitivity:
     if len(functionals) < 2 or len(functionals) > most or not _vary([functionals[index] for index in summed]):
         return whole
     ranges = {
-        name: grid(question.table.column(name), question.table, position=None)[1:]
+        name: find_grid(question.table.column(name), question.table, position=None)[1:]
         for index in summed
         for name in functionals[index].summed
     }

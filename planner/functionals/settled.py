@@ -135,7 +135,7 @@ def use_settled(formula: GuardedFormula, *, unguarded: bool) -> GuardedFormula:
     """Replace settled comparisons by their truths. If `unguarded`, replace only what is false without values, too."""
 
     def put_truth(leaf: Guarded) -> GuardedFormula:
-        if leaf.settled is None or (unguarded and leaf.values and (leaf.settled == TRUE) != leaf.outside):
+        if leaf.settled is None or (unguarded and leaf.values and (leaf.settled == TRUE) != leaf.is_complement):
             return leaf
         return replace(leaf, formula=leaf.settled)
 

@@ -9,7 +9,7 @@ from math import ceil, floor
 from planner.catalog.catalog import Column, Computed, ComputedName, Value
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
-from planner.functionals.functional_identity import functional_identity
+from planner.functionals.functional_identity import identify_functional
 from planner.predicates.computed.text import spell
 from planner.question.condition import ALWAYS, And, Compare, Condition, Leaf, Like, Not, Within, columns
 from planner.question.condition_text import canonical
@@ -62,8 +62,8 @@ def scale_value(kind: ValueKind, column: Column, *, most: int) -> tuple[Fraction
 
 def total_meaning(total: UnitTotal) -> str:
     """Return the meaning of a total, whatever its name: equal meanings are one column."""
-    present = "" if total.present is None else functional_identity(total.present)
-    return f"{functional_identity(total.functional)} steps {total.functional.unit_size} where {present}"
+    present = "" if total.present is None else identify_functional(total.present)
+    return f"{identify_functional(total.functional)} steps {total.functional.unit_size} where {present}"
 
 
 def canonical_rows(question: Question) -> Question:

@@ -32,7 +32,7 @@ from planner.aggregates.row_expression import Part, Values
 from planner.catalog.catalog import Table
 from planner.catalog.tolerance import Amount, Tolerances, squeeze_name, tolerances
 from planner.errors import KeyholeError
-from planner.functionals.functional import grid
+from planner.functionals.functional import find_grid
 from planner.parser.lexer import readable
 from planner.question.question import Accuracy, Measure
 from planner.question.range_inference import narrow_range
@@ -105,7 +105,7 @@ class _SettledSpread:
 
     @staticmethod
     def of(spread: Spread, table: Table, accuracy: Accuracy) -> "_SettledSpread":
-        step, low, high = grid(spread.column, table, position=spread.position)
+        step, low, high = find_grid(spread.column, table, position=spread.position)
         low, high = narrow_range(spread.column.name, (low, high), among=(spread.where, spread.condition), table=table)
         return _SettledSpread(spread, accuracy, tolerances(accuracy.tolerance), low, high, step * abs(spread.scale))
 

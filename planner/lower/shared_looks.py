@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from mechanisms.formula import TRUE
 from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
-from planner.functionals.functional_identity import summed_identity
+from planner.functionals.functional_identity import identify_sum
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.functional import FunctionalSql, conjunction
 from planner.lower.joins import join_lookups, join_members
@@ -118,9 +118,9 @@ class _Group:
         standing = []
         for number, functionals in self.functionals():
             for one in functionals:
-                if places.setdefault(summed_identity(one), len(found)) == len(found):
+                if places.setdefault(identify_sum(one), len(found)) == len(found):
                     found.append(one)
-            standing.append((number, tuple(places[summed_identity(one)] for one in functionals)))
+            standing.append((number, tuple(places[identify_sum(one)] for one in functionals)))
         first = self.members[0][1]
         question = replace(
             first,

@@ -8,7 +8,7 @@ from mechanisms.formula import FALSE, TRUE, cuts
 from mechanisms.keyhole.contract import TREE_NOTE
 from mechanisms.ranking.calibration import RankingCalibration
 from planner.explain.wrong_groups import tell_chances
-from planner.functionals.atoms.formula_warnings import warn_of_both_sides
+from planner.functionals.atoms.formula_warnings import warn_of_mean_between_bounds
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.scan import rewrite
 from planner.plan.calibrate import calibrate, with_common_sums
@@ -84,7 +84,7 @@ def _rewrite(question: Question, ranking: RankingCalibration | None, dialect: Di
 
 def _warnings_asked(question: Question, reduced: Question) -> Iterator[str]:
     """Yield the warnings from reading the question, less those that its common sums make untrue."""
-    untrue = set(warn_of_both_sides(question.functionals)) if reduced.common else set()
+    untrue = set(warn_of_mean_between_bounds(question.functionals)) if reduced.common else set()
     yield from (warning for warning in question.warnings if warning not in untrue)
 
 

@@ -6,8 +6,8 @@ from hashlib import sha256
 from mechanisms.formula import Cut, Formula
 from planner.catalog.catalog import Column, Computed, Lookup, Merged, Parts, Product, SqlType, Table
 from planner.catalog.listed_values import digest_texts
-from planner.functionals.cells import OWN_GROUP, cell_reach
-from planner.functionals.functional_identity import functional_identity, summed_identity
+from planner.functionals.cells import OWN_GROUP, find_cell_reach
+from planner.functionals.functional_identity import identify_functional, identify_sum
 from planner.functionals.per_key_offsets import LIMIT
 from planner.lower.contribution_bounds import exceeds_groups
 from planner.question.condition_text import canonical
@@ -34,7 +34,7 @@ def path_identities(question: Question, *, digest: str) -> tuple[str | None, ...
     """
     common = "\n".join(_values_of(question, digest))
     identities = [
-        sha256(f"{common}\nfunctional {summed_identity(functional)}".encode()).hexdigest()
+        sha256(f"{common}\nfunctional {identify_sum(functional)}".encode()).hexdigest()
         for functional in question.functionals
     ]
     return tuple(
@@ -49,7 +49,7 @@ def leave_paths(question: Question) -> tuple[bool, ...]:
     """
     if question.common:
         return (False,) * len(question.functionals)
-    summed = [summed_identity(functional) for functional in question.functionals]
+    summed = [identify_sum(functional) for functional in question.functionals]
     return tuple(
         summed.count(one) == 1 and _can_be_put_back(functional)
         for one, functional in zip(summed, question.functionals, strict=True)
@@ -105,9 +105,9 @@ def _lines(question: Question) -> Iterator[str]:
     yield from _look(question)
     yield f"where {canonical(question.where)}"
     for functional in question.functionals:
-        yield f"functional {functional_identity(functional, keys)}"
+        yield f"functional {identify_functional(functional, keys)}"
     for functional in question.common:
-        yield f"read off {functional_identity(functional, keys)}"
+        yield f"read off {identify_functional(functional, keys)}"
     yield f"formula {_formula(question.formula)}"
     for predicate in question.predicates:
         yield f"predicate {_formula(predicate)}"
@@ -129,7 +129,7 @@ def _lines(question: Question) -> Iterator[str]:
 def _describe_ranking(ranked: Ranked, keys: Mapping[str, str]) -> Iterator[str]:
     """Yield the ranking's measure and limit; the second line if it is more than the first few of all keys."""
     order = "falling" if ranked.descending else "rising"
-    by = " over ".join(functional_identity(one, keys) for one in ranked.computed)
+    by = " over ".join(identify_functional(one, keys) for one in ranked.computed)
     if ranked.mean is not None:
         by += f" of {ranked.mean.rows} times {ranked.mean.times} within {ranked.mean.reach}"
     yield f"the first {ranked.limit} by {by} {order} ~ {ranked.tolerance}"
@@ -153,9 +153,9 @@ def _charged_cells(question: Question) -> Iterator[str]:
 
     An answer that was charged by another rule is another question's.
     """
-    reach = cell_reach(question)
+    reach = find_cell_reach(question)
     if reach != OWN_GROUP:
-        yield f"cells everywhere={reach.everywhere} all={reach.in_all_groups} doubled={reach.doubled}"
+        yield f"cells everywhere={reach.reaches_other_groups} all={reach.changes_all_groups} doubled={reach.is_doubled}"
 
 
 def _look(question: Question) -> Iterator[str]:
@@ -170,8 +170,8 @@ def _unit_rows(rows: UnitRows) -> Iterator[str]:
     yield from _table(rows.table)
     yield f"rows where {canonical(rows.where)}"
     for total in rows.totals:
-        present = "" if total.present is None else functional_identity(total.present)
-        summed = functional_identity(total.functional)
+        present = "" if total.present is None else identify_functional(total.present)
+        summed = identify_functional(total.functional)
         yield f"total {total.name!r} {total.low}..{total.high} {summed} where {present}"
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from mechanisms.formula import FALSE, Cut, Formula, cuts
-from planner.functionals.functional_identity import functional_identity
+from planner.functionals.functional_identity import identify_functional
 from planner.functionals.unit_rows import canonical_rows
 from planner.plan.minimise import minimise
 from planner.question.plan import Minimised
@@ -17,7 +17,7 @@ def reduce_question(question: Question) -> tuple[Question, Minimised, tuple[Mini
     Functionals are in canonical order, and none is left that no formula needs.
     """
     keys = question.keys.identities
-    identities = [functional_identity(one, keys) for one in question.functionals]
+    identities = [identify_functional(one, keys) for one in question.functionals]
     order = sorted(range(len(identities)), key=identities.__getitem__)
     places = {old: new for new, old in enumerate(order)}
     functionals = tuple(question.functionals[index] for index in order)

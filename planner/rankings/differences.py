@@ -22,8 +22,8 @@ from planner.catalog.catalog import Table
 from planner.catalog.key_space import KeySpace
 from planner.catalog.tolerance import Tolerances, quote_literal, tolerances, with_amount
 from planner.errors import KeyholeError
-from planner.functionals.cells import cell_reach
-from planner.functionals.functional import functional, grid
+from planner.functionals.cells import find_cell_reach
+from planner.functionals.functional import find_grid, make_functional
 from planner.functionals.row_range import row_range
 from planner.question.condition import Condition
 from planner.question.question import Accuracy, Functional, Measure, Question, UnitRows
@@ -55,7 +55,7 @@ def price_differences(
     found: dict[object, tuple[Functional, Fraction]] = {}
     for leaf in _find_differences(formulas, said):
         try:
-            made, size = functional(leaf, table=table, min_rows=accuracy.min_rows, where=where)
+            made, size = make_functional(leaf, table=table, min_rows=accuracy.min_rows, where=where)
         except KeyholeError:  # it is refused with the rest of its formula
             continue
         if _moves_both_ways(made, table, where):
@@ -73,7 +73,7 @@ def price_differences(
         warnings=(),
         per_unit=per_unit,
     )
-    losses = cell_reach(question).losses_in_cell(groups_of_one_unit(question))
+    losses = find_cell_reach(question).count_losses(groups_of_one_unit(question))
     number = len(found)
     amounts = {
         meaning: _find_amount(
@@ -128,7 +128,7 @@ def _moves_both_ways(made: Functional, table: Table, where: Condition) -> bool:
     """
     if made.unit_range is not None and (made.off_each_unit or made.measure is Measure.UNIT_SUM):
         return made.unit_range[0] < 0 < made.unit_range[1]
-    ranges = {name: grid(table.column(name), table, position=None)[1:] for name in made.summed}
+    ranges = {name: find_grid(table.column(name), table, position=None)[1:] for name in made.summed}
     low, high = row_range(made.terms, ranges=ranges, table=table, among=where)
     least, most = made.unit_range or (low, high)
     return max(low, least) < 0 < min(high, most)

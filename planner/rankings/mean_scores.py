@@ -29,8 +29,8 @@ from planner.aggregates.comparison import Comparison, Every, Having
 from planner.catalog.catalog import Table
 from planner.catalog.tolerance import tolerances
 from planner.errors import KeyholeError
-from planner.functionals.functional import LARGEST, functional, grid
-from planner.functionals.group_sizes import count_units, covers, group_sizes, mean_of
+from planner.functionals.functional import LARGEST, find_grid, make_functional
+from planner.functionals.group_sizes import covers, find_demanded_units, find_group_sizes, identify_mean
 from planner.functionals.guard_remedy import next_round
 from planner.functionals.per_key_offsets import LIMIT
 from planner.functionals.row_range import row_range
@@ -84,9 +84,9 @@ def score_mean(
     if least >= most:
         raise _has_one_value(mean)
     worst = least if highest_first else most
-    total, step = functional(_take_off(mean, worst), table=table, min_rows=1, where=where)
+    total, step = make_functional(_take_off(mean, worst), table=table, min_rows=1, where=where)
     counted = replace(mean, parts=(mean.over,), per_row=None, left=f"values of {mean.left}")
-    count, _ = functional(counted, table=table, min_rows=1, where=where)
+    count, _ = make_functional(counted, table=table, min_rows=1, where=where)
     size = step / mean.per_row
     reach = ceil((most - least) / size)
     score = MeanScore(
@@ -111,8 +111,8 @@ def _score_by_units(
     assert mean.over is not None
     base = mean.over
     counted = replace(mean, parts=(base,), measure=Measure.UNITS, left=f"units of {mean.left}")
-    count, _ = functional(counted, table=table, min_rows=1, where=where)
-    made, step = functional(mean, table=table, min_rows=1, where=where)
+    count, _ = make_functional(counted, table=table, min_rows=1, where=where)
+    made, step = make_functional(mean, table=table, min_rows=1, where=where)
     low, high = made.unit_range or (0, made.sensitivity)
     least, most = low * step, high * step
     if least >= most:
@@ -124,13 +124,15 @@ def _score_by_units(
     else:
         shared = {canonical(part.condition) for part in mean.parts} == {canonical(base.condition)}
         less = replace(mean, off_each_unit=worst, off_condition=None if shared or not worst else base.condition)
-    total, size = functional(less, table=table, min_rows=1, where=where)
+    total, size = make_functional(less, table=table, min_rows=1, where=where)
     reach = ceil((most - least) / size)
     said = tolerances(accuracy.tolerance)
     score = MeanScore(
         total=_within_count(replace(total, name=mean.left), count, reach),
         count=count,
-        rows=min(max(accuracy.min_rows, count_units(formula, base, said, min_rows=accuracy.min_rows)), _MOST_ROWS),
+        rows=min(
+            max(accuracy.min_rows, find_demanded_units(formula, base, said, min_rows=accuracy.min_rows)), _MOST_ROWS
+        ),
         times=1,
         worst=decimal(worst),
         reach=reach,
@@ -274,8 +276,8 @@ def _find_ends(mean: Comparison, table: Table, where: Condition) -> tuple[Fracti
     assert mean.per_row is not None
 
     def row(origin: Fraction) -> tuple[Fraction, Fraction]:
-        made, step = functional(_take_off(mean, origin), table=table, min_rows=1, where=where)
-        ranges = {name: grid(table.column(name), table, position=mean.position)[1:] for name in made.summed}
+        made, step = make_functional(_take_off(mean, origin), table=table, min_rows=1, where=where)
+        ranges = {name: find_grid(table.column(name), table, position=mean.position)[1:] for name in made.summed}
         low, high = row_range(made.terms, ranges=ranges, table=table, among=where)
         assert mean.per_row is not None
         return low * step / mean.per_row, high * step / mean.per_row
@@ -294,9 +296,9 @@ def _count_rows(mean: Comparison, formula: Having, table: Table, where: Conditio
     of_rows = replace(mean, over=replace(mean.over, column=None))
     said = tolerances(accuracy.tolerance)
     known = [
-        group_sizes(Every((formula, one)), table=table, where=where, tolerances=said, min_rows=accuracy.min_rows).get(
-            mean_of(one)
-        )
+        find_group_sizes(
+            Every((formula, one)), table=table, where=where, tolerances=said, min_rows=accuracy.min_rows
+        ).get(identify_mean(one))
         for one in (mean, of_rows)
     ]
     least = max((accuracy.min_rows, *(one.rows for one in known if one is not None)))

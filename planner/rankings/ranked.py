@@ -13,8 +13,8 @@ from planner.aggregates.comparison import Comparison, Having
 from planner.catalog.catalog import Table
 from planner.catalog.tolerance import OF_BOUNDS, Amount, Step, allowed_steps, quote_literal, tolerances, with_amount
 from planner.errors import KeyholeError
-from planner.functionals.cells import cell_reach
-from planner.functionals.functional import functional, grid
+from planner.functionals.cells import find_cell_reach
+from planner.functionals.functional import find_grid, make_functional
 from planner.functionals.guard_remedy import next_round
 from planner.functionals.row_range import row_range, within_bounds
 from planner.question.condition import Condition
@@ -57,7 +57,7 @@ def rank_by(
     greatest_first = descending is (comparison.operator == ">")
     score = None
     if comparison.per_row is None and not comparison.by_units:
-        made, size = functional(comparison, table=table, min_rows=accuracy.min_rows, where=where)
+        made, size = make_functional(comparison, table=table, min_rows=accuracy.min_rows, where=where)
     else:
         made, score = score_mean(
             comparison, highest_first=greatest_first, formula=formula, table=table, where=where, accuracy=accuracy
@@ -114,7 +114,7 @@ def settle_price(question: Question, *, per_query: float) -> Question:
     task = replace(ranking_task(question, ranked), tolerance=1)
     if task.told_in_public:
         return _tell_scale(replace(question, ranked=replace(ranked, priced=False)))
-    epsilon = per_query / PRICE / cell_reach(question).losses_in_cell(groups_of_one_unit(question))
+    epsilon = per_query / PRICE / find_cell_reach(question).count_losses(groups_of_one_unit(question))
 
     def find_tolerance(made: Functional) -> int:
         try:
@@ -175,7 +175,7 @@ def _moves_both_ways(made: Functional, table: Table, position: int | None) -> bo
     if made.unit_range is not None:
         low, high = made.unit_range
     else:
-        ranges = {name: grid(table.column(name), table, position=position)[1:] for name in made.summed}
+        ranges = {name: find_grid(table.column(name), table, position=position)[1:] for name in made.summed}
         low, high = row_range(made.terms, ranges=ranges, table=table)
     return low < 0 < high
 

@@ -10,7 +10,7 @@ from accountant.monitor_model import MonitorRun, MonitorState, WindowAxis
 from planner.catalog.catalog import RELEASED_BY, Analyst
 from planner.errors import KeyholeError
 from planner.extract.question_text import question_text
-from planner.functionals.cells import cell_reach
+from planner.functionals.cells import find_cell_reach
 from planner.monitors.affordable import find_fitting
 from planner.monitors.guarantee import promise
 from planner.monitors.monitor_plan import MonitorPlan
@@ -28,10 +28,10 @@ _NOBODY = Analyst(name=RELEASED_BY, verifier="", token_hash=None, per_predicate=
 def charge_of(service: Service, plan: MonitorPlan) -> Charge:
     """Return the charge that starts a monitor: every key and window of its horizon. Raise KH302, KH602."""
     family, cells = charged_keys(plan.question, version=service.version(plan.question.table))
-    reach = cell_reach(plan.question)
-    if reach.everywhere:
+    reach = find_cell_reach(plan.question)
+    if reach.reaches_other_groups:
         raise monitor_refusals.chooses_groups(plan.monitor.name)
-    most = reach.losses_in_cell(1) * nano(plan.epsilon_per_cell)
+    most = reach.count_losses(1) * nano(plan.epsilon_per_cell)
     if most > MOST_NANO_PER_CHARGE:
         raise monitor_refusals.too_dear_to_start(plan)
     return Charge(

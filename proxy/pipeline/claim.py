@@ -4,8 +4,8 @@ Every public key of the question is charged, with rows or without. A filter on f
 GROUP BY country`) narrows the charged cells to those values, so that a new month brings its own budget. Only columns of
 which a privacy unit has one value do so: a customer with rows at two hours is counted in `WHERE hour = 9` and again in
 `WHERE hour = 10`, and both tell about the same customer in the same group. Where the rows of one cell can change other
-groups than their own (`cell_reach`), all cells are charged, whatever the question's keys. Only such columns keep cells
-apart.
+groups than their own (`find_cell_reach`), all cells are charged, whatever the question's keys. Only such columns keep
+cells apart.
 """
 
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ from mechanisms.threshold.renyi import Curve, curve
 from planner.catalog.catalog import Catalog, Column, Lookup, Table, Value
 from planner.catalog.key_space import as_text
 from planner.catalog.listed_values import list_texts
-from planner.functionals.cells import cell_reach
+from planner.functionals.cells import find_cell_reach
 from planner.question.condition import ALWAYS, And, Compare, Condition, Within
 from planner.question.condition_text import canonical
 from planner.question.plan import Plan
@@ -150,7 +150,7 @@ def groups_that_add_up(plan: Plan) -> int:
 
 def losses_in_cell(plan: Plan) -> int:
     """Return how many times a cell is charged the loss of one key."""
-    return cell_reach(plan.question).losses_in_cell(groups_that_add_up(plan))
+    return find_cell_reach(plan.question).count_losses(groups_that_add_up(plan))
 
 
 def worst_amounts(plan: Plan) -> Amounts:
@@ -204,10 +204,10 @@ def _add_ranking(claim: Claim, decided: Epsilons, ranking: Ranking) -> Epsilons:
 
 def _spend(claim: Claim, epsilon: Epsilons) -> Spent:
     losses = _nanos(epsilon)
-    most, reach = _amounts(claim.plan, losses), cell_reach(claim.plan.question)
-    if reach.everywhere:
+    most, reach = _amounts(claim.plan, losses), find_cell_reach(claim.plan.question)
+    if reach.reaches_other_groups:
         return Spent.uniform(most.epsilon_nano, unit_epsilon_nano=most.unit_epsilon_nano)
-    losses = losses * reach.losses_in_cell(1)
+    losses = losses * reach.count_losses(1)
     if int(losses.min()) == most.epsilon_nano:
         return Spent.uniform(most.epsilon_nano, unit_epsilon_nano=most.unit_epsilon_nano)
     in_order = _in_cell_order(losses, claim.plan.question, claim.charge.cells)
@@ -231,8 +231,8 @@ def _amounts(plan: Plan, losses: NanoArray) -> Amounts:
     if plan.question.table.unit:
         groups = groups_that_add_up(plan)
         unit = int(np.partition(losses, losses.size - groups)[losses.size - groups :].sum())
-    reach = cell_reach(plan.question)
-    return Amounts(reach.losses_in_cell(1) * (unit if reach.in_all_groups else int(losses.max())), unit)
+    reach = find_cell_reach(plan.question)
+    return Amounts(reach.count_losses(1) * (unit if reach.changes_all_groups else int(losses.max())), unit)
 
 
 def _own_cap(given: Limits, epsilon: float | None) -> Limits:
@@ -249,7 +249,7 @@ def _cells(question: Question) -> tuple[Cells, Condition]:
 
     A question that leaves no groups costs nothing; that nothing stands on the whole domain.
     """
-    everywhere = cell_reach(question).everywhere
+    everywhere = find_cell_reach(question).reaches_other_groups
     columns = {
         label(column): _charged_texts(column, values or column.domain or ())
         for column, values in zip(question.keys.columns, question.keys.values, strict=True)

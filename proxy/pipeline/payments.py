@@ -8,7 +8,7 @@ from accountant.errors import BalanceScope, LedgerError
 from accountant.limits import BalanceLeft, Headroom, Limits
 from mechanisms.threshold.renyi import Curve
 from planner.explain.payment import Left, Payer, Payment, UnitForm
-from planner.functionals.cells import cell_reach
+from planner.functionals.cells import find_cell_reach
 from proxy.open_policy.service import Service
 from proxy.pipeline.claim import Claim, groups_that_add_up
 from proxy.report.limit_names import name_limit
@@ -42,7 +42,7 @@ def payment_of(claim: Claim, charge: Charge, room: Headroom, *, anew: Headroom) 
         group=charge.epsilon_nano / NANO,
         unit=None if charge.family.unit == ROW_UNIT else charge.unit_epsilon_nano / NANO,
         groups=groups_that_add_up(plan),
-        everywhere=cell_reach(plan.question).everywhere,
+        everywhere=find_cell_reach(plan.question).reaches_other_groups,
         unit_text=plan.question.table.unit_text,
         left=tuple(_tightest(counted)),
         further=further,

@@ -24,7 +24,7 @@ from accountant.limits import Limits
 from accountant.verbs.in_flight import Repeated
 from planner.catalog.catalog import RELEASED_BY, Analyst, Catalog, Table
 from planner.errors import KeyholeError
-from planner.functionals.cells import OWN_GROUP, cell_reach
+from planner.functionals.cells import OWN_GROUP, find_cell_reach
 from planner.question.plan import ReadRelation
 from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
@@ -214,13 +214,13 @@ def charge_of(release: Release[CountingStatement], version: str) -> Charge:
     question = release.question
     family, cells = (whole, Cells(())) if question is None else charged_keys(question, version=version)
     groups = 1 if question is None else groups_of_one_unit(question)
-    reach = OWN_GROUP if question is None else cell_reach(question)
+    reach = OWN_GROUP if question is None else find_cell_reach(question)
     return Charge(
         question=release.identity,
         analyst=RELEASED_BY,
         family=family,
         cells=cells,
-        epsilon_nano=reach.losses_in_cell(groups) * amount,
+        epsilon_nano=reach.count_losses(groups) * amount,
         unit_epsilon_nano=groups * amount if root.unit else 0,
         shared=True,
     )

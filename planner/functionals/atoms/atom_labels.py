@@ -4,14 +4,14 @@ from fractions import Fraction
 
 from mechanisms.formula import Formula, cuts
 from planner.aggregates.comparison import Comparison, Slack
-from planner.functionals.atoms.collected import Collected
+from planner.functionals.atoms.collected import FormulaCollector
 from planner.question.question import Atom
 from planner.values.decimals import decimal
 
 _COUNTED = {Slack.THRESHOLD: "", Slack.ROWS: "% of rows", Slack.RECORD: "rows"}
 
 
-def label(index: int) -> str:
+def make_label(index: int) -> str:
     """Return A, B, ..., Z, AA, AB, ..."""
     letters = ""
     index += 1
@@ -22,7 +22,7 @@ def label(index: int) -> str:
 
 
 def describe_atom(
-    number: int, comparison: Comparison, index: int, size: Fraction, formula: Formula, collected: Collected
+    number: int, comparison: Comparison, index: int, size: Fraction, formula: Formula, collected: FormulaCollector
 ) -> Atom:
     """Describe a comparison as the atom of this number: its band, literals and guard."""
     made = collected.functionals[index]
@@ -31,12 +31,12 @@ def describe_atom(
     beyond = max((cut.tolerance for cut in cuts(formula) if not cut.above), default=0)
     threshold = comparison.origin + comparison.at / size * step
     return Atom(
-        label=label(number),
+        label=make_label(number),
         text=comparison.text,
         functional=index,
         lower=decimal(threshold - below * step),
         upper=decimal(threshold + beyond * step),
         literals=tuple((cut.cut, cut.above) for cut in cuts(formula)),
         counted=_COUNTED[comparison.slack],
-        guard=collected.guard_of(comparison),
+        guard=collected.find_guard_text(comparison),
     )

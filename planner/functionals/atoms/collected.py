@@ -9,7 +9,7 @@ from mechanisms.formula import Formula
 from planner.aggregates.comparison import Comparison, Having, Spread
 from planner.catalog.catalog import Table
 from planner.catalog.tolerance import Tolerances
-from planner.functionals.group_sizes import GroupSize, group_sizes, mean_of
+from planner.functionals.group_sizes import GroupSize, find_group_sizes, identify_mean
 from planner.functionals.guards import GuardedFormula
 from planner.question.condition import Condition
 from planner.question.question import Accuracy, Functional
@@ -19,7 +19,7 @@ ComparedLiterals: TypeAlias = tuple[Comparison, int, Fraction, Formula]
 
 
 @dataclass(slots=True)
-class Collected:
+class FormulaCollector:
     """The functionals and comparisons met so far, in order."""
 
     table: Table
@@ -33,7 +33,7 @@ class Collected:
     settled: dict[str, tuple[Comparison, Formula]] = field(default_factory=dict)
     warnings: dict[str, None] = field(default_factory=dict)
 
-    def place(self, made: Functional, *, meaning: tuple[object, ...]) -> int:
+    def add_functional(self, made: Functional, *, meaning: tuple[object, ...]) -> int:
         """Return the place of the functional with this meaning: the next one if it is new."""
         place = self.places.setdefault(meaning, len(self.functionals))
         if place == len(self.functionals):
@@ -44,20 +44,20 @@ class Collected:
         """Say it once."""
         self.warnings[text] = None
 
-    def mark(self) -> tuple[dict[str, ComparedLiterals], dict[str, tuple[Comparison, Formula]], dict[str, None]]:
+    def save_state(self) -> tuple[dict[str, ComparedLiterals], dict[str, tuple[Comparison, Formula]], dict[str, None]]:
         """Return what a formula adds to, so that it can be read again; a functional that nothing uses is left out."""
         return dict(self.comparisons), dict(self.settled), dict(self.warnings)
 
-    def go_back(
+    def restore_state(
         self, mark: tuple[dict[str, ComparedLiterals], dict[str, tuple[Comparison, Formula]], dict[str, None]]
     ) -> None:
         """Forget what was added since the mark."""
         self.comparisons, self.settled, self.warnings = dict(mark[0]), dict(mark[1]), dict(mark[2])
 
-    def measure_groups(self, formula: Having) -> None:
+    def set_group_sizes(self, formula: Having) -> None:
         """Find out for how large groups the tolerances of means are meant, unless the analyst said it."""
         if not self.accuracy.min_rows_set:
-            self.sizes = group_sizes(
+            self.sizes = find_group_sizes(
                 formula,
                 table=self.table,
                 where=self.where,
@@ -65,14 +65,14 @@ class Collected:
                 min_rows=self.accuracy.min_rows,
             )
 
-    def rows_of(self, leaf: Comparison | Spread) -> int:
+    def find_group_rows(self, leaf: Comparison | Spread) -> int:
         """Return the group size for which the tolerance of a mean is meant."""
-        size = self.sizes.get(mean_of(leaf))
+        size = self.sizes.get(identify_mean(leaf))
         return self.accuracy.min_rows if size is None else max(size.rows, self.accuracy.min_rows)
 
-    def guard_of(self, leaf: Comparison) -> str:
+    def find_guard_text(self, leaf: Comparison) -> str:
         """Return the count that says so, as typed; "" if the setting does."""
-        size = self.sizes.get(mean_of(leaf))
+        size = self.sizes.get(identify_mean(leaf))
         return size.guard if size is not None and size.rows > self.accuracy.min_rows else ""
 
 

@@ -8,14 +8,14 @@ from math import ceil, floor
 from planner.aggregates.comparison import Comparison, Slack
 from planner.catalog.tolerance import OF_BOUNDS, Amount, Step, allowed_steps, quote_literal, with_amount
 from planner.errors import KeyholeError
-from planner.functionals.atoms.collected import Collected
+from planner.functionals.atoms.collected import FormulaCollector
 from planner.functionals.guard_remedy import WORTH, next_round
 from planner.functionals.row_range import reach, within_bounds
 from planner.question.question import Functional, Measure
 from planner.values.decimals import decimal
 
 
-def find_tolerance(comparison: Comparison, made: Functional, size: Fraction, collected: Collected) -> int:
+def find_tolerance(comparison: Comparison, made: Functional, size: Fraction, collected: FormulaCollector) -> int:
     """Return the tolerance in integer steps. Raise KH304."""
     if comparison.allowed is not None:
         return floor(comparison.allowed / size)
@@ -32,7 +32,7 @@ def find_tolerance(comparison: Comparison, made: Functional, size: Fraction, col
             hint=f"SET keyhole.tolerance = '10%, {collected.accuracy.tolerance}';",
             position=comparison.position,
         )
-    exact = _allowed_amount(comparison, amount, made, size, collected)
+    exact = _find_allowed_steps(comparison, amount, made, size, collected)
     if amount.percent and made.offsets is not None:
         least = f"{amount.number}% of {decimal(comparison.threshold)}, the least of the groups' thresholds"
         collected.warnings[f"{comparison.text}: the tolerance is {least}, in every group"] = None
@@ -42,14 +42,14 @@ def find_tolerance(comparison: Comparison, made: Functional, size: Fraction, col
     return floor(exact)
 
 
-def _allowed_amount(
-    comparison: Comparison, amount: Amount, made: Functional, size: Fraction, collected: Collected
+def _find_allowed_steps(
+    comparison: Comparison, amount: Amount, made: Functional, size: Fraction, collected: FormulaCollector
 ) -> Fraction:
     if comparison.slack is Slack.ROWS and not amount.percent and not amount.bounds:
         return Fraction(amount.number) / size
     bounds = within_bounds(comparison, min_rows=collected.accuracy.min_rows)
     step = Step(unit_size=size / (comparison.per_row or 1), rows=made.rows, bounds=bounds)
-    hint = _scale_hint(comparison, made, size, bounds, collected)
+    hint = _suggest_tolerance(comparison, made, size, bounds, collected)
     try:
         return allowed_steps(amount, threshold=comparison.threshold, step=step, hint=hint)
     except KeyholeError as error:
@@ -59,8 +59,8 @@ def _allowed_amount(
         ) from None
 
 
-def _scale_hint(
-    comparison: Comparison, made: Functional, size: Fraction, bounds: Fraction, collected: Collected
+def _suggest_tolerance(
+    comparison: Comparison, made: Functional, size: Fraction, bounds: Fraction, collected: FormulaCollector
 ) -> str:
     """Return the tolerance to set where the threshold is 0.
 
@@ -69,14 +69,14 @@ def _scale_hint(
     """
     setting, named = collected.accuracy.tolerance, comparison.left
 
-    def settle(amount: Decimal | str) -> str:
+    def write_setting(amount: Decimal | str) -> str:
         return f"SET keyhole.tolerance = '{quote_literal(with_amount(setting, named, amount))}';"
 
     down, up = (max((reach(part)[side] for part in comparison.parts), default=Fraction(0)) for side in (0, 1))
     if not (down and up and bounds):
         return (
-            f"Set an absolute tolerance for it: {settle(Decimal('0.5'))}  Of what is never below 0 a wider one would "
-            "let groups without rows pass; a larger threshold costs less."
+            f"Set an absolute tolerance for it: {write_setting(Decimal('0.5'))}  Of what is never below 0 a "
+            "wider one would let groups without rows pass; a larger threshold costs less."
         )
     rows = 1 if comparison.per_row is None else made.rows
     wanted = WORTH * made.sensitivity * size / (comparison.per_row or 1)
@@ -84,4 +84,4 @@ def _scale_hint(
     first = ""
     if larger > collected.accuracy.min_rows:
         first = f"SET keyhole.min_rows = {next_round(larger)}; "
-    return f"Say how large its sides are by a part of their bounds: {first}{settle(f'10{OF_BOUNDS}')}"
+    return f"Say how large its sides are by a part of their bounds: {first}{write_setting(f'10{OF_BOUNDS}')}"

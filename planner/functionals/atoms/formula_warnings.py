@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from mechanisms.formula import Formula, cuts, relax_formula
 from planner.aggregates.comparison import Comparison
-from planner.functionals.atoms.collected import Collected, ReadFormula
+from planner.functionals.atoms.collected import FormulaCollector, ReadFormula
 from planner.functionals.guard_remedy import Remedy
 from planner.functionals.guards import GuardedFormula, guard_hint, holds_at_zero
 from planner.question.question import NEAR_EMPTY, Accuracy, Functional, aggregate_text
@@ -14,7 +14,7 @@ _MUCH_LARGER = 4
 the count costs about as much as the mean then does."""
 
 
-def warn_of_both_sides(functionals: Sequence[Functional]) -> Iterator[str]:
+def warn_of_mean_between_bounds(functionals: Sequence[Functional]) -> Iterator[str]:
     """Warn of a mean that is compared with a number and with its negative: it pays for noise twice, a sum once.
 
     Where its thresholds are read off common sums this is not so.
@@ -25,11 +25,11 @@ def warn_of_both_sides(functionals: Sequence[Functional]) -> Iterator[str]:
         if any(one.origin == -mean.origin and aggregate_text(one) == text for one in functionals):
             yield (
                 f"{text} against {mean.origin:f} and against -{mean.origin:f} is two sums, each with noise of its own: "
-                f"{_say_sums(mean, text)}, and costs about half"
+                f"{_write_sums(mean, text)}, and costs about half"
             )
 
 
-def _say_sums(mean: Functional, text: str) -> str:
+def _write_sums(mean: Functional, text: str) -> str:
     """Return both sides of a mean as sums, which share their noise, as they would be typed."""
     if not text.startswith("avg("):
         return "a sum in the place of the mean is one"
@@ -57,16 +57,16 @@ def warn_of_predicates(
         if holds_at_zero(one.formula, functionals):
             true.append(name)
         elif holds_at_zero(relax_formula(one.formula), functionals):
-            guard = tell_guard(one.guarded, accuracy, into=into)
+            guard = suggest_guard(one.guarded, accuracy, into=into)
             yield f"{name}: {NEAR_EMPTY} and may be shown as true{guard}"
     if true:
         yield f"{', '.join(true)}: groups without rows count as 0, and are true"
 
 
-def tell_guard(formula: GuardedFormula, accuracy: Accuracy, *, into: str) -> str:
+def suggest_guard(formula: GuardedFormula, accuracy: Accuracy, *, into: str) -> str:
     """Return what would keep groups without values out, for the first comparison that is NULL in them."""
     for guarded in formula.leaves():
-        if guarded.values and not guarded.outside:
+        if guarded.values and not guarded.is_complement:
             setting, _, guard = guard_hint(guarded, guarded.values[0].values).rpartition("Add: AND ")
             remedied = guarded.remedy or Remedy()
             larger = remedied.for_mean and remedied.values >= _MUCH_LARGER * accuracy.min_rows
@@ -75,7 +75,7 @@ def tell_guard(formula: GuardedFormula, accuracy: Accuracy, *, into: str) -> str
     return ""
 
 
-def warn_of_comparison(comparison: Comparison, formula: Formula, collected: Collected) -> None:
+def warn_of_comparison(comparison: Comparison, formula: Formula, collected: FormulaCollector) -> None:
     """Add the warnings of one comparison, and those of literals without a tolerance."""
     text = comparison.text
     collected.warnings.update(dict.fromkeys(comparison.warnings))

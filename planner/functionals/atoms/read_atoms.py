@@ -8,13 +8,13 @@ from planner.aggregates.comparison import Comparison, Every, Having, Outside, So
 from planner.catalog.catalog import Table
 from planner.catalog.tolerance import tolerances
 from planner.errors import KeyholeError
-from planner.functionals.added_guards import GuardAdding, RatioBases
+from planner.functionals.added_guards import GuardAdder, RatioBases
 from planner.functionals.atoms.atom_labels import describe_atom
-from planner.functionals.atoms.collected import Collected, ReadFormula
+from planner.functionals.atoms.collected import FormulaCollector, ReadFormula
 from planner.functionals.atoms.formula_warnings import (
-    tell_guard,
-    warn_of_both_sides,
+    suggest_guard,
     warn_of_comparison,
+    warn_of_mean_between_bounds,
     warn_of_predicates,
 )
 from planner.functionals.atoms.read_comparison import read_comparison
@@ -51,7 +51,7 @@ class Atoms:
     warnings: tuple[str, ...]
 
 
-def atoms(
+def read_atoms(
     formula: Having,
     *,
     predicates: Sequence[Having] = (),
@@ -66,10 +66,10 @@ def atoms(
     rows, and a group without rows counts as one whose counts are 0 and whose sums and averages are NULL.
     Raises KH203-KH206, KH208, KH211, KH220, KH304, KH402.
     """
-    collected = Collected(table=table, where=where, accuracy=accuracy, tolerances=tolerances(accuracy.tolerance))
+    collected = FormulaCollector(table=table, where=where, accuracy=accuracy, tolerances=tolerances(accuracy.tolerance))
     read = [_read(formula, collected, refuse_settled=True), *(_read_predicate(one, collected) for one in predicates)]
     if sum(1 for one in read for _ in cuts(one.formula)) > MOST_LITERALS:
-        raise _too_long()
+        raise _refuse_long_formula()
     functionals = dict(enumerate(collected.functionals))
     used = sorted({cut.functional for one in read for cut in cuts(one.formula)})
     described: list[Atom] = []
@@ -82,11 +82,11 @@ def atoms(
     if holds_at_zero(having, functionals) and any(True for _ in cuts(having)):
         collected.warnings["groups without rows count as 0 and qualify"] = None
     elif holds_at_zero(relax_formula(having), functionals) and having != TRUE:
-        collected.warn(f"{NEAR_EMPTY} and may be returned{tell_guard(read[0].guarded, accuracy, into='AND {}')}")
+        collected.warn(f"{NEAR_EMPTY} and may be returned{suggest_guard(read[0].guarded, accuracy, into='AND {}')}")
     if having == TRUE or holds_at_zero(relax_formula(having), functionals):
         into = "HAVING {}" if having == TRUE else "AND {} in HAVING"
         collected.warnings.update(dict.fromkeys(warn_of_predicates(read[1:], names, functionals, accuracy, into=into)))
-    collected.warnings.update(dict.fromkeys(warn_of_both_sides([functionals[index] for index in used])))
+    collected.warnings.update(dict.fromkeys(warn_of_mean_between_bounds([functionals[index] for index in used])))
     places = {index: place for place, index in enumerate(used)}
     made = [_renumber(one.formula, places) for one in read]
     return Atoms(
@@ -98,46 +98,46 @@ def atoms(
     )
 
 
-def _read(formula: Having, collected: Collected, *, refuse_settled: bool = False) -> ReadFormula:
+def _read(formula: Having, collected: FormulaCollector, *, refuse_settled: bool = False) -> ReadFormula:
     """Read one formula. Its own counts guard its sums and set the group sizes for which its means are meant.
 
     Guards that it misses are added, unless the analyst wants none. Raises KH206, and KH220 if `refuse_settled` and
     declared bounds alone decide the whole formula.
     """
-    formula = RatioBases(collected.table, collected.where, collected.accuracy, collected.tolerances).put(
+    formula = RatioBases(collected.table, collected.where, collected.accuracy, collected.tolerances).add_bases(
         formula, warn=collected.warn
     )
     formula = MeanBands(collected.table, collected.where, collected.accuracy, collected.tolerances).put(
         formula, warn=collected.warn
     )
-    before = collected.mark()
+    before = collected.save_state()
     try:
         return _read_as_typed(formula, collected, refuse_settled=refuse_settled)
     except UnguardedError as error:
-        adding = GuardAdding(collected.table, collected.accuracy, collected.tolerances)
+        adding = GuardAdder(collected.table, collected.accuracy, collected.tolerances)
         added = adding.add(formula, error.missing) if collected.accuracy.adds_guards else None
         if added is None:
             raise
-        collected.go_back(before)
+        collected.restore_state(before)
     made = _read_as_typed(added[0], collected, refuse_settled=False)
     for sentence in added[1]:
         collected.warn(sentence)
     return made
 
 
-def _read_as_typed(formula: Having, collected: Collected, *, refuse_settled: bool) -> ReadFormula:
+def _read_as_typed(formula: Having, collected: FormulaCollector, *, refuse_settled: bool) -> ReadFormula:
     """Read one formula with no guards but its own. Raise KH206, KH220."""
-    collected.measure_groups(formula)
+    collected.set_group_sizes(formula)
     formula = around_centres(
         formula,
         table=collected.table,
         accuracy=collected.accuracy,
         warn=collected.warn,
-        rows_of=collected.rows_of,
+        rows_of=collected.find_group_rows,
     )
-    collected.measure_groups(formula)
+    collected.set_group_sizes(formula)
     if sum(1 for _ in formula.leaves()) > MOST_LITERALS:
-        raise _too_long()
+        raise _refuse_long_formula()
     before = dict(collected.comparisons)
     guarded = _read_guarded(formula, collected)
     if refuse_settled:
@@ -150,7 +150,7 @@ def _read_as_typed(formula: Having, collected: Collected, *, refuse_settled: boo
     return ReadFormula(_simplify(plain(guarded, capped=capped)), guarded)
 
 
-def _refuse_settled(guarded: GuardedFormula, collected: Collected) -> None:
+def _refuse_settled(guarded: GuardedFormula, collected: FormulaCollector) -> None:
     """Raise KH220 if nothing is left to the data once declared bounds are applied."""
     whole = _simplify(plain(use_settled(guarded, unguarded=False), capped=frozenset()))
     deciding = next((leaf for leaf in guarded.leaves() if leaf.settled is not None and leaf.settled == whole), None)
@@ -158,7 +158,7 @@ def _refuse_settled(guarded: GuardedFormula, collected: Collected) -> None:
         raise undecidable(*collected.settled[deciding.text])
 
 
-def _find_guards(guarded: GuardedFormula, collected: Collected) -> tuple[GuardedFormula, Counts]:
+def _find_guards(guarded: GuardedFormula, collected: FormulaCollector) -> tuple[GuardedFormula, Counts]:
     """Return the formula without the comparisons that declared bounds settle, and the counts that guard the rest.
 
     A settled comparison stays if it would need a guard that it does not need as it stands. Raise KH206.
@@ -172,7 +172,7 @@ def _find_guards(guarded: GuardedFormula, collected: Collected) -> tuple[Guarded
         return kept, find_guards(kept, functionals, where=collected.where)
 
 
-def _read_predicate(formula: Having, collected: Collected) -> ReadFormula:
+def _read_predicate(formula: Having, collected: FormulaCollector) -> ReadFormula:
     """Return a formula that is shown: its guard belongs into itself, and its opposite may be asked instead."""
     try:
         return _read(formula, collected)
@@ -181,7 +181,7 @@ def _read_predicate(formula: Having, collected: Collected) -> ReadFormula:
         if error.code != "KH206" or not added:
             raise
         hint = f"{before}Add to this predicate: AND {guard}"
-        if _stands_alone(_negate(formula), collected):
+        if _needs_no_guard(_negate(formula), collected):
             hint = f"{hint}  Or ask for its opposite, and leave this to ELSE{_spell_as_else(formula)}."
         raise KeyholeError(error.code, error.message, detail=error.detail, hint=hint, position=error.position) from None
 
@@ -204,17 +204,17 @@ def _negate(formula: Having) -> Having:
     )
 
 
-def _stands_alone(formula: Having, collected: Collected) -> bool:
+def _needs_no_guard(formula: Having, collected: FormulaCollector) -> bool:
     """Return True if the formula needs no further guard."""
     known = (collected.table, collected.where, collected.accuracy, collected.tolerances)
     try:
-        _read(formula, Collected(*known))
+        _read(formula, FormulaCollector(*known))
     except KeyholeError:
         return False
     return True
 
 
-def _too_long() -> KeyholeError:
+def _refuse_long_formula() -> KeyholeError:
     return KeyholeError(
         "KH211",
         f"the formula has more than {MOST_LITERALS} literals",
@@ -228,7 +228,7 @@ def _renumber(formula: Formula, places: Mapping[int, int]) -> Formula:
     )
 
 
-def _read_guarded(formula: Having, collected: Collected) -> GuardedFormula:
+def _read_guarded(formula: Having, collected: FormulaCollector) -> GuardedFormula:
     match formula:
         case Comparison():
             return read_comparison(formula, collected)

@@ -7,9 +7,9 @@ from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts
 from planner.aggregates.comparison import Comparison
 from planner.aggregates.key_numbers import KeyNumbers
 from planner.errors import KeyholeError
-from planner.functionals.atoms.collected import Collected
+from planner.functionals.atoms.collected import FormulaCollector
 from planner.functionals.atoms.find_tolerance import find_tolerance
-from planner.functionals.functional import functional, grid, literals
+from planner.functionals.functional import find_grid, make_functional, make_literals
 from planner.functionals.guard_remedy import WORTH, Remedy, remedy
 from planner.functionals.guards import Absence, ComparisonPlace, Guarded
 from planner.functionals.per_key_offsets import LIMIT, offsets
@@ -20,11 +20,11 @@ from planner.question.question import Functional, Measure
 from planner.values.decimals import decimal
 
 
-def read_comparison(comparison: Comparison, collected: Collected) -> Guarded:
+def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guarded:
     """Read a comparison as literals of its functional, with what is NULL in it. Raise KH208, KH304."""
     source = ComparisonPlace.of(comparison)
-    made, size = functional(
-        comparison, table=collected.table, min_rows=collected.rows_of(comparison), where=collected.where
+    made, size = make_functional(
+        comparison, table=collected.table, min_rows=collected.find_group_rows(comparison), where=collected.where
     )
     at = comparison.at / size
     if comparison.own is not None:
@@ -33,13 +33,13 @@ def read_comparison(comparison: Comparison, collected: Collected) -> Guarded:
         taken, at = offsets(
             comparison.own, comparison.operator, size=size, left=comparison.left, position=comparison.position
         )
-        made, comparison = replace(made, offsets=taken), _with_thresholds(comparison, comparison.own)
+        made, comparison = replace(made, offsets=taken), _set_own_thresholds(comparison, comparison.own)
     text = comparison.text
-    values = _absences(comparison, made, at, collected)
-    constant = _constant_count(made, literals(0, comparison.operator, at, tolerance=0))
+    values = _find_absences(comparison, made, at, collected)
+    constant = _settle_count(made, make_literals(0, comparison.operator, at, tolerance=0))
     if constant is not None:
         collected.warnings[f"{text} is {'true' if constant == TRUE else 'false'} for every group"] = None
-        remedied = _remedy(comparison, collected)
+        remedied = _find_remedy(comparison, collected)
         return Guarded(constant, values, text, comparison.position, remedy=remedied, source=source)
     terms = sorted((t.coefficient, t.column or "", canonical(t.condition), t.power) for t in made.terms)
     taken_off = made.offsets and (made.offsets.key, made.offsets.steps)
@@ -52,8 +52,8 @@ def read_comparison(comparison: Comparison, collected: Collected) -> Guarded:
         if settled is None:
             raise
         return Guarded(settled, values, text, comparison.position, settled=settled, source=source)
-    index = collected.place(made, meaning=meaning)
-    formula = literals(index, comparison.operator, at, tolerance=tolerance)
+    index = collected.add_functional(made, meaning=meaning)
+    formula = make_literals(index, comparison.operator, at, tolerance=tolerance)
     largest = made.offsets.largest if made.offsets else 0
     if any(abs(cut.cut) + largest + cut.tolerance >= LIMIT for cut in cuts(formula)):
         raise KeyholeError("KH208", f"the threshold of {text} is out of range", position=comparison.position)
@@ -65,15 +65,15 @@ def read_comparison(comparison: Comparison, collected: Collected) -> Guarded:
     shown = comparison.part_of or text
     # the tolerance grows with the rows that it is meant for
     wanted = Fraction(WORTH * made.sensitivity * made.rows, tolerance) if comparison.per_row and tolerance else None
-    remedied = _remedy(comparison, collected, mean_rows=wanted or Fraction(0))
+    remedied = _find_remedy(comparison, collected, mean_rows=wanted or Fraction(0))
     return Guarded(formula, values, shown, comparison.position, remedy=remedied, settled=settled, source=source)
 
 
-def _settle(comparison: Comparison, made: Functional, at: Fraction, collected: Collected) -> Formula | None:
+def _settle(comparison: Comparison, made: Functional, at: Fraction, collected: FormulaCollector) -> Formula | None:
     """Settle a comparison by declared bounds, and warn of it: it may be part of a longer formula."""
     table, where = collected.table, collected.where
-    ranges = {name: grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
-    typed = literals(0, comparison.operator, at, tolerance=0)
+    ranges = {name: find_grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
+    typed = make_literals(0, comparison.operator, at, tolerance=0)
     if comparison.off_each_unit:
         return None
     if comparison.allowed is not None or not any(True for _ in cuts(typed)):
@@ -85,7 +85,7 @@ def _settle(comparison: Comparison, made: Functional, at: Fraction, collected: C
     return settled
 
 
-def _remedy(comparison: Comparison, collected: Collected, *, mean_rows: Fraction = Fraction(0)) -> Remedy:
+def _find_remedy(comparison: Comparison, collected: FormulaCollector, *, mean_rows: Fraction = Fraction(0)) -> Remedy:
     return remedy(
         comparison,
         table=collected.table,
@@ -95,7 +95,7 @@ def _remedy(comparison: Comparison, collected: Collected, *, mean_rows: Fraction
     )
 
 
-def _with_thresholds(comparison: Comparison, own: KeyNumbers) -> Comparison:
+def _set_own_thresholds(comparison: Comparison, own: KeyNumbers) -> Comparison:
     """Return the comparison with thresholds of each group's own. A percentage is one of the least in absolute value."""
     least, most = min(own.known), max(own.known)
     shown = f"{decimal(least)} to {decimal(most)}" if least < most else f"{decimal(least)}"
@@ -107,10 +107,12 @@ def _with_thresholds(comparison: Comparison, own: KeyNumbers) -> Comparison:
     )
 
 
-def _absences(comparison: Comparison, made: Functional, at: Fraction, collected: Collected) -> tuple[Absence, ...]:
+def _find_absences(
+    comparison: Comparison, made: Functional, at: Fraction, collected: FormulaCollector
+) -> tuple[Absence, ...]:
     """Return the values that the sum can have in groups where the comparison is NULL."""
     table, where = collected.table, collected.where
-    ranges = {name: grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
+    ranges = {name: find_grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
     found: list[Absence] = []
     for values in comparison.values:
         low, high = row_range_without(
@@ -125,7 +127,7 @@ def _absences(comparison: Comparison, made: Functional, at: Fraction, collected:
         found.append(Absence(values, (low, high), in_all_rows=always))
     if len(found) != 2 or made.off_each_unit:
         return tuple(found)
-    typed = literals(0, comparison.operator, at, tolerance=0)
+    typed = make_literals(0, comparison.operator, at, tolerance=0)
     return tuple(
         replace(absence, fails_beside=(other.values,))
         if settle_beside(made, typed, other.values, absence.values, ranges=ranges, table=table, where=where) == FALSE
@@ -134,7 +136,7 @@ def _absences(comparison: Comparison, made: Functional, at: Fraction, collected:
     )
 
 
-def _constant_count(made: Functional, formula: Formula) -> Formula | None:
+def _settle_count(made: Functional, formula: Formula) -> Formula | None:
     """Return TRUE or FALSE for a comparison of a count that every count settles, else None."""
     largest = made.offsets.largest if made.offsets else 0
     counts = made.measure not in (Measure.TOTAL, Measure.UNIT_SUM)

@@ -15,7 +15,7 @@ from mechanisms.formula import AnyOf, Booleans, Formula, Integers, cuts
 from mechanisms.formula import evaluate as evaluate_formula
 from planner.catalog.catalog import Value
 from planner.errors import KeyholeError
-from planner.functionals.functional import literals
+from planner.functionals.functional import make_literals
 from planner.functionals.guards import holds_at_zero
 from planner.question.condition import evaluate
 from planner.question.question import Functional, Question
@@ -43,7 +43,7 @@ def test_question(sql: str, outcome: str) -> None:
     st.fractions(min_value=-30, max_value=30, max_denominator=6),
 )
 def test_literals_say_what_the_comparison_says_for_every_integer(operator: str, at: Fraction) -> None:
-    formula = literals(0, operator, at, tolerance=0)
+    formula = make_literals(0, operator, at, tolerance=0)
     values = np.arange(-40, 41, dtype=np.int64)
     held = _holds(formula, values)
     for value, found in zip(values, held, strict=True):

@@ -10,7 +10,7 @@ from itertools import combinations, permutations, product
 
 import pytest
 
-from planner.functionals.cells import CellReach, cell_reach
+from planner.functionals.cells import CellReach, find_cell_reach
 from tests.planner.asked import asked
 from tests.proxy.sources.unit_paths.shop import compiled
 
@@ -103,7 +103,7 @@ def _losses_of_join(
 def test_a_person_whose_tests_lie_on_one_day_leaves_three_wards() -> None:
     """The charge of before was that of one group, 1; three are true, and charged."""
     found = [change for cut, change in _losses_of_join((None, 1), wards=3, most=3, low=0, high=1) if not cut]
-    assert max(found) == 3 == CellReach(in_all_groups=True).losses_in_cell(3)
+    assert max(found) == 3 == CellReach(changes_all_groups=True).count_losses(3)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_no_joined_cell_loses_more_than_is_charged(
     values: tuple[int | None, ...], low: int, high: int, doubled: bool, largest: int
 ) -> None:
     """Uncut units at most what is charged, cut ones at most twice that, with two groups to a unit of three wards."""
-    charged = CellReach(in_all_groups=True, doubled=doubled).losses_in_cell(2)
+    charged = CellReach(changes_all_groups=True, is_doubled=doubled).count_losses(2)
     found = list(_losses_of_join(values, wards=3, most=2, low=low, high=high))
     assert max(change for cut, change in found if not cut) <= charged
     assert max(change for _, change in found) == largest <= 2 * charged
@@ -135,7 +135,7 @@ def test_totals_per_unit_move_between_filters(known: Callable[[list[int]], float
             left = [has[one] for one in group if one != cell]
             part = (0, 0) if not left else (int(known(left) > 5), int(known(left) <= 5))
             found = max(found, abs(int(whole > 5) - part[0]) + abs(int(whole <= 5) - part[1]))
-    assert found == 2 == CellReach(doubled=True).losses_in_cell(5)
+    assert found == 2 == CellReach(is_doubled=True).count_losses(5)
 
 
 def test_totals_per_unit_of_joined_rows_move_between_filters_in_all_groups() -> None:
@@ -146,10 +146,10 @@ def test_totals_per_unit_of_joined_rows_move_between_filters_in_all_groups() -> 
     per_unit = "(SELECT household, l_mode, count(*) AS n FROM lines GROUP BY household, l_mode) v"
     joined = f"SELECT l_mode FROM {per_unit} GROUP BY l_mode HAVING {{}}"
     several, few = "count(*) FILTER (WHERE n >= 2) > 40", "count(*) FILTER (WHERE n < 2) > 40"
-    both = cell_reach(asked(joined.format(f"{several} AND {few}"), catalog=compiled()))
-    assert both.losses_in_cell(2) == loss_of_both_filters == 4
+    both = find_cell_reach(asked(joined.format(f"{several} AND {few}"), catalog=compiled()))
+    assert both.count_losses(2) == loss_of_both_filters == 4
     for one in (several, few):  # it comes or goes, in full once
-        assert cell_reach(asked(joined.format(one), catalog=compiled())).losses_in_cell(2) == moved
+        assert find_cell_reach(asked(joined.format(one), catalog=compiled())).count_losses(2) == moved
 
 
 def test_parts_of_a_statement_cost_their_sum() -> None:
@@ -166,7 +166,7 @@ def test_parts_of_a_statement_cost_their_sum() -> None:
 
     worlds = [has for has in _worlds((None, 1)) if len(has) <= 2]
     of_cells = [moved(has, {one: 1 for one in has if one != cell}) for has in worlds for cell in has]
-    assert max(of_cells) == len(parts) * CellReach().losses_in_cell(1)
+    assert max(of_cells) == len(parts) * CellReach().count_losses(1)
     assert max(moved(has, {}) for has in worlds) == 2 + 2 + 2 + 1
 
 

@@ -10,7 +10,7 @@ from itertools import permutations, product
 
 import pytest
 
-from planner.functionals.cells import CellReach, cell_reach
+from planner.functionals.cells import CellReach, find_cell_reach
 from tests.planner.asked import asked
 from tests.proxy.sources.unit_paths.shop import compiled
 
@@ -65,7 +65,7 @@ def test_a_cell_costs_all_groups_of_a_unit_once(
 
     Where the list decides, one of the two contributions is nothing: that is once the whole even if a bound cuts.
     """
-    assert charged == CellReach(everywhere=True, in_all_groups=True).losses_in_cell(most)
+    assert charged == CellReach(reaches_other_groups=True, changes_all_groups=True).count_losses(most)
     largest = {False: Fraction(0), True: Fraction(0)}
     others: tuple[World, ...] = ({}, {(0, 0): 1}, {(0, 0): 1, (1, 1): 1})
     rule, sensitivity = LISTS[listing], max(-low, high)
@@ -87,7 +87,9 @@ def test_a_person_whom_one_day_lists_leaves_every_ward() -> None:
     """Two wards, one loss each, for a single row in a cell of another table: a key's own loss would be half of that."""
     own: World = {(0, 0): 2, (1, 0): 2}
     on, off = (_added(own, listed, (0, 1), most=2, low=0, high=2) for listed in (True, False))
-    assert sum(on.values()) - sum(off.values()) == 2 * CellReach(everywhere=True, in_all_groups=True).losses_in_cell(2)
+    assert sum(on.values()) - sum(off.values()) == 2 * CellReach(
+        reaches_other_groups=True, changes_all_groups=True
+    ).count_losses(2)
 
 
 @pytest.mark.parametrize(
@@ -102,11 +104,11 @@ def test_a_person_whom_one_day_lists_leaves_every_ward() -> None:
 def test_lists_are_charged_to_the_cells_that_they_read(where: str, reach: CellReach) -> None:
     """A cell of the list's table knows no key of the question, so that all cells are charged the unit's whole loss."""
     sql = f"SELECT region FROM customers WHERE {where} GROUP BY region HAVING count(DISTINCT household) > 40"
-    assert cell_reach(asked(sql, catalog=compiled())) == reach
+    assert find_cell_reach(asked(sql, catalog=compiled())) == reach
 
 
 def test_sums_of_both_signs_cost_twice_as_much_beside_a_list_as_without() -> None:
     plain = "SELECT l_mode FROM lines{} GROUP BY l_mode HAVING sum(amount) > 40"
     listed = plain.format(" WHERE household IN (SELECT household FROM customers WHERE region = 'north')")
     for sql in (plain.format(""), listed):
-        assert cell_reach(asked(sql, catalog=compiled())) == CellReach(True, True, doubled=True)
+        assert find_cell_reach(asked(sql, catalog=compiled())) == CellReach(True, True, is_doubled=True)

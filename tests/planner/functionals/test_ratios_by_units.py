@@ -13,7 +13,7 @@ import pytest
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, RowCap
 from planner.errors import KeyholeError
-from planner.functionals.functional_identity import summed_identity
+from planner.functionals.functional_identity import identify_sum
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.question.plan import Plan
@@ -262,6 +262,6 @@ def test_noise_of_different_thresholds_is_not_shared() -> None:
     def identities(number: int) -> list[str]:
         ratio = f"count(*) * 1.0 / count(DISTINCT customer_id) > {number}"
         sql = f"SELECT country, month FROM sales GROUP BY country, month HAVING {ratio}"
-        return [summed_identity(one) for one in asked(sql).functionals]
+        return [identify_sum(one) for one in asked(sql).functionals]
 
     assert len({*identities(-1), *identities(1), *identities(2)}) == 4  # units are counted alike

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from planner.functionals.cells import CellReach, cell_reach
+from planner.functionals.cells import CellReach, find_cell_reach
 from tests.planner.asked import asked
 from tests.proxy.sources.unit_values.valued import ASKED, CATALOG
 
@@ -72,7 +72,7 @@ def _added(world: World, asked_by: str, order: tuple[int, ...], *, most: int, lo
 def test_a_cell_costs_all_groups_of_a_unit_twice(
     asked_by: str, values: tuple[int, ...], most: int, low: int, high: int
 ) -> None:
-    charged = CellReach(everywhere=True, in_all_groups=True, doubled=True).losses_in_cell(most)
+    charged = CellReach(reaches_other_groups=True, changes_all_groups=True, is_doubled=True).count_losses(most)
     sensitivity = max(-low, high)
     worlds = [*_worlds(values)]
     for order in permutations(range(5), 3):
@@ -91,9 +91,9 @@ def test_that_much_is_attained_by_a_unit_that_no_bound_cuts() -> None:
     days: World = {(0, 0): 0, (0, 1): 2}
     before, after = (_added(one, "by the first day", (0, 1), most=1, low=0, high=2) for one in (days, {(0, 1): 2}))
     assert (before, after) == ({0: 2}, {1: 2})
-    assert Fraction(before[0] + after[1], 2) == CellReach(True, True, True).losses_in_cell(1)
+    assert Fraction(before[0] + after[1], 2) == CellReach(True, True, True).count_losses(1)
 
 
 def test_values_are_charged_to_all_cells() -> None:
     for sql in ASKED:
-        assert cell_reach(asked(sql, catalog=CATALOG, tolerance="0")) == CellReach(True, True, True), sql
+        assert find_cell_reach(asked(sql, catalog=CATALOG, tolerance="0")) == CellReach(True, True, True), sql

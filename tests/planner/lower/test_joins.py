@@ -20,7 +20,7 @@ from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, Grouping
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
-from planner.functionals.cells import cell_reach
+from planner.functionals.cells import find_cell_reach
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
@@ -325,7 +325,7 @@ def test_where_a_key_is_fixed_cells_of_other_values_change_what_is_charged_to_th
     (functional,) = made.question.functionals
     assert [key.name for key in made.question.table.fixed] == ["day"]
     assert functional.sensitivity == 6 * 2  # a stay in each of six days and two patients' rows, where 20 may be
-    assert cell_reach(made.question).everywhere
+    assert find_cell_reach(made.question).reaches_other_groups
     moved = 0
     for data in _draws(40, quick=5):
         engine.load(data)

@@ -5,7 +5,7 @@ import pytest
 from planner.catalog.pins import Pins
 from planner.catalog.relation_names import RelationIdentity
 from planner.errors import KeyholeError
-from planner.functionals.cells import CellReach, cell_reach
+from planner.functionals.cells import CellReach, find_cell_reach
 from planner.plan.question_identity import fingerprint
 from planner.policy.rules.unit_paths import describe_vouched_paths, find_unproved_paths
 from planner.policy.simulated_catalog import stand_in_catalog
@@ -37,13 +37,13 @@ def test_tables_on_a_path_have_the_units_of_the_last_one() -> None:
 @in_turn(
     "having, reach",
     [
-        ("count(*) > 40", CellReach(everywhere=True, in_all_groups=True)),
-        ("sum(amount) > 40", CellReach(everywhere=True, in_all_groups=True, doubled=True)),
+        ("count(*) > 40", CellReach(reaches_other_groups=True, changes_all_groups=True)),
+        ("sum(amount) > 40", CellReach(reaches_other_groups=True, changes_all_groups=True, is_doubled=True)),
     ],
 )
 def test_an_order_decides_about_all_its_lines_so_that_all_cells_are_charged(having: str, reach: CellReach) -> None:
     question = asked(LINES.format(having), catalog=compiled())
-    assert cell_reach(question) == reach
+    assert find_cell_reach(question) == reach
     family, cells = charged_keys(question, version="1")
     assert (family.table, family.columns, cells.columns) == ("customers", (), ())
 
@@ -81,7 +81,7 @@ def test_a_join_along_keys_is_one_question_however_it_is_spelled() -> None:
     assert fingerprint(first) != fingerprint(asked(LINES.format("count(*) > 40"), catalog=catalog))
     assert [table.name for table in first.table.stored_tables] == ["lines", "orders", "customers"]
     assert first.table.place_of("region") == "tables.customers.columns.region"
-    assert cell_reach(first) == CellReach(everywhere=True, in_all_groups=True, doubled=True)
+    assert find_cell_reach(first) == CellReach(reaches_other_groups=True, changes_all_groups=True, is_doubled=True)
 
 
 @in_turn(

@@ -10,7 +10,7 @@ import pytest
 from mechanisms.formula import TRUE
 from planner.catalog.catalog import Column, SqlType, Table, Value
 from planner.catalog.key_space import KeySpace
-from planner.functionals.functional import grid
+from planner.functionals.functional import find_grid
 from planner.functionals.row_range import row_range
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or, Within
 from planner.question.question import Accuracy, Functional, Measure, Question, Term
@@ -75,7 +75,7 @@ def conditions(column: str, *, seed: int, size: int) -> list[Condition]:
 def summed(column: str, condition: Condition, *, table: Table, among: Condition) -> tuple[Functional, tuple[int, int]]:
     """The sum under a condition with the sensitivity that its narrowed range gives, and that range."""
     terms = (Term(1, column, condition, 1),)
-    ranges = {column: grid(table.column(column), table, position=None)[1:]}
+    ranges = {column: find_grid(table.column(column), table, position=None)[1:]}
     low, high = row_range(terms, ranges=ranges, table=table, among=among)
     made = Functional(
         name="sum",

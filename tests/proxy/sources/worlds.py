@@ -23,7 +23,7 @@ from planner.bind.groupings import bound_by_groupings
 from planner.catalog.catalog import Column, Derivation, FixedKey, Grouping, RowCap, SqlType, Table, Value
 from planner.catalog.key_space import KeySpace
 from planner.errors import KeyholeError
-from planner.functionals.functional import range_of_unit
+from planner.functionals.functional import find_unit_range
 from planner.functionals.row_range import row_range
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.scan import rewrite
@@ -314,7 +314,7 @@ def linear(table: Table, terms: Sequence[Term]) -> Functional:
 
 def unit_sum(terms: Sequence[Term]) -> Functional:
     """Units that add the coefficients of all terms for which they have rows."""
-    low, high = range_of_unit(terms)
+    low, high = find_unit_range(terms)
     return Functional(
         name="units",
         measure=Measure.UNIT_SUM,

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import duckdb
 import pytest
 
-from planner.functionals.cells import cell_reach
+from planner.functionals.cells import find_cell_reach
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.scan import rewrite
 from planner.question.unit_groups import groups_of_one_unit
@@ -153,8 +153,12 @@ def test_a_cell_behind_a_list_of_keys_moves_no_more_than_is_charged(
     persons = len(WORLDS) * len(NEIGHBOURS)
     policy = POLICY.format(room=room, persons=persons - 1, verifier=VERIFIER)
     question = asked(sql, catalog=compiled(policy, TYPES), tolerance="0")
-    reach, groups, sensitivity = cell_reach(question), groups_of_one_unit(question), question.functionals[0].sensitivity
-    assert (reach.everywhere, reach.losses_in_cell(groups)) == (True, charged)
+    reach, groups, sensitivity = (
+        find_cell_reach(question),
+        groups_of_one_unit(question),
+        question.functionals[0].sensitivity,
+    )
+    assert (reach.reaches_other_groups, reach.count_losses(groups)) == (True, charged)
     added: list[dict[int, int]] = [{} for _ in range(persons)]
     for person, group, value in every_world.execute(rewrite(question, dialect=DUCKDB).sql).fetchall():
         added[person][group] = value

@@ -11,7 +11,7 @@ import duckdb
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
-from planner.functionals.cells import cell_reach
+from planner.functionals.cells import find_cell_reach
 from planner.lower import joins
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
@@ -186,10 +186,10 @@ def test_groups_count_the_rows_that_postgresql_counts(
 def test_cells_pay_twice_where_rows_come_and_go() -> None:
     """What a cell takes away makes rows vanish behind EXISTS alone. Else other rows can come, in other groups."""
     doubled = [
-        cell_reach(asked_once(f"SELECT {key} {sql} GROUP BY {key} HAVING count(*) > 4", MARKET))
+        find_cell_reach(asked_once(f"SELECT {key} {sql} GROUP BY {key} HAVING count(*) > 4", MARKET))
         for sql, key, _ in ROWS_OF_KEYS
     ]
-    assert [one.doubled for one in doubled] == [False, True, True, True, True, False, False]
-    assert all(one.everywhere and one.in_all_groups for one in doubled)
+    assert [one.is_doubled for one in doubled] == [False, True, True, True, True, False, False]
+    assert all(one.reaches_other_groups and one.changes_all_groups for one in doubled)
     signs = "SELECT l_late FROM lines WHERE l_order IN (SELECT o_key FROM orders) GROUP BY 1 HAVING sum(l_amount) > 9"
-    assert cell_reach(asked(signs, catalog=MARKET)).doubled
+    assert find_cell_reach(asked(signs, catalog=MARKET)).is_doubled
