@@ -22,7 +22,7 @@ from planner.bind.bind_refusals import (
 )
 from planner.catalog.catalog import Catalog, PublicTable, Table
 from planner.parser.lexer import readable
-from planner.parser.tree import bare, contains, name, position
+from planner.parser.tree import bare, contains, name, position, read_table
 
 # sqlglot's names of what a table of FROM may have, and a subquery that filters the rows of one table and groups them
 ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
@@ -219,7 +219,7 @@ def _check_kind(join: exp.Join, node: exp.Table, table: Table | PublicTable, *, 
 
 
 def _table(node: exp.Table, catalog: Catalog, hidden: set[str]) -> Table | PublicTable:
-    called, schema, database = name(node.this), name(node.args.get("db")), name(node.args.get("catalog"))
+    _, database, schema, called = read_table(node)
     known = schema in ("", "public") and database in ("", catalog.database)
     if known and schema == "" and called in hidden:
         raise with_query_joined(called, node)

@@ -28,7 +28,7 @@ from planner.parser.clauses import Clauses, at_offset, check_fits, clauses, clau
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
 from planner.parser.subquery_readers import find_from
-from planner.parser.tree import offset, write_node
+from planner.parser.tree import locate_name, write_node
 from planner.scope.embedded import Embedded, Predicate, RankedExpression, UnitQuery
 from planner.scope.functional_dependencies import existing_sql
 from planner.scope.group_by import read_group_by
@@ -115,7 +115,7 @@ def _find_clauses(select: exp.Select, node: exp.Table, tokens: tuple[Token, ...]
     first = select.args["from_"].this
     if not behind:
         return clauses(first if isinstance(first, exp.Table) else node, tokens)
-    source = find_from(tokens, at_offset(tokens, offset(node.args.get("catalog") or node.args.get("db") or node.this)))
+    source = find_from(tokens, at_offset(tokens, locate_name(node)))
     return clauses(node, tokens) if source is None else clauses_at(source, tokens)
 
 

@@ -6,8 +6,6 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from planner.bind.unit_lists.find_lists import find_listing_tables
-from planner.bind.unit_values.find_sources import find_value_tables
 from planner.catalog.catalog import Catalog, StoredQuestion, Table
 from planner.catalog.monitor import Monitor
 from planner.errors import KeyholeError, not_allowed
@@ -23,28 +21,28 @@ from planner.extract.extract_refusals import (
     stored_asks_nothing,
     too_many_questions,
 )
-from planner.extract.normalise import Normalised, normalise
+from planner.extract.normalise import normalise
 from planner.extract.outer_query import Asking
+from planner.extract.relations import Relation, list_private, list_relations
 from planner.extract.set_operations import join_branches
 from planner.extract.virtual_relations import (
     VIRTUAL_SCHEMA,
     MonitorRelation,
     VirtualRelation,
     monitor_relation,
-    virtual_relation,
 )
 from planner.parser.clauses import at_offset
+from planner.parser.edited_query import EditedQuery
 from planner.parser.edits import Edit, Origin
-from planner.parser.lexer import Token, quote_identifier, tokens_after_edits
+from planner.parser.lexer import Token, quote_identifier
 from planner.parser.lexer import tokens as lex
-from planner.parser.tree import Parsed, cut_out, name, offset, parse, position
+from planner.parser.tree import Parsed, cut_out, locate_name, offset, parse, position, read_column_name, read_table
 from planner.scope.embedded import Embedded, EmbeddedVirtual, leaves
 from planner.scope.policy_names import use_policy_names
 from planner.scope.stored_units import qualify_stored_units
 from planner.scorecard.empty_source import without_rows
 
 MOST_QUESTIONS = 16  # each is a scan of the source and a reservation of its own
-Found: TypeAlias = Table | StoredQuestion | Monitor | VirtualRelation
 _Unread: TypeAlias = Callable[[exp.Expr], frozenset[int]]
 
 
@@ -57,32 +55,29 @@ def embed(text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Asking | No
     names = _names(catalog)
     if not any(token.names and token.value in names for token in tokens):
         return None
-    query = parse(text, tokens)
-    _check_query(query)
-    origin = Origin(text)
-    if changes := use_policy_names(query, catalog):
-        origin = origin.edit(changes, rule=use_policy_names.__name__)
-        query = parse(origin.text, tokens_after_edits(origin.text, origin.kept, tokens))
-    if changes := qualify_stored_units(query, catalog):
-        origin = origin.edit(changes, rule=qualify_stored_units.__name__)
-        query = parse(origin.text, tokens_after_edits(origin.text, origin.kept, query.tokens))
-        asking = _take_normalised(query, catalog, origin)
-        return None if asking is None else replace(asking, spelled=origin.text)
-    return _take_normalised(query, catalog, origin)
+    written = EditedQuery(parse(text, tokens), Origin(text))
+    _check_query(written.query)
+    if changes := use_policy_names(written.query, catalog):
+        written = written.edit(changes, rule=use_policy_names.__name__)
+    if changes := qualify_stored_units(written.query, catalog):
+        written = written.edit(changes, rule=qualify_stored_units.__name__)
+        asking = _take_normalised(written, catalog)
+        return None if asking is None else replace(asking, spelled=written.origin.text)
+    return _take_normalised(written, catalog)
 
 
-def _take_normalised(query: Parsed, catalog: Catalog, origin: Origin) -> Asking | None:
+def _take_normalised(written: EditedQuery, catalog: Catalog) -> Asking | None:
     """Take the query apart, once it has been brought to the form of questions."""
-    private = {id(node) for node, _ in _private(query, catalog)}
+    private = {id(node) for node, _ in list_private(written.query, catalog)}
     if private:
-        _check_ctes(query, catalog, origin)
-    normalised: Normalised | None = None
+        _check_ctes(written, catalog)
+    normalised: EditedQuery | None = None
     try:
-        normalised = normalise(query, catalog, lambda query: _private(query, catalog), origin=origin)
+        normalised = normalise(written, catalog)
         return _take_apart(normalised, catalog, unread=_none)
     except KeyholeError:
-        idle = private & idle_tables(query.tree)
-        instead = Normalised(query, origin) if idle == private else normalised
+        idle = private & idle_tables(written.query.tree)
+        instead = written if idle == private else normalised
         if not idle or instead is None:
             raise
     return _take_apart(instead, catalog, unread=idle_tables)
@@ -90,24 +85,6 @@ def _take_normalised(query: Parsed, catalog: Catalog, origin: Origin) -> Asking 
 
 def _none(_: exp.Expr) -> frozenset[int]:
     return frozenset()
-
-
-def _private(query: Parsed, catalog: Catalog) -> list[tuple[exp.Table, Table]]:
-    """Return the private tables that a statement reads, in order."""
-    found = [(node, what) for node in query.tables if isinstance(what := _find_relation(node, catalog), Table)]
-    listing = _find_listing(query, catalog) if len(found) > 1 else frozenset()
-    return sorted((pair for pair in found if id(pair[0]) not in listing), key=lambda pair: _start(pair[0]))
-
-
-def _find_listing(query: Parsed, catalog: Catalog, *, idle: frozenset[int] = frozenset()) -> frozenset[int]:
-    """Return the tables that lists and values of units read: they are parts of questions."""
-
-    def find_table(node: exp.Table) -> Table | None:
-        what = _find_relation(node, catalog)
-        return what if isinstance(what, Table) else None
-
-    listing = find_listing_tables(query.tree, find_table, idle=idle)
-    return listing | find_value_tables(query.tree, find_table, idle=idle)
 
 
 def _check_query(query: Parsed) -> None:
@@ -119,18 +96,14 @@ def _check_query(query: Parsed) -> None:
         raise not_allowed(f"{type(node).__name__.upper()} is not allowed", position=position(node))
 
 
-def _take_apart(read: Normalised, catalog: Catalog, *, unread: _Unread) -> Asking | None:
+def _take_apart(read: EditedQuery, catalog: Catalog, *, unread: _Unread) -> Asking | None:
     """Take the query apart; the private tables that `unread` finds are empty ones."""
-    tree = read.query.tree
-    found = [(node, what) for node in read.query.tables if (what := _find_relation(node, catalog)) is not None]
+    idle = unread(read.query.tree)
+    found = list_relations(read.query, catalog, idle=idle)
     if not found:
         return None
-    idle = unread(tree)
-    listing = _find_listing(read.query, catalog, idle=idle) if len(found) > 1 else frozenset()
-    found = [pair for pair in found if id(pair[0]) not in listing]
-    _check_ctes(read.query, catalog, read.origin)
+    _check_ctes(read, catalog)
     try:
-        found.sort(key=lambda pair: _start(pair[0]))
         asking = _taken_apart(read.query, catalog, found, unread=idle)
     except KeyholeError as error:
         raise read.origin.place_error(error) from None
@@ -163,28 +136,11 @@ def _check_reading_only(tokens: tuple[Token, ...]) -> None:
                 raise not_allowed(f"{token.value.upper()} is not allowed", position=token.start + 1)
 
 
-def _find_relation(node: exp.Table, catalog: Catalog) -> Found | None:
-    table, schema, database = name(node.this), name(node.args.get("db")), name(node.args.get("catalog"))
-    if database not in ("", catalog.database):
-        return None
-    if schema == VIRTUAL_SCHEMA:
-        return virtual_relation(table)
-    if schema not in ("", "public"):
-        return None
-    stored = next((question for question in catalog.stored_questions if question.name == table), None)
-    return catalog.table(table) or stored or catalog.monitor(table)
-
-
-def _start(node: exp.Table) -> int:
-    return offset(node.args.get("catalog") or node.args.get("db") or node.this)
-
-
-def _check_ctes(query: Parsed, catalog: Catalog, origin: Origin) -> None:
-    answered = catalog.answered_names
-    for cte in query.tree.find_all(exp.CTE) if query.says("with") else ():
-        alias = cte.args["alias"].this
-        if name(alias) == VIRTUAL_SCHEMA or name(alias) in answered:
-            raise origin.place_error(like_keyholes_table(alias))
+def _check_ctes(read: EditedQuery, catalog: Catalog) -> None:
+    answered = catalog.answered_names | {VIRTUAL_SCHEMA}
+    for called, identifier in read.query.list_ctes():
+        if called in answered:
+            raise read.origin.place_error(like_keyholes_table(identifier))
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +152,7 @@ class _Hole:
 
 
 def _taken_apart(
-    query: Parsed, catalog: Catalog, found: list[tuple[exp.Table, Found]], *, unread: frozenset[int]
+    query: Parsed, catalog: Catalog, found: list[tuple[exp.Table, Relation]], *, unread: frozenset[int]
 ) -> Asking:
     text, tokens, tree = query.text, query.tokens, query.tree
     holes: list[_Hole] = []
@@ -227,8 +183,8 @@ def _from(node: exp.Table) -> exp.Expr | None:
     return node.parent.parent if isinstance(node.parent, exp.From | exp.Join) else None
 
 
-def _relation(node: exp.Table, what: Found, tokens: tuple[Token, ...], catalog: Catalog) -> _Hole:
-    first = at_offset(tokens, _start(node))
+def _relation(node: exp.Table, what: Relation, tokens: tuple[Token, ...], catalog: Catalog) -> _Hole:
+    first = at_offset(tokens, locate_name(node))
     last = at_offset(tokens, offset(node.this))
     alias = node.args.get("alias")
     named = "" if alias is not None and alias.this is not None else f" AS {quote_identifier(what.name)}"
@@ -298,13 +254,13 @@ def _cut_qualifiers(node: exp.Table, tree: exp.Expr, tokens: tuple[Token, ...]) 
     """
     if node.args.get("alias") is not None:
         return []
-    qualifier = name(node.args.get("db")) or "public"
+    _, _, schema, called = read_table(node)
     edits = {}
     for column in tree.find_all(exp.Column):
-        schema, table = column.args.get("db"), column.args.get("table")
-        if schema is not None and table is not None and name(schema) == qualifier and name(table) == name(node.this):
-            start = offset(column.args.get("catalog") or schema)
-            edits[start] = Edit(tokens[at_offset(tokens, start)].start, offset(table), ())
+        named = read_column_name(column)
+        if named.schema == (schema or "public") and named.table == called:
+            start = locate_name(column)
+            edits[start] = Edit(tokens[at_offset(tokens, start)].start, offset(column.args["table"]), ())
     return list(edits.values())
 
 

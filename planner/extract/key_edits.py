@@ -12,7 +12,7 @@ from planner.parser.clauses import at_offset, closing_index, end_of, opening_ind
 from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier
 from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, name, offset, write_node
+from planner.parser.tree import bare, locate_name, name, offset, write_node
 from planner.scope.embedded import PLACE, ShownKey, ShownKeys, predicate_column
 from planner.scope.functional_dependencies import find_groups, lookup_sql
 from planner.scope.group_by import resolve_item
@@ -99,13 +99,13 @@ def _part_edits(place: QuestionReading, node: exp.Expr, keys: tuple[Column, ...]
         return [Edit(place.tokens[first].start, place.tokens[last].end, (text,))]
     if isinstance(node, exp.Column) and (found := stand_in(node, place.scope)) is not None and found in keys:
         read = place.scope.column(node)
-        start = offset(node.args.get("catalog") or node.args.get("db") or node.args.get("table") or node.this)
+        start = locate_name(node)
         end = place.tokens[at_offset(place.tokens, offset(node.this))].end
         text = f"{quote_identifier(place.scope.alias)}.{quote_identifier(found.name)}::{read.declared}"
         return [Edit(start, end, (text,))]
     if isinstance(node, exp.Column) and (cycle := in_cycle(node, place.scope)) is not None:
         part, key, number = cycle
-        start = offset(node.args.get("catalog") or node.args.get("db") or node.args.get("table") or node.this)
+        start = locate_name(node)
         end = place.tokens[at_offset(place.tokens, offset(node.this))].end
         named = f"{quote_identifier(place.scope.alias)}.{quote_identifier(number.name)}"
         read = place.scope.column(node)
@@ -115,12 +115,12 @@ def _part_edits(place: QuestionReading, node: exp.Expr, keys: tuple[Column, ...]
             else []
         )
     if isinstance(node, exp.Column) and _is_in_parts(place, node, keys):
-        start = offset(node.args.get("catalog") or node.args.get("db") or node.args.get("table") or node.this)
+        start = locate_name(node)
         end = place.tokens[at_offset(place.tokens, offset(node.this))].end
         named = f"{quote_identifier(place.scope.alias)}.{quote_identifier(place.scope.column(node).name)}"
         return [Edit(start, end, (named,))]
     if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope) and _loses_meaning(place, node, keys):
-        start = offset(node.args.get("catalog") or node.args.get("db") or node.args.get("table") or node.this)
+        start = locate_name(node)
         end = place.tokens[at_offset(place.tokens, offset(node.this))].end
         return [Edit(start, end, (lookup_sql(place.scope.column(node), [key.name for key in keys], place.scope),))]
     if isinstance(node, exp.Column) and node.args.get("db") is not None:

@@ -44,7 +44,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from planner.catalog.catalog import Catalog, Table
+from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.band_extraction import drop_having_of_rows, spell_out_band_columns, spell_out_bands
 from planner.extract.groupings.merge_groupings import merge_groupings
@@ -62,6 +62,7 @@ from planner.extract.ranks.push_down_ranks import push_down_ranks
 from planner.extract.ranks.push_through_queries import push_through_queries
 from planner.extract.ranks.rank_above_all import rank_above_all
 from planner.extract.ranks.rank_largest import rank_largest
+from planner.extract.relations import list_private
 from planner.extract.subqueries.pull_up_joins import pull_up_joins
 from planner.extract.subqueries.pull_up_subqueries import pull_up_subqueries
 from planner.extract.unit_lists.inline_listed_queries import inline_listed_queries
@@ -70,14 +71,13 @@ from planner.extract.unit_lists.list_joined_units import list_joined_units
 from planner.extract.unit_lists.split_joined_lists import split_joined_lists
 from planner.extract.unit_values.join_own_values import join_own_values
 from planner.extract.unit_values.move_out_of_values import move_out_of_values
-from planner.parser.edits import MOST_ADDED, Edit, Origin, apart, growth
-from planner.parser.lexer import tokens_after_edits
-from planner.parser.tree import Parsed, parse
+from planner.parser.edited_query import EditedQuery
+from planner.parser.edits import MOST_ADDED, Edit, apart, growth
+from planner.parser.tree import Parsed
 
 MOST_STEPS = 48  # each step reads the statement anew; what is nested deeper than that is left as it is
 MOST_TIMES = 8  # how many times as long a statement may become: a column may be read twice at every level
 MOST_READ = 1_000_000  # characters read in all steps together; as each step reads all, time would grow with the square
-Private: TypeAlias = Sequence[tuple[exp.Table, Table]]
 Rule: TypeAlias = Callable[[PrivateRead], tuple[Edit, ...]]
 RULES: tuple[Rule, ...] = (
     inline_public_lists,
@@ -114,14 +114,6 @@ LAST_RULES: tuple[Rule, ...] = (group_by_listed_keys,)
 
 
 @dataclass(frozen=True, slots=True)
-class Normalised:
-    """A query in the form in which questions are cut out of it, and how it came from what was written."""
-
-    query: Parsed
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
 class _FiredRule:
     """The change of one rule in a query; `grown` is by how much it repeats parts of the query."""
 
@@ -130,41 +122,36 @@ class _FiredRule:
     grown: int
 
 
-def normalise(query: Parsed, catalog: Catalog, private: Callable[[Parsed], Private], *, origin: Origin) -> Normalised:
+def normalise(read: EditedQuery, catalog: Catalog) -> EditedQuery:
     """Normalise the query by every rule that applies, one after the other; it is read once more for each that does.
 
     Guarantee: PostgreSQL gives the same rows for both; where keys are listed without DISTINCT, each once, and where an
     outer join keeps public rows, if each of these has private rows. The column of a band is in no source: it is taken
     to have the group's band in every row of a group.
 
-    Parameters:
-        private: finds the private tables that a query reads.
-        origin: how the query's text came from what was written.
-
     Raises KH101 where a size is shown around a question.
     """
-    room, reading = min(MOST_TIMES * len(query.text), MOST_ADDED), MOST_READ
+    room, reading = min(MOST_TIMES * len(read.query.text), MOST_ADDED), MOST_READ
     for _ in range(MOST_STEPS):
-        reading -= len(query.text)
+        reading -= len(read.query.text)
         if reading < 0:
             break
         try:
-            step = next(_steps(query, catalog, private(query), room=room), None)
+            step = next(_steps(read.query, catalog, room=room), None)
         except KeyholeError as error:
-            raise origin.place_error(error) from None
+            raise read.origin.place_error(error) from None
         if step is None:
             break
         room -= step.grown
-        origin = origin.edit(step.changes, rule=step.rule.__name__)
-        query = parse(origin.text, tokens_after_edits(origin.text, origin.kept, query.tokens))
-    return Normalised(query, origin)
+        read = read.edit(step.changes, rule=step.rule.__name__)
+    return read
 
 
-def _steps(query: Parsed, catalog: Catalog, private: Private, *, room: int) -> Iterator[_FiredRule]:
+def _steps(query: Parsed, catalog: Catalog, *, room: int) -> Iterator[_FiredRule]:
     """Yield the changes of the rules where private tables are read, as far as there is room for what is repeated."""
     every = [
         PrivateRead(query, node.parent.parent, node, table, catalog)
-        for node, table in private
+        for node, table in list_private(query, catalog)
         if isinstance(node.parent, exp.From | exp.Join)
         and isinstance(node.parent.parent, exp.Select)
         and node.parent.parent.args.get("from_") is not None  # the parser reads SELECT ... JOIN, too

@@ -20,7 +20,7 @@ from planner.parser.clauses import Clauses, at_offset, clauses, fits
 from planner.parser.edits import Edit, Origin, Room
 from planner.parser.lexer import Token
 from planner.parser.subquery_readers import Reader, conjunct_spans, readers, unaliased_end
-from planner.parser.tree import bare, contains, name, offset
+from planner.parser.tree import bare, contains, locate_name, name, offset
 from planner.scorecard.find import shows_size
 
 IN_QUESTION = frozenset(("expressions", "from_", "joins", "where", "group", "having", "order"))
@@ -206,7 +206,7 @@ def list_conjuncts(reader: Reader, items: Mapping[str, Item], tokens: tuple[Toke
     found: list[Conjunct] = []
     for (first, past), _ in spans:
         start, end = tokens[first].start, tokens[past - 1].end
-        inside = [column for column in reader.columns() if start <= _start(column) < end]
+        inside = [column for column in reader.columns() if start <= locate_name(column) < end]
         moves = any(_is_aggregate(mentioned[id(column)], items) for column in inside)
         if moves and (
             any(mentioned[id(column)] is None for column in inside)
@@ -215,11 +215,6 @@ def list_conjuncts(reader: Reader, items: Mapping[str, Item], tokens: tuple[Toke
             return None
         found.append(Conjunct(first, past, moves))
     return tuple(found)
-
-
-def _start(column: exp.Column) -> int:
-    args = column.args
-    return offset(args.get("catalog") or args.get("db") or args.get("table") or column.this)
 
 
 def mentioned_item(column: exp.Column, reader: Reader, items: Mapping[str, Item]) -> str | None:
@@ -243,7 +238,7 @@ def spell_inside(
     start, end = tokens[conjunct.first].start, tokens[conjunct.past - 1].end
     parts: list[str] = []
     at = start
-    columns = {_start(column): column for column in reader.columns() if start <= _start(column) < end}
+    columns = {locate_name(column): column for column in reader.columns() if start <= locate_name(column) < end}
     for where, column in sorted(columns.items()):
         begin = tokens[at_offset(tokens, where)].start
         parts.append(text[at:begin] + spell_item(items[name(column.this)], room, text, tokens))
@@ -364,7 +359,7 @@ def mentions(
             if qualifier == reader.alias or qualifier == "":
                 return True
             continue
-        if any(start <= _start(column) < end for start, end in spans):
+        if any(start <= locate_name(column) < end for start, end in spans):
             continue
         if called in names and qualifier in ("", reader.alias):
             return True

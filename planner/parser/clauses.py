@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from planner.errors import KeyholeError
 from planner.parser.lexer import Token
-from planner.parser.tree import nodes, offset, position
+from planner.parser.tree import locate_name, nodes, position
 
 _AFTER = ("order", "limit", "offset", "fetch", "union", "intersect", "except", "for", "window")
 
@@ -51,7 +51,7 @@ def clauses(table: exp.Table, tokens: tuple[Token, ...]) -> Clauses:
 
     Raise KH106 for a FROM that is written otherwise.
     """
-    start = offset(table.args.get("catalog") or table.args.get("db") or table.this)
+    start = locate_name(table)
     source = at_offset(tokens, start) - 1
     if source < 0 or not tokens[source].is_word("from"):
         if source >= 0 and tokens[source].is_word("table"):

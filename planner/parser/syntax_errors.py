@@ -35,6 +35,7 @@ _IN_ANY_ORDER = 6  # what LIMIT, OFFSET and FETCH have above
 _SETS = ("union", "intersect", "except")
 _OPENING = frozenset(("(", "["))
 _CLOSING = frozenset((")", "]"))
+WITHOUT_UNDERSCORES = "Write numbers without underscores: 8000."
 _OPERATORS = frozenset("+-/<>=~!@#%^&|`?")  # how an operator may begin; a star alone may stand for all columns, too
 
 
@@ -56,6 +57,20 @@ def check_syntax(text: str, tokens: Sequence[Token], nodes: Sequence[exp.Expr]) 
     for word, kinds in (("then", exp.If), ("and", (exp.And, exp.Between))):
         if sum(isinstance(node, kinds) for node in nodes) > sum(token.is_word(word) for token in tokens):
             raise KeyholeError("KH100", f"syntax error: {word.upper()} is missing")
+    if (at := _misread_number(tokens)) is not None:
+        raise KeyholeError("KH100", "the statement cannot be parsed", hint=WITHOUT_UNDERSCORES, position=at)
+
+
+def _misread_number(tokens: Sequence[Token]) -> int | None:
+    """Return the place of a number with underscores.
+
+    The parser takes 1_000 for a 1 that is called _000, where a name may stand.
+    """
+    for token, after in zip(tokens, (*tokens[1:], None), strict=True):
+        named = after is not None and after.start == token.end and after.names and after.value.startswith("_")
+        if token.kind == "number" and ("_" in token.value or named):
+            return token.start + 1
+    return None
 
 
 def _syntax_error(text: str, tokens: Sequence[Token], stop: int) -> KeyholeError:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
@@ -16,7 +17,7 @@ from planner.errors import KeyholeError, cut_at_word
 from planner.parser.escape_strings import without_escapes
 from planner.parser.lexer import Token
 from planner.parser.postgresql_words import read_words
-from planner.parser.syntax_errors import JUDGED, check_syntax
+from planner.parser.syntax_errors import JUDGED, WITHOUT_UNDERSCORES, check_syntax
 
 MOST_CHARACTERS = 200_000  # of a question: its tree takes time and memory with the text's length
 _POSTGRES = Postgres()
@@ -24,9 +25,28 @@ _POSTGRES = Postgres()
 _WRITTEN_AS_THEY_STAND = frozenset(
     (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Column, exp.Identifier, exp.Literal)
 )
-_WITHOUT_UNDERSCORES = "Write numbers without underscores: 8000."
 _NOT_POSTGRESQLS = ("ifnull", "nvl")  # which the parser takes for coalesce
 _AROUND_QUESTION = ("with_", "order", "limit", "offset")
+
+
+class NamedTable(NamedTuple):
+    """A table of FROM, and the parts of its name as PostgreSQL folds them; a part that is not written is empty."""
+
+    node: exp.Table
+    database: str
+    schema: str
+    name: str
+
+
+class ColumnName(NamedTuple):
+    """The parts of a column's name as PostgreSQL folds them.
+
+    Without a schema `schema` is None. Without a table `table` is empty.
+    """
+
+    schema: str | None
+    table: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +59,7 @@ class Parsed:
     text: str
     tokens: tuple[Token, ...]
     tree: exp.Expr
-    tables: tuple[exp.Table, ...]
+    tables: tuple[NamedTable, ...]
     words: frozenset[str]
 
     def says(self, *words: str) -> bool:
@@ -48,6 +68,11 @@ class Parsed:
         Without it, no tree has a node that is written with it.
         """
         return not self.words.isdisjoint(words)
+
+    def list_ctes(self) -> list[tuple[str, exp.Expr]]:
+        """Return the names of its WITH queries, each with its identifier."""
+        ctes = self.tree.find_all(exp.CTE) if self.says("with") else ()
+        return [(name(cte.args["alias"].this), cte.args["alias"].this) for cte in ctes]
 
 
 def parse(text: str, tokens: tuple[Token, ...]) -> Parsed:
@@ -62,9 +87,8 @@ def parse(text: str, tokens: tuple[Token, ...]) -> Parsed:
     tree = _tree(" " * start + text[start:], tokens, said)
     found = tuple(tree.find_all(exp.Table, *JUDGED))
     check_syntax(text, tokens, found)
-    if (at := _misread_number(tokens)) is not None:
-        raise KeyholeError("KH100", "the statement cannot be parsed", hint=_WITHOUT_UNDERSCORES, position=at)
-    return Parsed(text, tokens, tree, tuple(node for node in found if isinstance(node, exp.Table)), said)
+    tables = tuple(read_table(node) for node in found if isinstance(node, exp.Table))
+    return Parsed(text, tokens, tree, tables, said)
 
 
 class _Parser(PostgresParser):
@@ -132,19 +156,7 @@ def _find_unparsed(text: str) -> str | None:
     if re.search(r"\bfor\s+(read\s+only|fetch\s+only)\b", text, re.IGNORECASE):
         return "Leave FOR READ ONLY away: a question changes nothing anyway."
     if re.search(r"(?<![\w'])\d+_\d", text):
-        return _WITHOUT_UNDERSCORES
-    return None
-
-
-def _misread_number(tokens: tuple[Token, ...]) -> int | None:
-    """Return the place of a number with underscores.
-
-    The parser takes 1_000 for a 1 that is called _000, where a name may stand.
-    """
-    for token, after in zip(tokens, (*tokens[1:], None), strict=True):
-        named = after is not None and after.start == token.end and after.names and after.value.startswith("_")
-        if token.kind == "number" and ("_" in token.value or named):
-            return token.start + 1
+        return WITHOUT_UNDERSCORES
     return None
 
 
@@ -213,12 +225,29 @@ def offset(identifier: exp.Expr | None) -> int:
     return int(identifier.meta["start"])
 
 
+def locate_name(node: exp.Table | exp.Column) -> int:
+    """Return the 0-based offset of the name of a table or column, with what qualifies it. Raise KH106 as `offset`."""
+    args = node.args
+    return offset(args.get("catalog") or args.get("db") or args.get("table") or node.this)
+
+
 def name(identifier: exp.Expr | None) -> str:
     """Return an identifier as PostgreSQL folds it; empty if there is none."""
     if not isinstance(identifier, exp.Identifier):
         return ""
     text = str(identifier.this)
     return text if identifier.quoted else text.lower()
+
+
+def read_table(node: exp.Table) -> NamedTable:
+    """Return a table of FROM with the parts of its name."""
+    return NamedTable(node, name(node.args.get("catalog")), name(node.args.get("db")), name(node.this))
+
+
+def read_column_name(node: exp.Column) -> ColumnName:
+    """Return the name by which a column is read, in its parts."""
+    schema = node.args.get("db")
+    return ColumnName(None if schema is None else name(schema), name(node.args.get("table")), name(node.this))
 
 
 def read_limit(query: exp.Expr) -> exp.Expr | None:

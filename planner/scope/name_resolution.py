@@ -9,7 +9,7 @@ from planner.catalog.catalog import Column, Computed, Derivation, Lookup, Merged
 from planner.catalog.derived_columns import OF_CLOCK
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
-from planner.parser.tree import bare, name, position
+from planner.parser.tree import ColumnName, bare, name, position, read_column_name
 from planner.question.condition import ALWAYS, Condition, IsNull, Not, Within
 
 _MOST_DIGITS = 38  # of a numeric that every engine computes with
@@ -76,17 +76,26 @@ class Scope:
 
     def qualifies(self, column: exp.Column) -> bool:
         """Return True if the column's qualifier, if any, names the question's table or one that is joined to it."""
-        qualifier = name(column.args.get("table"))
+        return self._knows_table(read_column_name(column))
+
+    def _knows_table(self, named: ColumnName) -> bool:
         own = [(member.alias, member.name) for member in self.members] or [(self.alias, self.table.name)]
         names = [*own, *((joined.alias, joined.name) for joined in self.joined)]
-        if column.args.get("db") is None:
-            return qualifier == "" or qualifier in (alias for alias, _ in names)
-        return name(column.args["db"]) == "public" and (qualifier, qualifier) in names
+        if named.schema is None:
+            return named.table == "" or named.table in (alias for alias, _ in names)
+        return named.schema == "public" and (named.table, named.table) in names
 
     def column(self, node: exp.Column) -> Column:
         """Return the column that a plain reference names. Raise KH201."""
-        wanted, qualifier = name(node.this), name(node.args.get("table"))
-        if not self.qualifies(node):
+        try:
+            return self._find(read_column_name(node))
+        except KeyholeError as error:
+            error.position = position(node)
+            raise
+
+    def _find(self, named: ColumnName) -> Column:
+        _, qualifier, wanted = named
+        if not self._knows_table(named):
             own = [member.alias for member in self.members] or [self.alias]
             others = [*own[1:], *(joined.alias for joined in self.joined)]
             raise KeyholeError(
@@ -94,10 +103,9 @@ class Scope:
                 f'"{qualifier}" does not name {"a" if others else "the"} table of this question',
                 detail="A question reads one private table, the tables joined to it, and nothing around it.",
                 hint=f"Qualify its columns with {' or '.join([own[0], *others])}, or not at all.",
-                position=position(node),
             )
         if self.listed is not None:
-            return self._find_listed(wanted, self.listed, node)
+            return self._find_listed(wanted, self.listed)
         found = self._find_names(wanted, qualifier)
         for joined in self.joined:
             if qualifier == joined.alias or (qualifier == "" and wanted not in joined.merged):
@@ -107,7 +115,6 @@ class Scope:
                 "KH201",
                 f'column "{wanted}" is ambiguous',
                 hint=f"Write {' or '.join(f'{alias}.{wanted}' for alias in self._tables_with(wanted))}.",
-                position=position(node),
             )
         public = next((joined for joined in self.joined if joined.alias == qualifier), None)
         if not found and public is not None:
@@ -115,11 +122,10 @@ class Scope:
                 "KH201",
                 f'the public table "{public.name}" has no column "{wanted}"',
                 detail=f"Its columns: {', '.join(sorted(public.every))}.",
-                position=position(node),
             )
         if not found and self.members:
-            raise self._unknown(wanted, qualifier, node)
-        return self.table.column(found[0]) if found else self.table.column(wanted, position=position(node))
+            raise self._unknown(wanted, qualifier)
+        return self.table.column(found[0] if found else wanted)
 
     def _tables_with(self, wanted: str) -> list[str]:
         """Return the aliases under which a column of that name can be qualified."""
@@ -139,7 +145,7 @@ class Scope:
             and (qualifier == member.alias or (qualifier == "" and wanted not in member.merged))
         ]
 
-    def _unknown(self, wanted: str, qualifier: str, node: exp.Column) -> KeyholeError:
+    def _unknown(self, wanted: str, qualifier: str) -> KeyholeError:
         members = [member for member in self.members if qualifier in ("", member.alias)]
         known = ", ".join(f"{member.alias}.{column}" for member in members for column, _ in member.columns)
         tables = " or ".join(f'"{member.name}"' for member in members)
@@ -147,17 +153,15 @@ class Scope:
             "KH201",
             f'column "{wanted}" is not exposed by table {tables}',
             detail=f"Exposed columns: {known}.",
-            position=position(node),
         )
 
-    def _find_listed(self, wanted: str, listed: tuple[tuple[str, str], ...], node: exp.Column) -> Column:
+    def _find_listed(self, wanted: str, listed: tuple[tuple[str, str], ...]) -> Column:
         found = [column for name_, column in listed if name_ == wanted]
         if len(found) > 1:
             raise KeyholeError(
                 "KH201",
                 f'column "{wanted}" is ambiguous',
                 hint="Give its columns different names.",
-                position=position(node),
             )
         if not found:
             known = ", ".join(name_ for name_, _ in listed)
@@ -165,7 +169,6 @@ class Scope:
                 "KH201",
                 f'the subquery "{self.alias}" has no column "{wanted}"',
                 detail=f"Its columns: {known}.",
-                position=position(node),
             )
         return self.table.column(found[0])
 

@@ -13,7 +13,7 @@ from planner.catalog.source_names import SourceName, find_source_name
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, readable
-from planner.parser.tree import Parsed, name, offset
+from planner.parser.tree import Parsed, locate_name, name, offset
 
 _CATALOG = "pg_"  # names of PostgreSQL's own relations, which come before all that are in other schemas
 
@@ -36,9 +36,8 @@ def use_policy_names(query: Parsed, catalog: Catalog) -> tuple[Edit, ...]:
 
 def _find_tables(query: Parsed, catalog: Catalog) -> Iterator[tuple[exp.Table, SourceName]]:
     own = catalog.names
-    hidden = {name(cte.args["alias"].this) for cte in query.tree.find_all(exp.CTE)} if query.says("with") else set()
-    for node in query.tables:
-        called, schema, database = name(node.this), name(node.args.get("db")), name(node.args.get("catalog"))
+    hidden = {called for called, _ in query.list_ctes()}
+    for node, database, schema, called in query.tables:
         if database not in ("", catalog.database):
             continue
         if schema == "" and (called in own or called in hidden or called.startswith(_CATALOG)):
@@ -49,7 +48,7 @@ def _find_tables(query: Parsed, catalog: Catalog) -> Iterator[tuple[exp.Table, S
 
 
 def _rename(node: exp.Table, known: SourceName, tokens: tuple[Token, ...]) -> Edit:
-    first = at_offset(tokens, offset(node.args.get("catalog") or node.args.get("db") or node.this))
+    first = at_offset(tokens, locate_name(node))
     last = at_offset(tokens, offset(node.this))
     keeps = node.alias or known.table == known.name or (first > 0 and tokens[first - 1].is_word("table"))
     alias = "" if keeps else f" AS {readable(known.name)}"

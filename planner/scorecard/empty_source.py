@@ -13,7 +13,7 @@ from planner.catalog.catalog import BandColumn, Catalog, Table
 from planner.parser.clauses import Clauses, at_offset, closing_index
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
-from planner.parser.tree import name, offset
+from planner.parser.tree import locate_name, name, offset
 
 
 def empty_source(select: exp.Select, place: Clauses, text: str, tokens: tuple[Token, ...], catalog: Catalog) -> str:
@@ -50,7 +50,7 @@ def _drop_schema(node: exp.Column) -> Iterator[Edit]:
 
 def _empty(node: exp.Table, text: str, tokens: tuple[Token, ...], catalog: Catalog, select: exp.Select) -> Edit | None:
     """Return the edit that makes a private table, or a WITH query that reads one, a relation without rows."""
-    first = at_offset(tokens, offset(node.args.get("catalog") or node.args.get("db") or node.this))
+    first = at_offset(tokens, locate_name(node))
     last = at_offset(tokens, offset(node.this))
     alias = node.args.get("alias")
     called = name(node.this)

@@ -7,7 +7,7 @@ A condition of such subqueries alone is a conjunction of clauses: of each clause
 list or not, so that NOT, set operations and De Morgan's laws hold as for sets.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -161,27 +161,25 @@ def _find_value(comparison: exp.Expr) -> exp.Select | None:
     return inner if all(id(column) in hidden for column in comparison.find_all(exp.Column)) else None
 
 
-def find_listing_tables(
-    tree: exp.Expr, find_table: Callable[[exp.Table], Table | None], *, idle: frozenset[int]
-) -> frozenset[int]:
+def find_listing_tables(tree: exp.Expr, private: Mapping[int, Table], *, idle: frozenset[int]) -> frozenset[int]:
     """Return the ids of the tables that lists of units read, in the WHERE of any SELECT from a private table.
 
     Parameters:
-        find_table: the private table that a name stands for, if it stands for one.
+        private: the private tables of the tree, by the ids of their nodes.
         idle: the ids of tables of which no row is read: what reads them alone is no question.
     """
     found: set[int] = set()
     for select in tree.find_all(exp.Select):
         read = (node for node in list_sources(select) if id(node) not in idle)
-        outer = [table for node in read if (table := find_table(node)) is not None]
+        outer = [table for node in read if (table := private.get(id(node))) is not None]
         where = select.args.get("where")
         if not outer or where is None:
             continue
         for part in conjuncts(where.this):
             for listed in (one for clause in find_lists(part) or () for one in clause):
-                inside = [table for node in list_read(listed.inner) if (table := find_table(node)) is not None]
+                inside = [table for node in list_read(listed.inner) if (table := private.get(id(node))) is not None]
                 if asks_of_units(listed, [*outer, *inside]):
-                    found |= {id(node) for node in list_read(listed.inner) if find_table(node) is not None}
+                    found |= {id(node) for node in list_read(listed.inner) if id(node) in private}
     return frozenset(found)
 
 

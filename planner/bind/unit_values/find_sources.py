@@ -8,7 +8,7 @@ The subquery stands in FROM or JOIN, or in a WITH query that is read there. It g
 keys, and whether they are the privacy unit, are judged where its values are read (`read_values.py`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -17,8 +17,6 @@ from planner.aggregates.aggregate import AGGREGATES, contains_aggregate
 from planner.catalog.catalog import Table
 from planner.parser.subquery_readers import references
 from planner.parser.tree import bare, name
-
-FindTable = Callable[[exp.Table], Table | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +31,11 @@ class ValueSource:
     alias: str
 
 
-def find_value_tables(tree: exp.Expr, find_table: FindTable, *, idle: frozenset[int]) -> frozenset[int]:
+def find_value_tables(tree: exp.Expr, private: Mapping[int, Table], *, idle: frozenset[int]) -> frozenset[int]:
     """Return the ids of the private tables whose units' values a question reads: they are parts of it.
 
     Parameters:
-        find_table: the private table that a name stands for, if it stands for one.
+        private: the private tables of the tree, by the ids of their nodes.
         idle: the ids of tables of which no row is read.
     """
     found: set[int] = set()
@@ -45,10 +43,10 @@ def find_value_tables(tree: exp.Expr, find_table: FindTable, *, idle: frozenset[
         if not select.args.get("joins"):
             continue
         beside = [node for node, _ in list_from(select) if isinstance(node, exp.Table) and _find_cte(node) is None]
-        if not any(id(node) not in idle and find_table(node) is not None for node in beside):
+        if not any(id(node) not in idle and id(node) in private for node in beside):
             continue
         for source in find_sources(select):
-            if find_table(source.table) is not None and reads_values(select, source):
+            if id(source.table) in private and reads_values(select, source):
                 found.add(id(source.table))
     return frozenset(found)
 

@@ -20,7 +20,7 @@ from planner.extract.outer_joins.missing_rows import counts_nothing, is_never_tr
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
-from planner.parser.tree import bare, name, offset
+from planner.parser.tree import bare, locate_name, name
 
 _SIDES = ("LEFT", "RIGHT", "FULL")
 
@@ -180,6 +180,6 @@ def _is_never_counted(select: exp.Select, joined: _Joined, missing: frozenset[st
 def _say_inner(read: PrivateRead, join: exp.Join) -> Edit:
     """Return the edit that writes JOIN for LEFT OUTER JOIN."""
     node = join.this
-    at = at_offset(read.tokens, offset(node.args.get("catalog") or node.args.get("db") or node.this)) - 1
+    at = at_offset(read.tokens, locate_name(node)) - 1
     first = at - 2 if read.tokens[at - 1].is_word("outer") else at - 1
     return Edit.of(read.tokens[first].start, read.tokens[at].start, "")

@@ -26,7 +26,7 @@ from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier
 from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, name, offset
+from planner.parser.tree import bare, locate_name, name, offset
 
 _ASKS_FOR_NULL = (exp.Is, exp.Coalesce, exp.Case, exp.NullSafeEQ, exp.NullSafeNEQ)
 
@@ -162,7 +162,7 @@ def _reads_private_alone(node: exp.Expr, tables: _Tables) -> bool:
 
 def _span(read: PrivateRead, node: exp.Table) -> tuple[int, int]:
     """Return the first token of a table in FROM, and the one past its alias."""
-    first = at_offset(read.tokens, offset(node.args.get("catalog") or node.args.get("db") or node.this))
+    first = at_offset(read.tokens, locate_name(node))
     alias = node.args.get("alias")
     last = alias.this if alias is not None and alias.this is not None else node.this
     return first, at_offset(read.tokens, offset(last)) + 1

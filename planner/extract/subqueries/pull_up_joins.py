@@ -23,7 +23,6 @@ from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.extract.subqueries.pull_up_subqueries import (
     add_condition,
-    column_start,
     find_output_name,
     is_grouped_by,
     is_sorted_by,
@@ -37,7 +36,7 @@ from planner.parser.edits import Edit, Room
 from planner.parser.lexer import Token, readable
 from planner.parser.spans import Searched, spans
 from planner.parser.subquery_readers import Reader, readers, unaliased_end
-from planner.parser.tree import bare, contains, is_star, name, nodes, offset
+from planner.parser.tree import bare, contains, is_star, locate_name, name, nodes, offset
 
 _PLAIN = frozenset(("expressions", "from_", "joins", "where"))
 _OUTER = ("RIGHT", "FULL")
@@ -482,7 +481,7 @@ def _write_column(
         labelled = keep_label(column, reader, tokens)
     if labelled is None:
         return None
-    start = tokens[at_offset(tokens, column_start(column))].start
+    start = tokens[at_offset(tokens, locate_name(column))].start
     return {start: Edit.of(start, at.end, spelling.spell_column(shown)), **labelled}
 
 

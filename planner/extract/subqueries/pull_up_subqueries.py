@@ -17,7 +17,7 @@ from planner.parser.clauses import Clauses, at_offset, clauses, fits
 from planner.parser.edits import Edit, Room
 from planner.parser.lexer import Token, readable
 from planner.parser.subquery_readers import Reader, readers, unaliased_end
-from planner.parser.tree import bare, contains, name, offset
+from planner.parser.tree import bare, contains, locate_name, name, offset
 
 _PLAIN = frozenset(("expressions", "from_", "where"))
 NOTHING = "SELECT NULL"
@@ -107,7 +107,7 @@ def _inner(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
         shown[one[0]] = one[1]
     if everything and own & set(shown):
         return None
-    start = at_offset(tokens, offset(node.args.get("catalog") or node.args.get("db") or node.this))
+    start = at_offset(tokens, locate_name(node))
     written = text[tokens[start].start : tokens[at_offset(tokens, offset(node.this))].end]
     return _Inner(table, place, shown, everything, written, where, alias_of(node))
 
@@ -191,19 +191,13 @@ def requalify(
     parts: list[str] = []
     at = tokens[first].start
     room.take(tokens[past - 1].end - at + sum(len(readable(alias)) for _, alias in columns))
-    for start, column, alias in sorted((column_start(column), column.this, alias) for column, alias in columns):
+    for start, column, alias in sorted((locate_name(column), column.this, alias) for column, alias in columns):
         begin = tokens[at_offset(tokens, start)].start
         name_ = tokens[at_offset(tokens, offset(column))]
         parts.append(f"{text[at:begin]}{readable(alias)}.{text[name_.start : name_.end]}")
         at = name_.end
     parts.append(text[at : tokens[past - 1].end])
     return "".join(parts)
-
-
-def column_start(column: exp.Column) -> int:
-    """Return the 0-based offset of a mention of a column, with what qualifies it."""
-    args = column.args
-    return offset(args.get("catalog") or args.get("db") or args.get("table") or column.this)
 
 
 def _references(
@@ -258,7 +252,7 @@ def _reference(
     labelled = keep_label(column, reader, tokens)
     if labelled is None:
         return None
-    start = tokens[at_offset(tokens, column_start(column))].start
+    start = tokens[at_offset(tokens, locate_name(column))].start
     return {start: Edit.of(start, at.end, _spell_item(shown, alias, room, text, tokens)), **labelled}
 
 

@@ -6,13 +6,12 @@ from typing import Any
 
 import psycopg
 import pytest
-from sqlglot import exp
 
-from planner.catalog.catalog import Table
-from planner.extract.normalise import Normalised, normalise
+from planner.extract.normalise import normalise
+from planner.parser.edited_query import EditedQuery
 from planner.parser.edits import Origin
 from planner.parser.lexer import tokens
-from planner.parser.tree import Parsed, name, parse
+from planner.parser.tree import parse
 from tests.effort import rounds
 from tests.in_turn import in_turn
 from tests.worlds.retail import retail
@@ -52,13 +51,8 @@ def server(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
         yield connection
 
 
-def _private(query: Parsed) -> list[tuple[exp.Table, Table]]:
-    tables = {table.name: table for table in retail().tables}
-    return [(node, tables[name(node.this)]) for node in query.tables if name(node.this) in tables]
-
-
-def _normalised(sql: str) -> Normalised:
-    return normalise(parse(sql, tokens(sql)), retail(), _private, origin=Origin(sql))
+def _normalised(sql: str) -> EditedQuery:
+    return normalise(EditedQuery(parse(sql, tokens(sql)), Origin(sql)), retail())
 
 
 _CONDITIONS = ("{age} > 2", "{age} < 3 OR {age} IS NULL", "NOT {insured}", "{disease} = 'flu'", "{ward} <> 'B'")
@@ -340,7 +334,7 @@ _WITH_SIZES = [
 @in_turn("sql", _WITH_SIZES)
 def test_numbers_and_ranks_of_subqueries_keep_the_rows(server: psycopg.Connection[Any], sql: str) -> None:
     """Exact: no false alarm is possible."""
-    read = normalise(parse(sql, tokens(sql)), retail().with_numbers("null"), _private, origin=Origin(sql))
+    read = normalise(EditedQuery(parse(sql, tokens(sql)), Origin(sql)), retail().with_numbers("null"))
     assert read.origin.edits
     rows, names = _rows(server, sql)
     assert rows

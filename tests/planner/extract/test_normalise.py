@@ -3,12 +3,12 @@
 import pytest
 from sqlglot import exp
 
-from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
 from planner.extract.normalise import MOST_TIMES, normalise
+from planner.parser.edited_query import EditedQuery
 from planner.parser.edits import MOST_ADDED, Edit, Origin, apart
 from planner.parser.lexer import tokens
-from planner.parser.tree import Parsed, name, parse
+from planner.parser.tree import parse
 from planner.statements.classify import classify
 from proxy.pipeline.messages import bare_question
 from tests.effort import rounds
@@ -79,13 +79,8 @@ def test_the_corpus_is_large() -> None:
     assert sum(outcome.startswith("[") for outcome in outcomes) >= 30
 
 
-def _private(query: Parsed) -> list[tuple[exp.Table, Table]]:
-    tables = {table.name: table for table in retail().tables}
-    return [(node, tables[name(node.this)]) for node in query.tables if name(node.this) in tables]
-
-
 def _flat(sql: str) -> str:
-    return normalise(parse(sql, tokens(sql)), retail(), _private, origin=Origin(sql)).query.text
+    return normalise(EditedQuery(parse(sql, tokens(sql)), Origin(sql)), retail()).query.text
 
 
 @pytest.mark.parametrize("called", ["end", "case", "between", "or", "and", "where", "order"])
