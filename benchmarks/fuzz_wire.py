@@ -17,8 +17,8 @@ import atheris
 with atheris.instrument_imports(include=["planner", "proxy.wire"]):
     from planner.errors import KeyholeError
     from planner.parser.escape_strings import without_escapes
-    from planner.parser.lexer import tokens
-    from planner.statements.classify import classify, split
+    from planner.parser.lexer import split, tokens
+    from planner.statements.classify import classify
     from planner.values.array_literals import members
     from proxy.security.scram import AuthenticationFailed, ScramServer, Verifier, verifier
     from proxy.security.violation import ProtocolViolation

@@ -5,6 +5,7 @@ Statements are split and recognised by these tokens, never by what a parser made
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from planner.errors import KeyholeError
@@ -125,6 +126,31 @@ def tokens(text: str) -> tuple[Token, ...]:
     end = len(text)
     while at < end:
         at = at + 1 if text[at] == " " else _read_token(text, at, found)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class StatementText:
+    """One statement of a longer text; `offset` is where it starts there, 0-based."""
+
+    text: str
+    offset: int
+
+
+def split(sql: str) -> tuple[StatementText, ...]:
+    """Split a text into the statements between the semicolons; none for spaces and comments. Raise KH100."""
+    found: list[StatementText] = []
+    first: Token | None = None
+    last: Token | None = None
+    for token in tokens(sql):
+        if token.is_symbol(";"):
+            if first is not None and last is not None:
+                found.append(StatementText(text=sql[first.start : last.end], offset=first.start))
+            first = last = None
+        else:
+            first, last = first or token, token
+    if first is not None and last is not None:
+        found.append(StatementText(text=sql[first.start : last.end], offset=first.start))
     return tuple(found)
 
 

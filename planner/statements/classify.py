@@ -4,12 +4,11 @@ Whatever is let through by mistake still fails: the shadow holds no private data
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from planner.catalog.catalog import Catalog
 from planner.errors import not_allowed
 from planner.extract.outer_query import Asking
-from planner.parser.lexer import Token, tokens
+from planner.parser.lexer import Token, split, tokens
 from planner.scope.embedded import Embedded, EmbeddedVirtual
 from planner.statements.allow_list import check_functions, check_own_names
 from planner.statements.copy_to import copy_statement
@@ -28,31 +27,6 @@ from planner.statements.prepare_execute import declare_statement, execute_statem
 from planner.statements.query import query_statement
 from planner.statements.set_reset import reset_statement, set_statement
 from planner.statements.statement_refusals import nested_too_deeply, prepares_transaction, several_statements
-
-
-@dataclass(frozen=True, slots=True)
-class StatementText:
-    """One statement of a longer text; `offset` is where it starts there, 0-based."""
-
-    text: str
-    offset: int
-
-
-def split(sql: str) -> tuple[StatementText, ...]:
-    """Split a text into the statements between the semicolons; none for spaces and comments. Raise KH100."""
-    found: list[StatementText] = []
-    first: Token | None = None
-    last: Token | None = None
-    for token in tokens(sql):
-        if token.is_symbol(";"):
-            if first is not None and last is not None:
-                found.append(StatementText(text=sql[first.start : last.end], offset=first.start))
-            first = last = None
-        else:
-            first, last = first or token, token
-    if first is not None and last is not None:
-        found.append(StatementText(text=sql[first.start : last.end], offset=first.start))
-    return tuple(found)
 
 
 def classify(text: str, catalog: Catalog) -> Statement:
@@ -169,8 +143,6 @@ __all__ = [
     "Preparing",
     "SetKeyhole",
     "Statement",
-    "StatementText",
     "classify",
     "classify_prepared",
-    "split",
 ]

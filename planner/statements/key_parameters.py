@@ -15,7 +15,7 @@ from planner.catalog.catalog import Catalog
 from planner.catalog.key_space import as_text
 from planner.errors import KeyholeError
 from planner.extract.question_text import spell_value
-from planner.parser.lexer import tokens
+from planner.parser.lexer import Token, tokens
 from planner.parser.tree import contains, parse
 from planner.statements.classify import Statement, classify
 from planner.values.constant import ArrayValue, Foreign, ParameterValue, Span
@@ -28,7 +28,10 @@ class Unbound:
 
 def find_key_parameters(text: str) -> frozenset[int]:
     """Return the numbers of the parameters that a statement groups by; none of a statement that is no query."""
-    found = tokens(text)
+    return _find_key_parameters(text, tokens(text))
+
+
+def _find_key_parameters(text: str, found: tuple[Token, ...]) -> frozenset[int]:
     if not found or not (found[0].is_symbol("(") or found[0].is_word("select", "with")):
         return frozenset()
     if not any(token.kind == "parameter" for token in found):
@@ -56,29 +59,18 @@ def _list_keys(select: exp.Select) -> Iterator[exp.Expr]:
 
 def classify_bound(
     text: str, catalog: Catalog, parameters: Mapping[int, ParameterValue | None], *, refusal: KeyholeError
-) -> Statement:
-    """Return what a statement is that was refused, with the values of the parameters that it groups by.
+) -> tuple[str, Statement]:
+    """Return a refused statement with the values of the parameters that it groups by, and its kind.
 
-    Raises `refusal` where it groups by none, and what `classify` raises, whose positions are no longer known.
+    Raise `refusal` if it groups by none. Raise what `classify` raises otherwise, without its position.
     """
     written = bind_keys(text, parameters) if refusal.code == "KH202" else None
     if written is None:
         raise refusal
     try:
-        return classify(written, catalog)
+        return written, classify(written, catalog)
     except KeyholeError as error:
         raise error.drop_position() from None
-
-
-def write_keys(text: str, catalog: Catalog, parameters: Mapping[int, ParameterValue | None]) -> str:
-    """Return the statement with the values of the parameters that it groups by, if it is refused without them."""
-    if not find_key_parameters(text):
-        return text
-    try:
-        classify(text, catalog)
-    except KeyholeError as error:
-        return (bind_keys(text, parameters) if error.code == "KH202" else None) or text
-    return text
 
 
 def bind_keys(text: str, parameters: Mapping[int, ParameterValue | None]) -> str | None:
@@ -89,7 +81,8 @@ def bind_keys(text: str, parameters: Mapping[int, ParameterValue | None]) -> str
     Guarantee: a value stays one constant, whatever it is: its quotes are doubled, and a backslash is not written, since
     what it means is a setting.
     """
-    wanted, found = find_key_parameters(text), tokens(text)
+    found = tokens(text)
+    wanted = _find_key_parameters(text, found)
     pieces: list[str] = []
     at = 0
     for place, token in enumerate(found):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from planner.catalog.catalog import Analyst, Catalog
 from planner.errors import KeyholeError
-from planner.parser.lexer import tokens
+from planner.parser.lexer import split, tokens
 from planner.scope.embedded import Embedded
 from planner.statements import stored_parameters
 from planner.statements.classify import (
@@ -18,7 +18,6 @@ from planner.statements.classify import (
     SetKeyhole,
     Statement,
     classify,
-    split,
 )
 from planner.statements.settings import read_catalog
 from proxy.pipeline.messages import Asked

@@ -19,6 +19,7 @@ from planner.explain.numbers_told import number_notices, numbers_document
 from planner.explain.render import explain_text
 from planner.explain.wrong_groups import wrong_groups
 from planner.extract.outer_query import outer_sql
+from planner.parser.lexer import split
 from planner.plan.expected_time import expect_time
 from planner.question.plan import Plan
 from planner.question.question import BANDED
@@ -35,7 +36,6 @@ from planner.statements.classify import (
     Statement,
     classify,
     classify_prepared,
-    split,
 )
 from planner.statements.key_parameters import Unbound, classify_bound, find_key_parameters
 from planner.statements.kinds import ExplainFormat
@@ -234,7 +234,8 @@ class Answering:
             return self._classified[numbers](request.statement)
         except KeyholeError as error:
             catalog = self._service.catalog.with_numbers(numbers)
-            return classify_bound(request.statement, catalog, request.parameters, refusal=error)
+            _, bound = classify_bound(request.statement, catalog, request.parameters, refusal=error)
+            return bound
 
     def _plan(self, asked: Asked) -> tuple[Asked, Plan]:
         return asked, pipeline.prepare(self._service, asked)

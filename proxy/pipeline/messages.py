@@ -22,13 +22,14 @@ from planner.errors import KeyholeError
 from planner.explain.guarantee import guarantee_json
 from planner.explain.payment import Payment
 from planner.extract.outer_query import Asking
+from planner.parser.lexer import split
 from planner.question.plan import Plan
 from planner.question.question import Accuracy, Question
 from planner.scope.embedded import PLACE, Embedded, predicate_column
 from planner.scorecard.key_order import KeyOrder, read_key_order
 from planner.statements import settings
-from planner.statements.classify import Copied, Executing, classify, split
-from planner.statements.key_parameters import write_keys
+from planner.statements.classify import Copied, Executing, classify
+from planner.statements.key_parameters import classify_bound
 from planner.values.constant import ParameterCast, ParameterValue
 from proxy.concurrency.cancellation import cancellation_error
 from proxy.pipeline.key_rows import FEWEST, Key, KeyRows, unpack_rows
@@ -108,10 +109,12 @@ def ordered_question(
     if len(statements) != 1:
         raise not_one_statement()
     text, offset = statements[0].text, statements[0].offset
-    if parameters:
-        text = write_keys(text, catalog, parameters)
     try:
-        match classify(text, catalog):
+        try:
+            statement = classify(text, catalog)
+        except KeyholeError as refusal:
+            text, statement = classify_bound(text, catalog, parameters or {}, refusal=refusal)
+        match statement:
             case Asking(embedded=(Embedded(stored=str(name)),)):
                 raise reads_stored_question(name)
             case Asking(embedded=(Embedded() as question,)):

@@ -10,8 +10,7 @@ from contextlib import suppress
 import pytest
 
 from planner.errors import KeyholeError
-from planner.parser.lexer import tokens
-from planner.statements.classify import split
+from planner.parser.lexer import split, tokens
 from planner.values.array_literals import members
 from tests.in_turn import in_turn
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
+from planner.parser.lexer import split
 from planner.scope.embedded import Embedded
-from planner.statements.classify import classify, classify_prepared, split
+from planner.statements.classify import classify, classify_prepared
 from planner.statements.settings import ALL_SETTINGS, accuracy
 from planner.values.constant import ParameterCast, ParameterValue
 from planner.values.parameter_casts import find_parameter_casts

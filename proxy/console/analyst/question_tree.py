@@ -9,12 +9,11 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.catalog.catalog import Catalog, Column
-from planner.parser.lexer import readable, tokens
+from planner.parser.lexer import readable, split, tokens
 from planner.parser.tree import bare, name, parse, read_limit, write_node
 from planner.scope.embedded import Embedded, ShownKey
 from planner.scope.key_classes import known_text
 from planner.scope.name_resolution import find_column
-from planner.statements.classify import split
 from proxy.console.analyst.question_nodes import Document, TableNames, aggregate_node, formula_node, shown_node
 from proxy.pipeline.messages import bare_question
 

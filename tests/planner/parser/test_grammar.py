@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from benchmarks.oracle.statements import statement
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
-from planner.parser.lexer import tokens
+from planner.parser.lexer import split, tokens
 from planner.parser.tree import parse
-from planner.statements.classify import classify, split
+from planner.statements.classify import classify
 from tests.effort import examples, rounds
 from tests.in_turn import in_turn
 from tests.planner.asked import refusal

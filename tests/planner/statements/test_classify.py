@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.errors import CATALOGUE, KeyholeError
-from planner.parser.lexer import Token, tokens
+from planner.parser.lexer import Token, split, tokens
 from planner.statements.classify import (
     Asking,
     Copying,
@@ -22,7 +22,6 @@ from planner.statements.classify import (
     SetKeyhole,
     Statement,
     classify,
-    split,
 )
 from tests.effort import examples, rounds
 from tests.in_turn import in_turn

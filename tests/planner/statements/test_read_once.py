@@ -75,7 +75,7 @@ def test_text_is_read_once(name: str, counts: Counter[str]) -> None:
     for sql, _ in pairs(name)[:: rounds(1, quick=6)]:
         counts.clear()
         try:
-            (part, *more) = classifying.split(sql)
+            (part, *more) = lexer.split(sql)
         except KeyholeError:
             continue
         if more:
