@@ -17,7 +17,7 @@ from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate
 from planner.bind.bind_question import ask
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
-from planner.functionals.per_key_offsets import without_offsets
+from planner.functionals.per_key_offsets import subtract_offsets
 from planner.lower.scan import rewrite
 from planner.plan.minimise import minimise
 from planner.question.question import Question
@@ -106,7 +106,7 @@ def exact_values(question: Question, source: Source, engines: Engines) -> Intege
         values = source.aggregates(
             rewritten, question.keys, functionals=len(question.functionals), timeout_ms=60_000
         ).values
-    return without_offsets(question, values)
+    return subtract_offsets(question, values)
 
 
 def literal_holds(values: Integers, cut: Cut) -> Booleans:

@@ -21,7 +21,7 @@ from deploy.spark.lake import write_lake
 from deploy.spark.sail_server import running_sail
 from mechanisms.formula import Integers, relax_formula
 from planner.catalog.key_space import as_text
-from planner.functionals.per_key_offsets import without_offsets
+from planner.functionals.per_key_offsets import subtract_offsets
 from planner.question.plan import Plan
 from proxy.cli.check import check
 from proxy.cli.demo import USER, DemoQuestion, at_most, demo_console, describe_errors, holds, questions, step
@@ -148,7 +148,7 @@ def _read_exactly(service: Service, plan: Plan) -> tuple[Integers, float]:
         found = service.source.aggregates(
             plan.rewritten, plan.question.keys, functionals=len(plan.question.computed), timeout_ms=_TIMEOUT_MS
         ).values
-    return without_offsets(plan.question, found), time.perf_counter() - started
+    return subtract_offsets(plan.question, found), time.perf_counter() - started
 
 
 if __name__ == "__main__":

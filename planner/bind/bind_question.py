@@ -21,7 +21,7 @@ from planner.catalog.key_space import KeySpace
 from planner.catalog.pace import TableSize
 from planner.errors import KeyholeError
 from planner.functionals.atoms.read_atoms import Atoms, read_atoms
-from planner.functionals.unit_rows import canonical_rows
+from planner.functionals.unit_rows import canonicalise_rows
 from planner.groups.computed_keys import describe_outside
 from planner.groups.null_groups import describe_lost_nulls
 from planner.parser.lexer import readable
@@ -165,7 +165,7 @@ def _ask_resolved(
         lists_domain=embedded.unless_public is not None,
         priced=priced,
     )
-    return store_conditions(canonical_rows(settle_price(question, per_query=catalog.budget.per_query)))
+    return store_conditions(canonicalise_rows(settle_price(question, per_query=catalog.budget.per_query)))
 
 
 def _rank(embedded: Embedded, what: Said, table: Table, accuracy: Accuracy, given: Given) -> Ranked | None:

@@ -16,7 +16,7 @@ from planner.bind.set_branches import read_question
 from planner.catalog.catalog import Catalog, SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.functional import find_grid, make_row_terms
-from planner.functionals.row_range import row_range
+from planner.functionals.row_range import find_row_range
 from planner.parser.tree import bare
 from planner.predicates.condition import row_truth
 from planner.question.condition import ALWAYS, Condition, any_of
@@ -116,7 +116,7 @@ def _range(terms: tuple[Term, ...], ranges: _Ranges, question: Question) -> tupl
     """
     first = terms[0] if len(terms) == 1 else None
     if first is None or first.column is None or first.power != 1 or first.condition != ALWAYS:
-        return row_range(terms, ranges=ranges, table=question.table, among=question.where)
+        return find_row_range(terms, ranges=ranges, table=question.table, among=question.where)
     ends = narrow_range(first.column, ranges[first.column], among=(question.where,), table=question.table)
     low, high = sorted(first.coefficient * end for end in ends)
     return low, high

@@ -29,8 +29,8 @@ from planner.catalog.catalog import Column, SqlType, Table
 from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
 from planner.functionals.functional import find_grid, make_functional, make_row_terms
-from planner.functionals.row_range import row_range
-from planner.functionals.unit_rows import one_row, parts_of_step, total_meaning
+from planner.functionals.row_range import find_row_range
+from planner.functionals.unit_rows import find_parts_of_step, identify_total, make_existence
 from planner.parser.tree import bare, name, position, write_node
 from planner.predicates.computed.read import read_term
 from planner.predicates.condition import row_condition, row_truth
@@ -75,7 +75,7 @@ class _Totals:
         It is a new one under the given name, or one with its meaning.
         """
         total, made, self.table = _total(node, self.within, self.table, column=column, called=called)
-        known = self.meanings.setdefault(total_meaning(total), column)
+        known = self.meanings.setdefault(identify_total(total), column)
         self.made.setdefault(known, (total, made))
         return known
 
@@ -315,7 +315,7 @@ def _taken_total(
         rows=1,
     )
     if measure is Measure.MEAN:
-        parts, arithmetic = parts_of_step(low, high), max(arithmetic, Arithmetic.EXACT)
+        parts, arithmetic = find_parts_of_step(low, high), max(arithmetic, Arithmetic.EXACT)
         low, high, step = 2 * parts * low, 2 * parts * high, step / (2 * parts)
     exact = terminating_decimal(step)
     if exact is None:
@@ -358,20 +358,20 @@ def _range(made: Functional, table: Table, *, where: Condition) -> tuple[int, in
         return min(low, 0), max(high, 0)
     assert table.row_cap is not None
     ranges = {name_: find_grid(table.column(name_), table, position=None)[1:] for name_ in made.summed}
-    low, high = row_range(made.terms, ranges=ranges, table=table, among=where)
+    low, high = find_row_range(made.terms, ranges=ranges, table=table, among=where)
     return low * table.row_cap.rows, high * table.row_cap.rows
 
 
 def _present(values: tuple[Values, ...]) -> Functional | None:
     """Return a functional of whether a unit has a summed value."""
-    return None if not values else one_row(Term(1, values[0].column, values[0].condition, 0))
+    return None if not values else make_existence(Term(1, values[0].column, values[0].condition, 0))
 
 
 def _count_values(values: tuple[Values, ...], table: Table) -> Functional:
     """Return the count of the values of a unit that are averaged. Nothing is charged for it: only the mean is read."""
     rows = table.row_cap.rows if table.row_cap is not None else 1
     return replace(
-        one_row(Term(1, values[0].column, values[0].condition, 0)),
+        make_existence(Term(1, values[0].column, values[0].condition, 0)),
         measure=Measure.ROWS,
         sensitivity=rows,
         unit_range=None if table.row_cap is not None else (0, rows),

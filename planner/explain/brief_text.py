@@ -15,7 +15,7 @@ from planner.explain.literal_table import describe_clipping, shorten_formula
 from planner.explain.ranking import ranked_text, ranks_alone
 from planner.explain.render import clipped_values, write_heading
 from planner.explain.wrong_groups import rounded_up, wrong_groups
-from planner.functionals.unit_rows import unit_rows_text
+from planner.functionals.unit_rows import describe_unit_rows
 from planner.question.plan import Plan
 
 MOST_TOLERANCES = 4  # of one line that people read at once; the others are in EXPLAIN VERBOSE
@@ -109,7 +109,7 @@ def _bounds(plan: Plan) -> Iterator[str]:
         if inside:
             yield f"in each, {' and '.join(inside)}"
     if question.per_unit is not None:
-        yield from unit_rows_text(question, question.per_unit)
+        yield from describe_unit_rows(question, question.per_unit)
     yield from clipped_values(plan)
     if not table.row_unit:
         yield f"rows without {' or '.join(table.unit)} do not count"

@@ -11,7 +11,7 @@ from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
 from planner.explain.ranking import ranking_lines, ranks_alone
 from planner.explain.rounded_numbers import plain
 from planner.explain.wrong_groups import wrong_groups
-from planner.functionals.unit_rows import unit_rows_text
+from planner.functionals.unit_rows import describe_unit_rows
 from planner.question.plan import Plan
 from planner.question.question import Question
 
@@ -40,7 +40,7 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     per_unit = plan.question.per_unit
     table = plan.question.table if per_unit is None else per_unit.table
     if per_unit is not None:
-        yield from unit_rows_text(plan.question, per_unit)
+        yield from describe_unit_rows(plan.question, per_unit)
     yield from clipped_values(plan)
     if table.row_unit:
         return

@@ -24,7 +24,7 @@ from planner.catalog.catalog import Table
 from planner.catalog.tolerance import Tolerances, quote_literal, with_amount
 from planner.errors import KeyholeError
 from planner.functionals.functional import make_functional
-from planner.functionals.guard_remedy import WORTH, Remedy, next_round, read_alone, slack_share
+from planner.functionals.guard_remedy import WORTH, Remedy, find_next_round, find_only_column, find_slack_share
 from planner.functionals.guards import ComparisonPlace, Guarded, implies
 from planner.parser.lexer import readable
 from planner.question.condition import ALWAYS, Condition
@@ -58,13 +58,13 @@ class GuardAdder:
         said: dict[tuple[str, str, str], dict[str, None]] = {}
 
         def add_guards(leaf: Comparison | Spread) -> Having:
-            needed = wanted.get(ComparisonPlace.of(leaf), {})
+            needed = wanted.get(ComparisonPlace.from_comparison(leaf), {})
             added = [self.make_guard(leaf, values, largest[values]) for values in _leave_out_implied(tuple(needed))]
             for guard, called, reason in added:
                 said.setdefault((guard.text, called, reason), {})[leaf.text] = None
             return Every((leaf, *dict.fromkeys(guard for guard, *_ in added))) if added else leaf
 
-        if any(ComparisonPlace.of(leaf) in wanted for leaf in find_complemented(formula)):
+        if any(ComparisonPlace.from_comparison(leaf) in wanted for leaf in find_complemented(formula)):
             return None
         made = flatten(formula.mapped(add_guards))
         sentences = (_describe_added(tuple(of), *guard, usual=self.accuracy.min_rows) for guard, of in said.items())
@@ -74,9 +74,9 @@ class GuardAdder:
         """Return the count, what a group has at least of what it counts, and why the number is more than usual."""
         least, reason = self.accuracy.min_rows, ""
         by_units = self._counts_units(leaf)
-        wanted = next_round(ceil(WORTH / slack_share(self.tolerances))) if by_units else remedy.values
+        wanted = find_next_round(ceil(WORTH / find_slack_share(self.tolerances))) if by_units else remedy.values
         if wanted > least and not self.accuracy.min_rows_set:
-            least, reason = wanted, self._explain_number(for_mean=remedy.for_mean and not by_units)
+            least, reason = wanted, self._explain_number(for_mean=remedy.is_for_mean and not by_units)
         if by_units:
             part, measure = Part(Fraction(1), None, values.rows, 0), Measure.UNITS
             counted = f"count(DISTINCT {_write_unit(self.table.unit)})"
@@ -85,7 +85,7 @@ class GuardAdder:
             called = f"values of at least {least:,} ({self.table.unit_text.strip('()')})"
         else:
             least = max(least, values.least)
-            column = read_alone(values)
+            column = find_only_column(values)
             alone = column if column and implies(Term(1, column, ALWAYS, 0), values) else None
             named = alone or values.column
             part = Part(
@@ -94,7 +94,7 @@ class GuardAdder:
                 ALWAYS if alone else values.condition,
                 0,
             )
-            measure, counted = Measure.ROWS, remedy.spell_count(values, alone=alone)
+            measure, counted = Measure.ROWS, remedy.spell_count(values, plain_column=alone)
             called = f"at least {least:,} {'rows' if named is None and part.condition == ALWAYS else 'values'}"
         made = Comparison(
             text=f"{counted} >= {least}",
@@ -110,7 +110,7 @@ class GuardAdder:
             values=(),
             slack=Slack.THRESHOLD,
             position=leaf.position,
-            allowed=Fraction(min(floor(least * slack_share(self.tolerances)), least - 1)),
+            allowed=Fraction(min(floor(least * find_slack_share(self.tolerances)), least - 1)),
         )
         return made, called, reason
 
@@ -282,7 +282,7 @@ class RatioBases:
         return made.unit_range is None or made.unit_range[1] > 0
 
     def _make_base(self, ratio: Comparison, tolerance: Fraction) -> Comparison:
-        share = slack_share(self.tolerances, of="count" if ratio.by_units else "sum")
+        share = find_slack_share(self.tolerances, of="count" if ratio.by_units else "sum")
         by_units = ratio.by_units
         plain, moved = _make_base_of_one(ratio), []
         for one in (plain, replace(ratio, base=())):
@@ -291,7 +291,7 @@ class RatioBases:
         most = moved[1] / (tolerance * (1 - share)) if tolerance else Fraction(0)
         number = Fraction(ceil(round_up(max(WORTH * moved[0] / share, _WORTH_OF_RATIO * most))))
         if by_units:
-            number = Fraction(next_round(ceil(WORTH * max(moved[0] / share, most))))
+            number = Fraction(find_next_round(ceil(WORTH * max(moved[0] / share, most))))
             least = Fraction(self.accuracy.min_rows)
             number = least if self.accuracy.min_rows_set else max(number, least)
         base = replace(plain, at=number, threshold=number, allowed=number * share)

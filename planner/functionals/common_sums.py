@@ -20,7 +20,7 @@ from mechanisms.keyhole.progressive import Progressive
 from mechanisms.protocol import CommonSums
 from planner.functionals.functional import LARGEST, make_bounded_sum
 from planner.functionals.functional_identity import identify_functional
-from planner.functionals.sensitivity import joint_sensitivity_of
+from planner.functionals.sensitivity import find_sensitivity_of_sums
 from planner.question.condition_text import canonical
 from planner.question.question import Functional, Measure, Question, Term, aggregate_text
 
@@ -85,7 +85,7 @@ def find_common_sums(question: Question) -> CommonSumPlan | None:
     known = tuple(sums)
     common = CommonSums(
         sensitivities=tuple(one.sensitivity for one in known),
-        exposures=joint_sensitivity_of(question, known).exposures(),
+        exposures=find_sensitivity_of_sums(question, known).find_exposures(),
         readings=tuple(readings[place] for place in range(len(readings))),
         scales=tuple(scales[place] for place in range(len(scales))),
     )

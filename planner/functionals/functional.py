@@ -13,8 +13,8 @@ from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Part
 from planner.catalog.catalog import Column, Computed, Product, SqlType, Table
 from planner.errors import KeyholeError
-from planner.functionals.implied_totals import declared_range, implied_range
-from planner.functionals.row_range import row_range
+from planner.functionals.implied_totals import find_declared_range, find_implied_range
+from planner.functionals.row_range import find_row_range
 from planner.parser.lexer import readable
 from planner.question.condition import NEVER, Condition
 from planner.question.condition_text import canonical
@@ -240,7 +240,7 @@ def _bound_unit(
     if measure is Measure.VALUES and terms[0].column is not None and table.determines(table.column(terms[0].column)):
         return 1, None if table.row_cap is not None else (0, 1)
     ranges = {name: (low, high) for name, (_, low, high) in grids.items()}
-    least, most = row_range(terms, ranges=ranges, table=table, among=where)
+    least, most = find_row_range(terms, ranges=ranges, table=table, among=where)
     largest = max(-least, most, 1)
     if table.row_unit:
         return largest, None
@@ -251,7 +251,7 @@ def _bound_unit(
     alone = not is_mean and not composed and terms[0].power
     if alone and len({(t.column, t.power, t.coefficient) for t in terms}) == 1:
         return _bound_plain_sum(terms[0], grids, table, position=position)
-    known = [] if is_mean else [implied_range(terms, table), declared_range(terms, table)]
+    known = [] if is_mean else [find_implied_range(terms, table), find_declared_range(terms, table)]
     totals = [one for one in known if one is not None]
     if table.rows_per_unit is None and totals:
         low, high = max(low for low, _ in totals), min(high for _, high in totals)

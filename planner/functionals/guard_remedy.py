@@ -54,29 +54,29 @@ class Remedy:
 
     values: int = _LEAST
     setting: str = ""
-    for_mean: bool = False
-    of: Values | None = None
+    is_for_mean: bool = False
+    typed_values: Values | None = None
     argument: str = ""
     suffix: str = ""
 
-    def hint(self, values: Values, *, alone: str | None) -> str:
+    def write_hint(self, values: Values, *, plain_column: str | None) -> str:
         """Return the text to add to the question; `alone` is a column that is counted without a filter."""
-        counted = self.spell_count(values, alone=alone)
+        counted = self.spell_count(values, plain_column=plain_column)
         return f"{f'First {self.setting}  ' if self.setting else ''}Add: AND {counted} >= {self.values}"
 
-    def spell_count(self, values: Values, *, alone: str | None) -> str:
+    def spell_count(self, values: Values, *, plain_column: str | None) -> str:
         """Return the count of the values as an analyst writes it."""
-        if self.of == values and not alone and _is_derived(values):
+        if self.typed_values == values and not plain_column and _is_derived(values):
             return f"count({self.argument}){self.suffix}"
-        column = alone or values.column
+        column = plain_column or values.column
         counted = f"count({Remedy.spell_column(column)})" if column else "count(*)"
-        if alone or values.condition == ALWAYS:
+        if plain_column or values.condition == ALWAYS:
             return counted
         return f"{counted} FILTER (WHERE {write_condition(values.condition)})"
 
     def spell_rows(self, values: Values) -> str:
         """Return the condition of the rows that have one of the values as an analyst writes it, "" if all have."""
-        if self.of == values and _is_derived(values):
+        if self.typed_values == values and _is_derived(values):
             among = self.suffix.removeprefix(_FILTER).removesuffix(")")
             return " AND ".join(filter(None, (among, f"{self.argument} IS NOT NULL")))
         known = [] if values.condition == ALWAYS else [write_condition(values.condition)]
@@ -91,7 +91,7 @@ class Remedy:
         return column if " * " in column else readable(column)
 
 
-def remedy(
+def find_remedy(
     comparison: Comparison,
     *,
     table: Table,
@@ -115,8 +115,8 @@ def remedy(
         if amount.bounds:
             size = size / 100 * accuracy.min_rows
         number = WORTH * rows * 100 / size if amount.percent and size else size + 1
-    counted = next_round(max(ceil(number), _LEAST))
-    wanted = next_round(ceil(mean_rows / (1 - slack_share(tolerances))))
+    counted = find_next_round(max(ceil(number), _LEAST))
+    wanted = find_next_round(ceil(mean_rows / (1 - find_slack_share(tolerances))))
     values = wanted if counted < wanted <= MOST_TIMES * max(counted, accuracy.min_rows) else counted
     setting = ""
     if comparison.slack is Slack.RECORD:
@@ -128,7 +128,9 @@ def remedy(
     ):  # which stands, whatever the count says
         setting = f"SET keyhole.min_rows = {values};"
     of, argument, suffix = _read_argument(comparison)
-    return Remedy(values=values, setting=setting, for_mean=values > counted, of=of, argument=argument, suffix=suffix)
+    return Remedy(
+        values=values, setting=setting, is_for_mean=values > counted, typed_values=of, argument=argument, suffix=suffix
+    )
 
 
 def _read_argument(comparison: Comparison) -> tuple[Values | None, str, str]:
@@ -150,14 +152,14 @@ def _is_derived(values: Values) -> bool:
     return (values.column is None and values.condition != ALWAYS) or any(isinstance(one, ComputedName) for one in read)
 
 
-def slack_share(tolerances: Tolerances, *, of: str = "count") -> Fraction:
+def find_slack_share(tolerances: Tolerances, *, of: str = "count") -> Fraction:
     """Return which part of its number the tolerance of an added count or sum is."""
     amount = tolerances.amount((of,))
     share = Fraction(amount.number) / 100 if amount is not None and amount.percent and amount.number else _SLACK
     return min(share, _MOST_SLACK)
 
 
-def next_round(number: int) -> int:
+def find_next_round(number: int) -> int:
     """Return the next of 1, 2, 5, 10, 20, 50 and so on."""
     power = 1
     while power * 10 <= number:
@@ -165,7 +167,7 @@ def next_round(number: int) -> int:
     return min(next(step * power for step in (1, 2, 5, 10) if step * power >= number), _MOST)
 
 
-def read_alone(values: Values) -> str | None:
+def find_only_column(values: Values) -> str | None:
     """Return the column that counts the values by itself. Their condition reads no other column and needs a value."""
     read = columns(values.condition)
     column = next(iter(read)) if values.column is None and len(read) == 1 else None

@@ -18,8 +18,8 @@ from mechanisms.formula import complement as complement_of
 from planner.aggregates.comparison import Comparison, Spread
 from planner.aggregates.row_expression import Values
 from planner.errors import KeyholeError
-from planner.functionals.guard_remedy import Remedy, read_alone
-from planner.functionals.row_range import Range, not_true
+from planner.functionals.guard_remedy import Remedy, find_only_column
+from planner.functionals.row_range import Range, make_not_true
 from planner.question.condition import ALWAYS, And, Condition, IsNull, all_of
 from planner.question.condition_text import canonical
 from planner.question.disjoint import disjoint
@@ -31,17 +31,17 @@ class Absence:
     """Values without which a comparison is NULL, and the range of what one row can add to its sum without them.
 
     `fails_beside` are values of the same comparison: in a group that has some of those and none of these its literals
-    fail, so that these need no guard. `in_all_rows`: every row that satisfies their condition has one.
+    fail, so that these need no guard. `is_in_all_rows`: every row that satisfies their condition has one.
     """
 
     values: Values
-    without: Range
+    range_without: Range
     fails_beside: tuple[Values, ...] = ()
-    in_all_rows: bool = False
+    is_in_all_rows: bool = False
 
     def is_implied(self, counted: Term, where: Condition) -> bool:
         """Return True if as many rows that a term counts mean that as many of the values exist."""
-        values = replace(self.values, column=None) if self.in_all_rows else self.values
+        values = replace(self.values, column=None) if self.is_in_all_rows else self.values
         among = replace(counted, condition=all_of((where, counted.condition)))
         return implies(counted, values) or implies(among, values)
 
@@ -54,17 +54,17 @@ class _GuardedTree:
 
     __slots__ = ()
 
-    def leaves(self) -> Iterator["Guarded"]:
+    def walk_leaves(self) -> Iterator["Guarded"]:
         """Yield every comparison, in order of appearance."""
         match self:
             case GuardedAll(children) | GuardedAny(children):
                 for child in children:
-                    yield from child.leaves()
+                    yield from child.walk_leaves()
             case _:
                 assert isinstance(self, Guarded)
                 yield self
 
-    def mapped(self, leaf: Callable[["Guarded"], "GuardedFormula"]) -> "GuardedFormula":
+    def map_leaves(self, leaf: Callable[["Guarded"], "GuardedFormula"]) -> "GuardedFormula":
         """Return the same tree with other comparisons."""
         return self.fold(
             leaf,
@@ -98,7 +98,7 @@ class ComparisonPlace:
     position: int | None
 
     @staticmethod
-    def of(leaf: Comparison | Spread) -> "ComparisonPlace":
+    def from_comparison(leaf: Comparison | Spread) -> "ComparisonPlace":
         """Return the source that every literal of the comparison has."""
         return ComparisonPlace((leaf.part_of if isinstance(leaf, Comparison) else "") or leaf.text, leaf.position)
 
@@ -153,7 +153,7 @@ class _Known:
     def __and__(self, other: "_Known") -> "_Known":
         return _Known(
             self.counts & other.counts,
-            tuple(one for one in self.values if any(_same(one, second) for second in other.values)),
+            tuple(one for one in self.values if any(_are_same(one, second) for second in other.values)),
         )
 
 
@@ -170,12 +170,14 @@ def holds_at_zero(formula: Formula, functionals: Mapping[int, Functional] | None
     known = functionals or {}
 
     def at_zero(literal: Cut) -> bool:
-        return literal.cut < 0 if literal.above else literal.cut + _largest(known.get(literal.functional)) >= 0
+        return (
+            literal.cut < 0 if literal.above else literal.cut + _find_largest_offset(known.get(literal.functional)) >= 0
+        )
 
     return formula.fold(at_zero, every=all, some=any)
 
 
-def _largest(functional: Functional | None) -> int:
+def _find_largest_offset(functional: Functional | None) -> int:
     """Return how far a group's own threshold may lie above the functional's cuts; the least lies at them."""
     return 0 if functional is None or functional.offsets is None else functional.offsets.largest
 
@@ -187,7 +189,7 @@ def _holds_everywhere(formula: Formula, row: Range, functionals: Mapping[int, Fu
     """
 
     def holds(literal: Cut) -> bool | None:
-        negative = literal.cut + _largest(functionals[literal.functional]) < 0
+        negative = literal.cut + _find_largest_offset(functionals[literal.functional]) < 0
         surely = row[0] == 0 and negative if literal.above else row[1] == 0 and literal.cut >= 0
         never = row[1] == 0 and literal.cut >= 0 if literal.above else row[0] == 0 and negative
         return True if surely else False if never else None
@@ -212,13 +214,13 @@ def complement(formula: GuardedFormula) -> GuardedFormula:
     false the values exist, and where it is true nothing depends on this one.
     """
 
-    def opposite(guarded: Guarded) -> GuardedFormula:
+    def negate_leaf(guarded: Guarded) -> GuardedFormula:
         settled = None if guarded.settled is None else complement_of(guarded.settled)
         opposed = complement_of(guarded.formula)
         return replace(guarded, formula=opposed, is_complement=not guarded.is_complement, settled=settled)
 
     return formula.fold(
-        opposite,
+        negate_leaf,
         every=lambda children: GuardedAny(tuple(children)),
         some=lambda children: GuardedAll(tuple(children)),
     )
@@ -251,12 +253,12 @@ def _find_guards(
             guards: Counts = frozenset()
             needless: list[Values] = []
             for absence in formula.values:
-                if _holds_everywhere(formula.formula, absence.without, functionals) is formula.is_complement:
+                if _holds_everywhere(formula.formula, absence.range_without, functionals) is formula.is_complement:
                     continue
                 if any(one not in needless for one in absence.fails_beside) and not formula.is_complement:
                     needless.append(absence.values)
                     continue
-                if any(_among(known, absence.values) for known in available.values):
+                if any(_includes(known, absence.values) for known in available.values):
                     continue
                 found = frozenset(
                     (index, least)
@@ -288,7 +290,9 @@ def _find_implied(formula: GuardedFormula, functionals: Mapping[int, Functional]
             return _NOTHING
         loosest = relax_formula(guarded.formula)
         needed = (
-            absence for absence in guarded.values if _holds_everywhere(loosest, absence.without, functionals) is False
+            absence
+            for absence in guarded.values
+            if _holds_everywhere(loosest, absence.range_without, functionals) is False
         )
         return _Known(_find_counts(guarded.formula, functionals), tuple(absence.values for absence in needed))
 
@@ -301,15 +305,15 @@ def _find_implied(formula: GuardedFormula, functionals: Mapping[int, Functional]
     return formula.fold(find_known, every=every, some=some)
 
 
-def _same(one: Values, other: Values) -> bool:
+def _are_same(one: Values, other: Values) -> bool:
     return (one.column, one.least, canonical(one.condition)) == (other.column, other.least, canonical(other.condition))
 
 
-def _among(known: Values, values: Values) -> bool:
+def _includes(known: Values, values: Values) -> bool:
     """Return True if the values that are known to exist are some of those that must."""
     if (known.column, known.least) != (values.column, values.least):
         return False
-    return _same(known, values) or disjoint(And((known.rows,)), not_true(values.condition))
+    return _are_same(known, values) or disjoint(And((known.rows,)), make_not_true(values.condition))
 
 
 def _find_counts(formula: Formula, functionals: Mapping[int, Functional]) -> Counts:
@@ -334,7 +338,7 @@ def implies(counted: Term, values: Values) -> bool:
     if values.column is not None and counted.column != values.column and not disjoint(known, IsNull(values.column)):
         return False
     return canonical(values.condition) == canonical(counted.condition) or disjoint(
-        And((known,)), not_true(values.condition)
+        And((known,)), make_not_true(values.condition)
     )
 
 
@@ -349,19 +353,19 @@ class UnguardedError(KeyholeError):
             "KH206",
             f"{formula.text} would hold for groups {without}, where SQL says NULL",
             detail=f"A group {without} must not qualify, and finding out how many it has costs budget.",
-            hint=guard_hint(formula, values),
+            hint=write_guard_hint(formula, values),
             position=formula.position,
         )
 
 
-def guard_hint(formula: Guarded, values: Values) -> str:
+def write_guard_hint(formula: Guarded, values: Values) -> str:
     """Return the text to add so that the values exist where the formula holds."""
-    column = read_alone(values)
+    column = find_only_column(values)
     alone = column if column and implies(Term(1, column, ALWAYS, 0), values) else None
-    return (formula.remedy or Remedy()).hint(values, alone=alone)
+    return (formula.remedy or Remedy()).write_hint(values, plain_column=alone)
 
 
-def plain(formula: GuardedFormula, *, capped: Counts) -> Formula:
+def strip_guards(formula: GuardedFormula, *, capped: Counts) -> Formula:
     """Return the formula of literals, the tolerances of guarding counts capped so that they stay guards."""
     return formula.fold(
         lambda guarded: _cap_counts(guarded.formula, capped),

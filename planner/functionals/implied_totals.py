@@ -24,34 +24,34 @@ Range = tuple[Fraction, Fraction]
 MOST_FACTORS = 8  # of all terms together: twice as many corners are looked at with each
 
 
-def implied_range(terms: Sequence[Term], table: Table) -> tuple[int, int] | None:
+def find_implied_range(terms: Sequence[Term], table: Table) -> tuple[int, int] | None:
     """Return the range of one unit's total, in whole steps; None if the declared totals imply none.
 
     Parameters:
         terms: in the steps of their columns' grids, as a functional has them.
     """
-    found = [*_by_common_factor(terms, table), *_by_term(terms, table)]
+    found = [*_bound_by_common_factor(terms, table), *_bound_by_term(terms, table)]
     if not found:
         return None
     low, high = max(low for low, _ in found), min(high for _, high in found)
     return floor(min(low, Fraction(0))), ceil(max(high, Fraction(0)))
 
 
-def declared_range(terms: Sequence[Term], table: Table) -> tuple[int, int] | None:
+def find_declared_range(terms: Sequence[Term], table: Table) -> tuple[int, int] | None:
     """Return the range that the owner declares for one unit's total of the expression; None if for no such one.
 
     Both expressions are multiplied out. They are the same if one is a constant times the other, and each row has values
     of all that the declared one reads. A condition may leave out rows, as it may under a column's `per_unit`.
 
     Parameters:
-        terms: as for `implied_range`.
+        terms: as for `find_implied_range`.
     """
-    if len({_counted_rows(term, table) for term in terms}) != 1 or any(term.power > 1 for term in terms):
+    if len({_find_counted_rows(term, table) for term in terms}) != 1 or any(term.power > 1 for term in terms):
         return None
-    (_, required), *_ = (_counted_rows(term, table) for term in terms)
+    (_, required), *_ = (_find_counted_rows(term, table) for term in terms)
     found: dict[tuple[str, ...], Fraction] = {}
     for term in terms:
-        names = tuple(sorted(_factors(term, table)))
+        names = tuple(sorted(_list_term_factors(term, table)))
         sized = [steps_of(table.column(name)) for name in names]
         size = prod((one[0] for one in sized if one is not None), start=Fraction(1))
         found[names] = found.get(names, Fraction(0)) + term.coefficient / size
@@ -64,9 +64,9 @@ def declared_range(terms: Sequence[Term], table: Table) -> tuple[int, int] | Non
     return None
 
 
-def _by_term(terms: Sequence[Term], table: Table) -> Iterator[Range]:
+def _bound_by_term(terms: Sequence[Term], table: Table) -> Iterator[Range]:
     """Yield the sum of the terms' own ranges, each of them by its best factor."""
-    each: list[list[Range]] = [list(_by_common_factor([term], table)) for term in terms]
+    each: list[list[Range]] = [list(_bound_by_common_factor([term], table)) for term in terms]
     if len(terms) > 1 and all(each):
         yield (
             sum((max(low for low, _ in ranges) for ranges in each), start=Fraction(0)),
@@ -74,27 +74,27 @@ def _by_term(terms: Sequence[Term], table: Table) -> Iterator[Range]:
         )
 
 
-def _by_common_factor(terms: Sequence[Term], table: Table) -> Iterator[Range]:
+def _bound_by_common_factor(terms: Sequence[Term], table: Table) -> Iterator[Range]:
     """Yield, for each column that is a factor of every term, its total times the most that it is multiplied with."""
-    factors = [_factors(term, table) for term in terms]
-    if len({_counted_rows(term, table) for term in terms}) > 1 or any(not one for one in factors):
+    factors = [_list_term_factors(term, table) for term in terms]
+    if len({_find_counted_rows(term, table) for term in terms}) > 1 or any(not one for one in factors):
         return
     for name in dict.fromkeys(factors[0]):
         if all(name in one for one in factors):
-            rest = [_without(one, name) for one in factors]
-            times = _range_of_rest([term.coefficient for term in terms], rest, table)
-            total = _total(name, table, alone=not any(rest))
+            rest = [_remove_factor(one, name) for one in factors]
+            times = _bound_rest([term.coefficient for term in terms], rest, table)
+            total = _find_total_range(name, table, is_only_factor=not any(rest))
             if times is not None and total is not None:
                 ends = [Fraction(time) * end for time in times for end in total]
                 yield min(ends), max(ends)
 
 
-def _factors(term: Term, table: Table) -> tuple[str, ...]:
+def _list_term_factors(term: Term, table: Table) -> tuple[str, ...]:
     """Return the columns that a term multiplies; none of a term that counts or adds squares."""
     return () if term.column is None or term.power != 1 else _list_factors(term.column, table)
 
 
-def _counted_rows(term: Term, table: Table) -> tuple[str, frozenset[str]]:
+def _find_counted_rows(term: Term, table: Table) -> tuple[str, frozenset[str]]:
     """Return the condition under which a row adds the term, and the further columns in which the row needs values."""
     parts = term.condition.conditions if isinstance(term.condition, And) else (term.condition,)
     required = {term.column} if term.column is not None else set()
@@ -116,28 +116,26 @@ def _list_factors(name: str, table: Table) -> tuple[str, ...]:
     return derivation.columns if isinstance(derivation, Product) else (name,)
 
 
-def _without(factors: Sequence[str], name: str) -> tuple[str, ...]:
+def _remove_factor(factors: Sequence[str], name: str) -> tuple[str, ...]:
     left = list(factors)
     left.remove(name)
     return tuple(left)
 
 
-def _total(name: str, table: Table, *, alone: bool) -> Range | None:
+def _find_total_range(name: str, table: Table, *, is_only_factor: bool) -> Range | None:
     """Return the declared range of a column's total in its grid steps, with the total of no rows.
 
     A column with values of both signs bounds its own total alone: parts of a small total may be large.
     """
     column = table.column(name)
     steps = steps_of(column)
-    if column.per_unit is None or steps is None or (steps[1] < 0 and not alone):
+    if column.per_unit is None or steps is None or (steps[1] < 0 and not is_only_factor):
         return None
     low, high = (Fraction(end) / steps[0] for end in column.per_unit)
     return (min(low, Fraction(0)) if steps[1] < 0 else Fraction(0), max(high, Fraction(0)))
 
 
-def _range_of_rest(
-    coefficients: Sequence[int], rest: Sequence[tuple[str, ...]], table: Table
-) -> tuple[int, int] | None:
+def _bound_rest(coefficients: Sequence[int], rest: Sequence[tuple[str, ...]], table: Table) -> tuple[int, int] | None:
     """Return the range of a factor's partner in one row: a sum of products of other columns.
 
     It is linear in each column that no term has twice, so that its ends are at corners of the columns' ranges.
@@ -152,13 +150,13 @@ def _range_of_rest(
         ends = [sorted((factor * low, factor * high)) for factor, (low, high) in zip(coefficients, each, strict=True)]
         return sum(low for low, _ in ends), sum(high for _, high in ends)
     values = [
-        _value(coefficients, rest, dict(zip(names, corner, strict=True)))
+        _evaluate_corner(coefficients, rest, dict(zip(names, corner, strict=True)))
         for corner in product(*(ranges[name] for name in names))
     ]
     return min(values), max(values)
 
 
-def _value(coefficients: Sequence[int], rest: Sequence[tuple[str, ...]], at: Mapping[str, int]) -> int:
+def _evaluate_corner(coefficients: Sequence[int], rest: Sequence[tuple[str, ...]], at: Mapping[str, int]) -> int:
     total = 0
     for factor, names in zip(coefficients, rest, strict=True):
         total += factor * prod(at[name] for name in names)

@@ -30,8 +30,8 @@ from planner.errors import KeyholeError
 from planner.functionals.added_guards import GuardAdder, find_complemented, flatten
 from planner.functionals.functional import find_grid, make_functional
 from planner.functionals.group_sizes import GroupSize, covers, find_group_sizes, identify_mean
-from planner.functionals.guard_remedy import WORTH, next_round, remedy
-from planner.functionals.row_range import row_range
+from planner.functionals.guard_remedy import WORTH, find_next_round, find_remedy
+from planner.functionals.row_range import find_row_range
 from planner.question.condition import Condition
 from planner.question.question import BANDED, Accuracy
 from planner.values.decimals import decimal, round_up
@@ -49,13 +49,13 @@ _ROUNDED = 20  # thresholds are rounded to a step of which so many make a tolera
 
 
 @dataclass(frozen=True, slots=True)
-class _Allowed:
+class _Tolerance:
     """The tolerance of a comparison: `part` of where the lower side lies, `least` at the least."""
 
     part: Fraction
     least: Fraction
 
-    def at(self, value: Fraction) -> Fraction:
+    def find_at(self, value: Fraction) -> Fraction:
         return max(self.part * abs(value), self.least)
 
 
@@ -71,7 +71,7 @@ class _Side:
     most: Fraction
     fine: Fraction
 
-    def cut(self, operator: str, value: Fraction, *, within: Fraction) -> tuple[str, Fraction, Fraction]:
+    def find_cut(self, operator: str, value: Fraction, *, within: Fraction) -> tuple[str, Fraction, Fraction]:
         """Return `side operator value` as a comparison of the mean: its operator, its threshold, and the side there.
 
         The threshold is rounded by `within` at most, so that the comparison holds wherever it held before.
@@ -82,7 +82,7 @@ class _Side:
         at = (floor(exact) if found in (">", ">=") else ceil(exact)) * step
         return found, at, self.factor * at + self.constant
 
-    def literal(self, cut: tuple[str, Fraction, Fraction], allowed: Fraction, whole: Comparison) -> Comparison:
+    def make_literal(self, cut: tuple[str, Fraction, Fraction], allowed: Fraction, whole: Comparison) -> Comparison:
         """Return the comparison of the mean with a threshold; `allowed` is its tolerance in the unit of the side."""
         operator, at, _ = cut
         assert self.mean.over is not None
@@ -121,7 +121,7 @@ class MeanBands:
     accuracy: Accuracy
     tolerances: Tolerances
 
-    def put(self, formula: Having, *, warn: Callable[[str], None]) -> Having:
+    def add_bands(self, formula: Having, *, warn: Callable[[str], None]) -> Having:
         """Return the formula with bands in the place of each comparison of means over different rows, and guards.
 
         Raises KH204 in complements and for ratios of other rows, KH206 where guards may not be added, KH211, KH304.
@@ -136,12 +136,12 @@ class MeanBands:
                     hint="Ask for the groups that pass, and compare around the question.",
                     position=leaf.position,
                 )
-        sizes = self._sizes(formula)
-        guarded = flatten(formula.mapped(lambda leaf: self._guard(leaf, sizes, warn)))
-        sizes = self._sizes(guarded)
-        return flatten(guarded.mapped(lambda leaf: self._bands(leaf, sizes, warn)))
+        sizes = self._find_sizes(formula)
+        guarded = flatten(formula.mapped(lambda leaf: self._add_guards(leaf, sizes, warn)))
+        sizes = self._find_sizes(guarded)
+        return flatten(guarded.mapped(lambda leaf: self._make_bands(leaf, sizes, warn)))
 
-    def _sizes(self, formula: Having) -> Mapping[object, GroupSize]:
+    def _find_sizes(self, formula: Having) -> Mapping[object, GroupSize]:
         """Return the group size for which each mean is meant, by the counts beside the comparisons."""
 
         def apart(leaf: Comparison | Spread) -> Having:
@@ -157,12 +157,12 @@ class MeanBands:
             min_rows=self.accuracy.min_rows,
         )
 
-    def _rows(self, mean: Comparison, sizes: Mapping[object, GroupSize]) -> int:
+    def _find_rows(self, mean: Comparison, sizes: Mapping[object, GroupSize]) -> int:
         size = sizes.get(identify_mean(mean))
         least = self.accuracy.min_rows
         return least if size is None or self.accuracy.min_rows_set else max(size.rows, least)
 
-    def _guard(
+    def _add_guards(
         self, leaf: Comparison | Spread, sizes: Mapping[object, GroupSize], warn: Callable[[str], None]
     ) -> Having:
         """Return the comparison with a count beside it for each mean for which the text has none."""
@@ -174,8 +174,8 @@ class MeanBands:
             if identify_mean(mean) in sizes:
                 continue
             alone = replace(mean, against=None, values=mean.values[:1])
-            known = remedy(alone, table=self.table, accuracy=self.accuracy, tolerances=self.tolerances)
-            known = replace(known, values=max(known.values, self._rows_wanted(leaf, mean)))
+            known = find_remedy(alone, table=self.table, accuracy=self.accuracy, tolerances=self.tolerances)
+            known = replace(known, values=max(known.values, self._find_wanted_rows(leaf, mean)))
             added.append(adding.make_guard(alone, alone.values[0], known)[0])
         if not added:
             return leaf
@@ -196,7 +196,7 @@ class MeanBands:
 
     def _measure_overlap(self, leaf: Comparison) -> Fraction:
         """Return the width of the common range of both sides. Raise KH204 if it is empty."""
-        high, low = self._sides(leaf, {})
+        high, low = self._make_sides(leaf, {})
         width = min(high.most, low.most) - max(high.least, low.least)
         if width <= 0:
             raise KeyholeError(
@@ -208,37 +208,41 @@ class MeanBands:
             )
         return width
 
-    def _rows_wanted(self, leaf: Comparison, mean: Comparison) -> int:
+    def _find_wanted_rows(self, leaf: Comparison, mean: Comparison) -> int:
         """Return the size of groups whose tolerance is worth the noise: a percentage, or a tenth of the range."""
-        first, second = self._sides(leaf, {})
+        first, second = self._make_sides(leaf, {})
         side = first if mean is leaf else second
         ends = max(first.least, second.least), min(first.most, second.most)
-        amount, width = self._amount(leaf), self._measure_overlap(leaf)
+        amount, width = self._find_amount(leaf), self._measure_overlap(leaf)
         part = Fraction(amount.number) / 100 if amount.percent else Fraction(0)
         least = amount.size(threshold=Fraction(0), bounds=width) or width * _LEAST_PART
         if not least:
             return 1
-        allowed = _Allowed(part, Fraction(least))
-        return next_round(ceil(max(self._noise(side, end) / allowed.at(end) for end in ends) / _SHARES[1]))
+        allowed = _Tolerance(part, Fraction(least))
+        return find_next_round(
+            ceil(max(self._estimate_noise(side, end) / allowed.find_at(end) for end in ends) / _SHARES[1])
+        )
 
-    def _noise(self, side: _Side, at: Fraction) -> Fraction:
+    def _estimate_noise(self, side: _Side, at: Fraction) -> Fraction:
         """Return the least tolerance at a threshold, in groups of one row and the side's unit: what some units add."""
-        literal = side.literal(side.cut(">", at, within=side.most - side.least), Fraction(0), side.mean)
+        literal = side.make_literal(side.find_cut(">", at, within=side.most - side.least), Fraction(0), side.mean)
         made, step = make_functional(literal, table=self.table, min_rows=1, where=self.where)
         both = 1 if self.table.row_unit else 2  # a unit with several rows may move both sides in full
         return WORTH * both * made.sensitivity * step * abs(side.factor) / (side.mean.per_row or 1)
 
-    def _sides(self, leaf: Comparison, sizes: Mapping[object, GroupSize]) -> tuple[_Side, _Side]:
+    def _make_sides(self, leaf: Comparison, sizes: Mapping[object, GroupSize]) -> tuple[_Side, _Side]:
         """Return the left and the right side."""
         assert leaf.against is not None
         other = leaf.against
         left = replace(leaf, against=None, values=leaf.values[:1])
         return (
-            self._side(left, Fraction(1), Fraction(0), sizes),
-            self._side(other.mean, other.factor, other.constant, sizes),
+            self._make_side(left, Fraction(1), Fraction(0), sizes),
+            self._make_side(other.mean, other.factor, other.constant, sizes),
         )
 
-    def _side(self, mean: Comparison, factor: Fraction, constant: Fraction, sizes: Mapping[object, GroupSize]) -> _Side:
+    def _make_side(
+        self, mean: Comparison, factor: Fraction, constant: Fraction, sizes: Mapping[object, GroupSize]
+    ) -> _Side:
         if not all(covers(part, mean.over, self.table, self.where) for part in mean.parts):
             raise KeyholeError(
                 "KH204",
@@ -252,22 +256,22 @@ class MeanBands:
         ranges = {
             name: find_grid(self.table.column(name), self.table, position=mean.position)[1:] for name in made.summed
         }
-        low, high = row_range(made.terms, ranges=ranges, table=self.table, among=self.where)
+        low, high = find_row_range(made.terms, ranges=ranges, table=self.table, among=self.where)
         ends = sorted(factor * end * step + constant for end in (low, high))
-        return _Side(mean, factor, constant, self._rows(mean, sizes), ends[0], ends[1], step)
+        return _Side(mean, factor, constant, self._find_rows(mean, sizes), ends[0], ends[1], step)
 
-    def _bands(
+    def _make_bands(
         self, leaf: Comparison | Spread, sizes: Mapping[object, GroupSize], warn: Callable[[str], None]
     ) -> Having:
         if not isinstance(leaf, Comparison) or leaf.against is None:
             return leaf
-        high, low = self._sides(leaf, sizes)
+        high, low = self._make_sides(leaf, sizes)
         below = leaf.operator in ("<", "<=")
         if below:
             high, low = low, high
         strict = leaf.operator in ("<", ">")
         width = self._measure_overlap(leaf)
-        for share, least in self._choices(leaf):
+        for share, least in self._list_choices(leaf):
             allowed = self._find_allowed(leaf, share, width, high, low, below=below, times=least)
             bands = _Bands(leaf, high, low, allowed, share, strict=strict).make()
             if bands is not None:
@@ -278,11 +282,11 @@ class MeanBands:
             f"{leaf.text} needs more than {MOST_BANDS} bands",
             detail="Means over different rows are compared in bands of public thresholds: the more, the smaller the "
             "tolerance is against the range of values.",
-            hint=self._coarser(leaf, width),
+            hint=self._suggest_coarser(leaf, width),
             position=leaf.position,
         )
 
-    def _amount(self, leaf: Comparison) -> Amount:
+    def _find_amount(self, leaf: Comparison) -> Amount:
         assert leaf.against is not None
         amount = self.tolerances.amount((*leaf.names, *leaf.against.mean.names))
         if amount is None:
@@ -295,37 +299,37 @@ class MeanBands:
             )
         return amount
 
-    def _choices(self, leaf: Comparison) -> Iterator[tuple[Fraction, int]]:
+    def _list_choices(self, leaf: Comparison) -> Iterator[tuple[Fraction, int]]:
         """Yield the noise's share of the tolerance and how many times the least tolerance is taken, best first."""
         yield from ((share, 1) for share in _SHARES)
-        if self._amount(leaf).percent:
+        if self._find_amount(leaf).percent:
             yield from ((_SHARES[1], times) for times in range(2, _MOST_TIMES))
 
-    def _coarser(self, leaf: Comparison, width: Fraction) -> str:
+    def _suggest_coarser(self, leaf: Comparison, width: Fraction) -> str:
         """Return a tolerance that needs few enough bands."""
-        amount = next_round(ceil(width * 1000 / (MOST_BANDS / 2)))
+        amount = find_next_round(ceil(width * 1000 / (MOST_BANDS / 2)))
         wanted = with_amount(self.accuracy.tolerance, leaf.left, decimal(Fraction(amount, 1000)))
         return f"SET keyhole.tolerance = '{quote_literal(wanted)}';"
 
     def _find_allowed(
         self, leaf: Comparison, share: Fraction, width: Fraction, high: _Side, low: _Side, *, below: bool, times: int
-    ) -> _Allowed:
+    ) -> _Tolerance:
         """Return the tolerance.
 
         A percentage is one of the right side, and at least as large as the noise of its groups needs.
         """
-        amount = self._amount(leaf)
+        amount = self._find_amount(leaf)
         number = Fraction(amount.number)
         if amount.bounds:
-            return _Allowed(Fraction(0), width * number / 100)
+            return _Tolerance(Fraction(0), width * number / 100)
         if not amount.percent:
-            return _Allowed(Fraction(0), number)
+            return _Tolerance(Fraction(0), number)
         part = number / 100
         part = part / (1 + part) if below else part
-        noise = max(self._noise(side, max(high.least, low.least)) / side.rows for side in (high, low))
-        return _Allowed(part, min(noise / share, width / 4) * times)
+        noise = max(self._estimate_noise(side, max(high.least, low.least)) / side.rows for side in (high, low))
+        return _Tolerance(part, min(noise / share, width / 4) * times)
 
-    def _describe(self, leaf: Comparison, allowed: _Allowed, number: int, *, below: bool) -> str:
+    def _describe(self, leaf: Comparison, allowed: _Tolerance, number: int, *, below: bool) -> str:
         assert leaf.against is not None
         least = decimal(round_up(allowed.least))
         slack = f"{least}"
@@ -335,10 +339,10 @@ class MeanBands:
         sharper = "" if not allowed.part else "; larger groups make that less (a count of your own beside it by AND)"
         return (
             f"{leaf.text} may err within {slack}, since it is compared in {number} {BANDED}: groups so near may all "
-            f"come{sharper}{self._instead(leaf)}"
+            f"come{sharper}{self._suggest_difference(leaf)}"
         )
 
-    def _instead(self, leaf: Comparison) -> str:
+    def _suggest_difference(self, leaf: Comparison) -> str:
         """Return the mean of the difference, of which the tolerance is sharp, where both are over rows alike."""
         assert leaf.against is not None
         other = leaf.against
@@ -364,7 +368,7 @@ class _Bands:
     whole: Comparison
     high: _Side
     low: _Side
-    allowed: _Allowed
+    allowed: _Tolerance
     share: Fraction
     strict: bool
 
@@ -375,38 +379,38 @@ class _Bands:
         below = "<" if self.strict else "<="
         upper = None
         if self.low.most > self.high.most:
-            upper = self._cut(self.low, below, self.high.most)
+            upper = self._find_cut(self.low, below, self.high.most)
         made: list[tuple[Comparison, ...]] = []
         while len(made) < MOST_BANDS:
-            bound = self.low.most if upper is None else min(upper[2] + self._noise_at(upper[2]), self.low.most)
-            reached = bound - self.allowed.at(bound)  # what the high side must be above in this band
-            last = () if upper is None else (self._literal(self.low, upper),)
+            bound = self.low.most if upper is None else min(upper[2] + self._find_noise(upper[2]), self.low.most)
+            reached = bound - self.allowed.find_at(bound)  # what the high side must be above in this band
+            last = () if upper is None else (self._make_literal(self.low, upper),)
             if reached < self.high.least:
                 return [*made, last] if last else None
-            lower = self._cut_above(reached)
+            lower = self._find_cut_above(reached)
             if upper is not None and lower[2] >= upper[2]:
                 return None
-            made.append((self._literal(self.high, lower), *last))
-            upper = self._cut(self.low, below, lower[2])
+            made.append((self._make_literal(self.high, lower), *last))
+            upper = self._find_cut(self.low, below, lower[2])
             if upper[2] <= self.low.least and (self.strict or upper[2] < self.low.least):
                 return made
         return None
 
-    def _noise_at(self, value: Fraction) -> Fraction:
-        return self.share * self.allowed.at(value)
+    def _find_noise(self, value: Fraction) -> Fraction:
+        return self.share * self.allowed.find_at(value)
 
-    def _cut(self, side: _Side, operator: str, value: Fraction) -> tuple[str, Fraction, Fraction]:
-        return side.cut(operator, value, within=self.allowed.at(value) / _ROUNDED)
+    def _find_cut(self, side: _Side, operator: str, value: Fraction) -> tuple[str, Fraction, Fraction]:
+        return side.find_cut(operator, value, within=self.allowed.find_at(value) / _ROUNDED)
 
-    def _cut_above(self, reached: Fraction) -> tuple[str, Fraction, Fraction]:
+    def _find_cut_above(self, reached: Fraction) -> tuple[str, Fraction, Fraction]:
         """Return the threshold of the high side that is above `reached` even with its tolerance."""
         above, part = ">" if self.strict else ">=", self.share * self.allowed.part
         value = max(reached + self.share * self.allowed.least, reached / (1 - part if reached >= 0 else 1 + part))
-        found = self._cut(self.high, above, value)
-        while found[2] - self._noise_at(found[2]) < reached:  # it was rounded down
-            value += self.allowed.at(value) / _ROUNDED
-            found = self._cut(self.high, above, value)
+        found = self._find_cut(self.high, above, value)
+        while found[2] - self._find_noise(found[2]) < reached:  # it was rounded down
+            value += self.allowed.find_at(value) / _ROUNDED
+            found = self._find_cut(self.high, above, value)
         return found
 
-    def _literal(self, side: _Side, cut: tuple[str, Fraction, Fraction]) -> Comparison:
-        return side.literal(cut, self._noise_at(cut[2]), self.whole)
+    def _make_literal(self, side: _Side, cut: tuple[str, Fraction, Fraction]) -> Comparison:
+        return side.make_literal(cut, self._find_noise(cut[2]), self.whole)

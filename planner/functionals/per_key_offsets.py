@@ -19,7 +19,7 @@ LIMIT = 2**61
 """Sums are cut off here, so that what is taken off, up to as much, and noise on both leave them within an int64."""
 
 
-def offsets(
+def make_offsets(
     own: KeyNumbers, operator: str, *, size: Fraction, left: str, position: int | None
 ) -> tuple[Offsets | None, Fraction]:
     """Return each group's offset, in integer steps of `size`, and the threshold that all groups have then.
@@ -48,7 +48,7 @@ def offsets(
     return Offsets(own.key, steps, f"{own.text} - {decimal(least * size)}"), Fraction(least)
 
 
-def without_offsets(question: Question, values: Integers) -> Integers:
+def subtract_offsets(question: Question, values: Integers) -> Integers:
     """Return the functionals less their offsets: their cuts are compared with these.
 
     Guarantee: one privacy unit changes each by no more than before, since what is taken off is public and cutting off
@@ -59,17 +59,17 @@ def without_offsets(question: Question, values: Integers) -> Integers:
     Parameters:
         values: int64 of shape (functionals, keys), keys in row-major order.
     """
-    if all(functional.offsets is None for functional in question.functionals) and _within(values):
+    if all(functional.offsets is None for functional in question.functionals) and _is_within_limit(values):
         return values
     result = np.clip(values, -LIMIT, LIMIT)
     for index, functional in enumerate(question.functionals):
         if functional.offsets is not None:
-            lowered = result[index] - steps_by_key(question, functional.offsets)
+            lowered = result[index] - spread_offsets(question, functional.offsets)
             result[index] = np.clip(lowered, -2 * LIMIT, 2 * LIMIT)
     return result
 
 
-def steps_by_key(question: Question, taken: Offsets) -> Integers:
+def spread_offsets(question: Question, taken: Offsets) -> Integers:
     """Return the offset of each key of the question, in row-major order."""
     shape = [1] * len(question.keys.shape)
     shape[question.keys.names.index(taken.key)] = -1
@@ -77,6 +77,6 @@ def steps_by_key(question: Question, taken: Offsets) -> Integers:
     return np.broadcast_to(steps, question.keys.shape).reshape(-1)
 
 
-def _within(values: Integers) -> bool:
+def _is_within_limit(values: Integers) -> bool:
     """Return True if nothing has to be cut off: then very many values need not be copied."""
     return values.size == 0 or (int(values.min()) >= -LIMIT and int(values.max()) <= LIMIT)

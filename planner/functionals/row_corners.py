@@ -15,7 +15,7 @@ from itertools import product
 from typing import TypeAlias
 
 from planner.catalog.catalog import Table
-from planner.functionals.row_range import Range, may_be_nan, not_true, range_of_sum
+from planner.functionals.row_range import Range, find_sum_range, make_not_true, may_be_nan
 from planner.question.condition import ALWAYS, And, Condition, IsNull, Not
 from planner.question.condition_text import canonical
 from planner.question.disjoint import disjoint
@@ -36,11 +36,11 @@ class RowCorner:
     corners of its case that has values of the same columns adds anything.
     """
 
-    added: tuple[int, ...]
-    moved: tuple[bool, ...]
+    amounts: tuple[int, ...]
+    can_move: tuple[bool, ...]
 
 
-def row_corners(
+def list_row_corners(
     functionals: Sequence[Sequence[Term]], *, ranges: Mapping[str, Range], table: Table, among: Condition = ALWAYS
 ) -> tuple[RowCorner, ...] | None:
     """Return the amounts that a row can add; None if there are too many cases to list.
@@ -52,7 +52,7 @@ def row_corners(
     conditions = {canonical(term.condition): term.condition for terms in functionals for term in terms}
     found: dict[RowCorner, None] = {}
     steps = 0
-    for case in _cases(sorted(conditions.items()), among):
+    for case in _list_cases(sorted(conditions.items()), among):
         steps += 1
         if steps > _MOST_STEPS:
             return None
@@ -61,12 +61,14 @@ def row_corners(
         counting = [[term for term in terms if canonical(term.condition) in case.held] for terms in functionals]
         names = tuple(dict.fromkeys(t.column for terms in counting for t in terms if t.column is not None))
         alike: dict[frozenset[str], list[tuple[int, ...]]] = {}
-        for values in product(*(_values(name, case, counting, ranges, table) for name in names)):
+        for values in product(*(_list_ends(name, case, counting, ranges, table) for name in names)):
             steps += 1
             at = dict(zip(names, values, strict=True))
-            box = {name: _range(name, case, ranges, table) for name in names if at[name] is not None and name in ranges}
+            box = {
+                name: _narrow(name, case, ranges, table) for name in names if at[name] is not None and name in ranges
+            }
             present = frozenset(name for name, value in at.items() if value is not None)
-            alike.setdefault(present, []).append(tuple(_change(terms, at, box) for terms in counting))
+            alike.setdefault(present, []).append(tuple(_find_change(terms, at, box) for terms in counting))
             if steps > _MOST_STEPS:
                 return None
         for corners in alike.values():
@@ -74,7 +76,7 @@ def row_corners(
             found |= dict.fromkeys(RowCorner(added, moved) for added in corners)
         if len(found) > MOST_CORNERS:
             return None
-    return tuple(corner for corner in found if any(corner.added))
+    return tuple(corner for corner in found if any(corner.amounts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +87,14 @@ class _Case:
     known: tuple[Condition, ...]
     failed: tuple[Condition, ...]
 
-    def with_(self, text: str, condition: Condition) -> "_Case | None":
+    def add_condition(self, text: str, condition: Condition) -> "_Case | None":
         """Return the case in which a further condition holds; None if no row may be in it."""
         further = _Case(self.held | {text}, (*self.known, condition), self.failed)
         return further if self.admits(condition) else None
 
-    def without(self, condition: Condition) -> "_Case | None":
+    def add_negation(self, condition: Condition) -> "_Case | None":
         """Return the case in which a further condition does not hold; None if no row may be in it."""
-        failed = not_true(condition)
+        failed = make_not_true(condition)
         if disjoint(And(self.known), failed):
             return None
         return _Case(self.held, self.known, (*self.failed, failed))
@@ -103,7 +105,7 @@ class _Case:
         return not disjoint(known, ALWAYS) and not any(disjoint(known, one) for one in self.failed)
 
 
-def _cases(conditions: Sequence[tuple[str, Condition]], among: Condition) -> Iterator[_Case | None]:
+def _list_cases(conditions: Sequence[tuple[str, Condition]], among: Condition) -> Iterator[_Case | None]:
     """Yield the cases that a row may be in, each branch cut off as soon as no row is left.
 
     Return None for a step on the way.
@@ -117,47 +119,47 @@ def _cases(conditions: Sequence[tuple[str, Condition]], among: Condition) -> Ite
             return
         yield None
         (text, condition), *others = left
-        yield from below(case.with_(text, condition), others)
-        yield from below(case.without(condition), others)
+        yield from below(case.add_condition(text, condition), others)
+        yield from below(case.add_negation(condition), others)
 
     return below(_Case(frozenset(), (among,), ()), conditions)
 
 
-def _values(
+def _list_ends(
     name: str, case: _Case, counting: Sequence[Sequence[Term]], ranges: Mapping[str, Range], table: Table
 ) -> list[_Value]:
     """Return the ends of a column's range if a row of the case may have a value, and None if it may have none."""
     ends: list[_Value] = []
     if case.admits(Not(IsNull(name))):
         added_up = any(term.power for terms in counting for term in terms if term.column == name)
-        ends += dict.fromkeys(_range(name, case, ranges, table)) if added_up else [1]
+        ends += dict.fromkeys(_narrow(name, case, ranges, table)) if added_up else [1]
     if may_be_nan(name, table) or case.admits(IsNull(name)):
         ends.append(None)
     return ends
 
 
-def _add_term(term: Term, at: Mapping[str, _Value]) -> int:
+def _evaluate_term(term: Term, at: Mapping[str, _Value]) -> int:
     if term.column is None:
         return term.coefficient
     value = at[term.column]
     return 0 if value is None else term.coefficient * value**term.power
 
 
-def _range(name: str, case: _Case, ranges: Mapping[str, Range], table: Table) -> Range:
+def _narrow(name: str, case: _Case, ranges: Mapping[str, Range], table: Table) -> Range:
     return narrow_range(name, ranges[name], among=(*case.known, *case.failed), table=table)
 
 
-def _change(terms: Sequence[Term], at: Mapping[str, _Value], box: Mapping[str, Range]) -> int:
+def _find_change(terms: Sequence[Term], at: Mapping[str, _Value], box: Mapping[str, Range]) -> int:
     """Return the absolute value at a corner.
 
     Of a sum with squares that of a convex function which is nowhere below it.
     """
-    change = sum(_add_term(term, at) for term in terms)
+    change = sum(_evaluate_term(term, at) for term in terms)
     signs = {term.coefficient > 0 for term in terms if term.power == 2 and term.column and at[term.column] is not None}
     if not signs:
         return abs(change)
     present = [term for term in terms if term.column is None or at[term.column] is not None]
-    low, high = range_of_sum(present, box, frozenset(box))
+    low, high = find_sum_range(present, box, frozenset(box))
     if signs == {True}:
         return max(change, -low)
     return max(-change, high) if signs == {False} else max(-low, high)

@@ -29,7 +29,9 @@ MOST_CONDITIONS = 8  # all 256 subsets of so many are looked at; beyond, the ran
 Range = tuple[int, int]
 
 
-def row_range(terms: Sequence[Term], *, ranges: Mapping[str, Range], table: Table, among: Condition = ALWAYS) -> Range:
+def find_row_range(
+    terms: Sequence[Term], *, ranges: Mapping[str, Range], table: Table, among: Condition = ALWAYS
+) -> Range:
     """Return the least and most that one row which satisfies `among` can add.
 
     Parameters:
@@ -38,10 +40,13 @@ def row_range(terms: Sequence[Term], *, ranges: Mapping[str, Range], table: Tabl
     """
     conditions = {canonical(term.condition): term.condition for term in terms}
     if len(conditions) > MOST_CONDITIONS:
-        each = [range_of_sum([term], _box(term, (among, term.condition), ranges, table), frozenset()) for term in terms]
+        each = [
+            find_sum_range([term], _make_box(term, (among, term.condition), ranges, table), frozenset())
+            for term in terms
+        ]
         return sum(min(low, 0) for low, _ in each), sum(max(high, 0) for _, high in each)
     low = high = 0
-    for held, known, rows in _reachable(conditions, among):
+    for held, known, rows in _list_reachable(conditions, among):
         meeting = [term for term in terms if canonical(term.condition) in held]
         empty = {
             name
@@ -51,16 +56,16 @@ def row_range(terms: Sequence[Term], *, ranges: Mapping[str, Range], table: Tabl
         counting = [term for term in meeting if term.column not in empty]
         integral = (name for name in _list_columns(counting) if not may_be_nan(name, table))
         always = frozenset(name for name in integral if _is_in_all(name, rows, table))
-        failed = (not_true(condition) for text, condition in conditions.items() if text not in held)
-        told = (known, *failed)
+        failed = (make_not_true(condition) for text, condition in conditions.items() if text not in held)
+        known_conditions = (known, *failed)
         summed = _list_columns([term for term in counting if term.power])
-        box = {name: narrow_range(name, ranges[name], among=told, table=table) for name in summed}
-        least, most = range_of_sum(counting, box, always)
+        box = {name: narrow_range(name, ranges[name], among=known_conditions, table=table) for name in summed}
+        least, most = find_sum_range(counting, box, always)
         low, high = min(low, least), max(high, most)
     return low, high
 
 
-def row_range_without(
+def find_row_range_without(
     terms: Sequence[Term],
     *,
     column: str | None,
@@ -70,10 +75,10 @@ def row_range_without(
     among: Condition = ALWAYS,
 ) -> Range:
     """Return the range of a row of those `among` that has no value of `column`, or does not satisfy `condition`."""
-    low, high = row_range(terms, ranges=ranges, table=table, among=all_of((among, not_true(condition))))
+    low, high = find_row_range(terms, ranges=ranges, table=table, among=all_of((among, make_not_true(condition))))
     if column is not None and not is_never_null(table.column(column), table):
         left = [term for term in terms if term.column != column]
-        least, most = row_range(left, ranges=ranges, table=table, among=all_of((among, IsNull(column))))
+        least, most = find_row_range(left, ranges=ranges, table=table, among=all_of((among, IsNull(column))))
         low, high = min(low, least), max(high, most)
     return low, high
 
@@ -83,7 +88,7 @@ def is_never_null(column: Column, table: Table) -> bool:
     return column.required and not table.members
 
 
-def _where_found(name: str, table: Table) -> Condition:
+def _make_found_condition(name: str, table: Table) -> Condition:
     """Return a condition that holds wherever a looked-up column has a value; of any other column, everywhere."""
     lookup = table.column(name).derivation
     if not isinstance(lookup, Lookup):
@@ -101,17 +106,17 @@ def _is_in_all(name: str, rows: Rows, table: Table) -> bool:
     if rows.lack(IsNull(name)):
         return True
     is_looked_up = isinstance(table.column(name).derivation, Lookup)
-    return is_looked_up and rows.lack(not_true(_where_found(name, table)))
+    return is_looked_up and rows.lack(make_not_true(_make_found_condition(name, table)))
 
 
 def _is_never_found(name: str, rows: Rows, table: Table) -> bool:
     """Return True if a column is looked up, and in none of the rows found."""
-    return isinstance(table.column(name).derivation, Lookup) and rows.lack(_where_found(name, table))
+    return isinstance(table.column(name).derivation, Lookup) and rows.lack(_make_found_condition(name, table))
 
 
-def not_true(condition: Condition) -> Condition:
+def make_not_true(condition: Condition) -> Condition:
     """Return a condition that holds exactly where the given one is false or unknown."""
-    return condition.fold_literals(_not_false, every=all_of, some=any_of, wanted=False)
+    return condition.fold_literals(_make_not_false, every=all_of, some=any_of, wanted=False)
 
 
 def may_be_nan(name: str, table: Table) -> bool:
@@ -119,7 +124,7 @@ def may_be_nan(name: str, table: Table) -> bool:
     return table.column(name).sql_type in (SqlType.DOUBLE, SqlType.NUMERIC)
 
 
-def _not_false(literal: Leaf | Not) -> Condition:
+def _make_not_false(literal: Leaf | Not) -> Condition:
     match literal:
         case IsNull() | Not(IsNull()):
             return literal
@@ -127,7 +132,7 @@ def _not_false(literal: Leaf | Not) -> Condition:
             return any_of((literal, *(IsNull(leaf.column) for leaf in literal.leaves())))
 
 
-def _reachable(
+def _list_reachable(
     conditions: Mapping[str, Condition], among: Condition
 ) -> Iterator[tuple[frozenset[str], Condition, Rows]]:
     """Yield the sets of conditions that a row may satisfy while it fails all others; in doubt it may.
@@ -141,12 +146,12 @@ def _reachable(
             rows = Rows.of(positive)
             if rows.lack(ALWAYS):
                 continue
-            failed = [not_true(conditions[text]) for text in texts if text not in held]
+            failed = [make_not_true(conditions[text]) for text in texts if text not in held]
             if not any(rows.lack(condition) for condition in failed):
                 yield frozenset(held), positive, rows
 
 
-def _box(term: Term, among: Sequence[Condition], ranges: Mapping[str, Range], table: Table) -> dict[str, Range]:
+def _make_box(term: Term, among: Sequence[Condition], ranges: Mapping[str, Range], table: Table) -> dict[str, Range]:
     if term.column is None or not term.power:
         return {}
     return {term.column: narrow_range(term.column, ranges[term.column], among=among, table=table)}
@@ -156,7 +161,7 @@ def _list_columns(terms: Sequence[Term]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(term.column for term in terms if term.column is not None))
 
 
-def range_of_sum(terms: Sequence[Term], ranges: Mapping[str, Range], always: frozenset[str]) -> Range:
+def find_sum_range(terms: Sequence[Term], ranges: Mapping[str, Range], always: frozenset[str]) -> Range:
     """Return the range of the sum of terms that all count, except for columns without a value."""
     low = high = sum(term.coefficient for term in terms if term.column is None)
     for name in _list_columns(terms):
@@ -164,7 +169,7 @@ def range_of_sum(terms: Sequence[Term], ranges: Mapping[str, Range], always: fro
             sum(term.coefficient for term in terms if term.column == name and term.power == power)
             for power in (2, 1, 0)
         )
-        edges = _edges(square, slope, ranges[name]) if square or slope else (0,)
+        edges = _list_edges(square, slope, ranges[name]) if square or slope else (0,)
         ends = [(square * edge + slope) * edge + constant for edge in edges]
         if name not in always:
             ends.append(0)
@@ -172,7 +177,7 @@ def range_of_sum(terms: Sequence[Term], ranges: Mapping[str, Range], always: fro
     return low, high
 
 
-def _edges(square: int, slope: int, steps: Range) -> tuple[int, ...]:
+def _list_edges(square: int, slope: int, steps: Range) -> tuple[int, ...]:
     """Return the steps of a range at one of which `square * x^2 + slope * x` is least, and at one it is largest."""
     if not square:
         return steps
@@ -180,7 +185,7 @@ def _edges(square: int, slope: int, steps: Range) -> tuple[int, ...]:
     return (*steps, *(edge for edge in (turn, turn + 1) if steps[0] < edge < steps[1]))
 
 
-def within_bounds(comparison: Comparison, *, min_rows: int) -> Fraction:
+def find_bound(comparison: Comparison, *, min_rows: int) -> Fraction:
     """Return the most that the larger side of a comparison can reach by the declared bounds.
 
     It is a sum or count in a group of `min_rows` rows, or a mean or ratio in any. It is in the analyst's unit; a share
@@ -188,11 +193,11 @@ def within_bounds(comparison: Comparison, *, min_rows: int) -> Fraction:
     """
     if comparison.slack is not Slack.THRESHOLD:
         return Fraction(100)
-    most = max(map(max, map(reach, comparison.parts)), default=Fraction(0))
+    most = max(map(max, map(find_reach, comparison.parts)), default=Fraction(0))
     return most * min_rows if comparison.per_row is None else most / comparison.per_row
 
 
-def reach(part: Part) -> tuple[Fraction, Fraction]:
+def find_reach(part: Part) -> tuple[Fraction, Fraction]:
     """Return how far a row can move one side of a comparison down and up."""
     if not part.power or part.column is None:
         return max(-part.coefficient, Fraction(0)), max(part.coefficient, Fraction(0))

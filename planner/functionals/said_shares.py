@@ -11,7 +11,7 @@ from planner.question.question import Atom, Functional, Question, Term
 
 
 @dataclass(frozen=True, slots=True)
-class SaidShare:
+class ShareThreshold:
     """One comparison of a share with a number: `above` says that returned groups have more than `share` of it.
 
     `columns` are those that decide who is counted in the share, `value` the one value of the only one, if there is one.
@@ -22,12 +22,12 @@ class SaidShare:
     text: str
     functional: int
     share: Fraction
-    above: bool
+    is_above: bool
     columns: tuple[str, ...]
     value: str | None
 
 
-def find_shares(question: Question) -> tuple[SaidShare, ...]:
+def find_shares(question: Question) -> tuple[ShareThreshold, ...]:
     """Return the shares that a question's comparisons name: a part of a count over it, or a mean of a 0-or-1 column.
 
     Recognised are sums in which each row adds a positive number or a negative one, both the same for all rows: that is
@@ -36,11 +36,11 @@ def find_shares(question: Question) -> tuple[SaidShare, ...]:
     return tuple(
         found
         for atom in question.atoms
-        for found in _shares(atom, question.functionals[atom.functional], question.table)
+        for found in _find_atom_shares(atom, question.functionals[atom.functional], question.table)
     )
 
 
-def _shares(atom: Atom, functional: Functional, table: Table) -> Iterator[SaidShare]:
+def _find_atom_shares(atom: Atom, functional: Functional, table: Table) -> Iterator[ShareThreshold]:
     gained = [term for term in functional.terms if term.coefficient > 0]
     lost = [term for term in functional.terms if term.coefficient < 0]
     if (
@@ -67,7 +67,7 @@ def _shares(atom: Atom, functional: Functional, table: Table) -> Iterator[SaidSh
     if one.power:
         value = "1" if for_all else None
     for above in dict.fromkeys(above for _, above in atom.literals):
-        yield SaidShare(atom.text, atom.functional, share, above, tuple(sorted(counted)), value)
+        yield ShareThreshold(atom.text, atom.functional, share, above, tuple(sorted(counted)), value)
 
 
 def _is_part(term: Term, table: Table) -> bool:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from mechanisms.protocol import Exposure
 from mechanisms.threshold.joint_loss import drop_dominated, sets_at_once
 from planner.functionals.functional import find_grid
-from planner.functionals.row_corners import row_corners
+from planner.functionals.row_corners import list_row_corners
 from planner.question.condition import And, Condition, IsNull, Not, all_of, any_of, columns
 from planner.question.disjoint import disjoint
 from planner.question.question import Functional, Measure, Question
@@ -54,17 +54,17 @@ class JointSensitivity:
     sets: tuple[frozenset[int], ...]
     functionals: int
     summed: frozenset[int]
-    splits: bool
+    is_split_over_rows: bool
     corners: tuple[tuple[Exposure, frozenset[int]], ...] | None
 
-    def exposures(self, in_blocks: frozenset[int] = frozenset()) -> tuple[Exposure, ...]:
+    def find_exposures(self, in_blocks: frozenset[int] = frozenset()) -> tuple[Exposure, ...]:
         """Return the exposures where only functionals of `in_blocks` have noise on block indices."""
         full = frozenset(range(self.functionals)) - self.summed
-        if self.splits:
+        if self.is_split_over_rows:
             full |= in_blocks
         if self.corners is None:
             sets = sets_at_once([one | full for one in self.sets], functionals=self.functionals)
-            return drop_dominated(sets) if self.splits and in_blocks else sets
+            return drop_dominated(sets) if self.is_split_over_rows and in_blocks else sets
         found: list[Exposure] = [tuple(Fraction(index in full) for index in range(self.functionals))]
         for parts, moved in self.corners:
             whole = full | (moved & in_blocks)
@@ -72,73 +72,77 @@ class JointSensitivity:
         unmoved = [index for index in range(self.functionals) if not any(parts[index] for parts in found)]
         return drop_dominated((*found, *sets_at_once([[index] for index in unmoved], functionals=self.functionals)))
 
-    def free_blocks(self, among: frozenset[int]) -> frozenset[int]:
+    def find_free_blocks(self, among: frozenset[int]) -> frozenset[int]:
         """Return functionals of `among` whose noise may live on block indices without any larger exposure."""
-        plain = self.exposures()
+        plain = self.find_exposures()
         free = frozenset(index for index in among if all(parts[index] == 1 for parts in plain))
         if self.corners is not None and len(self.corners) > MOST_COMPARED:
             return free
         for index in sorted(among - free):
-            if self.exposures(free | {index}) == plain:
+            if self.find_exposures(free | {index}) == plain:
                 free |= {index}
         return free
 
 
-def exposures(question: Question) -> tuple[Exposure, ...]:
+def find_exposures(question: Question) -> tuple[Exposure, ...]:
     """Return `JointSensitivity.exposures` of a question without noise on block indices.
 
-    Each exposure is covered by one of `affected_together`'s sets.
+    Each exposure is covered by one of `find_affected_sets`'s sets.
     """
-    return joint_sensitivity(question).exposures()
+    return find_joint_sensitivity(question).find_exposures()
 
 
-def joint_sensitivity(question: Question) -> JointSensitivity:
+def find_joint_sensitivity(question: Question) -> JointSensitivity:
     """Return the changes that one privacy unit can make at once in one key of the question."""
     functionals = question.functionals
     summed = [index for index, functional in enumerate(functionals) if _adds_rows(question, functional)]
     cap = question.table.row_cap
     whole = JointSensitivity(
-        sets=affected_together(question),
+        sets=find_affected_sets(question),
         functionals=len(functionals),
         summed=frozenset(summed),
-        splits=not question.table.row_unit and cap is not None and cap.rows > 1,
+        is_split_over_rows=not question.table.row_unit and cap is not None and cap.rows > 1,
         corners=None,
     )
     squared = any(term.power == 2 for index in summed for term in functionals[index].terms)
     most = MOST_SQUARES if squared else MOST_FUNCTIONALS
-    if len(functionals) < 2 or len(functionals) > most or not _vary([functionals[index] for index in summed]):
+    if (
+        len(functionals) < 2
+        or len(functionals) > most
+        or not _have_unequal_parts([functionals[index] for index in summed])
+    ):
         return whole
     ranges = {
         name: find_grid(question.table.column(name), question.table, position=None)[1:]
         for index in summed
         for name in functionals[index].summed
     }
-    corners = row_corners(
+    corners = list_row_corners(
         [functionals[index].terms for index in summed], ranges=ranges, table=question.table, among=question.where
     )
     if corners is None:
         return whole
-    apart = _apart_pairs(question, summed) if len(functionals) <= MOST_FUNCTIONALS else []
+    apart = _find_disjoint_pairs(question, summed) if len(functionals) <= MOST_FUNCTIONALS else []
     rows = 1 if cap is None else cap.rows
     found: list[tuple[Exposure, frozenset[int]]] = []
     for corner in corners:
         parts = [Fraction(1)] * len(functionals)
-        for index, change in zip(summed, corner.added, strict=True):
+        for index, change in zip(summed, corner.amounts, strict=True):
             parts[index] = Fraction(rows * change, functionals[index].sensitivity)
         if max(parts) > 1:
             return replace(whole, sets=(frozenset(range(len(functionals))),))  # rewriting refuses such a question
-        moved = frozenset(index for index, moves in zip(summed, corner.moved, strict=True) if moves)
+        moved = frozenset(index for index, moves in zip(summed, corner.can_move, strict=True) if moves)
         if not any(one in moved and other in moved for one, other in apart):
             found.append((tuple(parts), moved))
     return replace(whole, corners=tuple(found))
 
 
-def joint_sensitivity_of(question: Question, functionals: tuple[Functional, ...]) -> JointSensitivity:
+def find_sensitivity_of_sums(question: Question, functionals: tuple[Functional, ...]) -> JointSensitivity:
     """Return the changes that one privacy unit can make at once in other functionals over the same rows and keys."""
-    return joint_sensitivity(replace(question, functionals=functionals))
+    return find_joint_sensitivity(replace(question, functionals=functionals))
 
 
-def affected_together(question: Question) -> tuple[frozenset[int], ...]:
+def find_affected_sets(question: Question) -> tuple[frozenset[int], ...]:
     """Return the maximal sets of functionals that one privacy unit can change at all at once in one key.
 
     Guarantee: `exposures`' guarantee holds for the exposures in which these are changed in full. A single row (of the
@@ -159,12 +163,12 @@ def affected_together(question: Question) -> tuple[frozenset[int], ...]:
         return (frozenset(range(count)),)
     together = [((1 << count) - 1) & ~(1 << one) for one in range(count)]
     summed = [index for index, functional in enumerate(question.functionals) if _adds_rows(question, functional)]
-    for one, other in _apart_pairs(question, summed):
+    for one, other in _find_disjoint_pairs(question, summed):
         together[one] &= ~(1 << other)
         together[other] &= ~(1 << one)
     cliques = (
         frozenset(index for index in range(count) if clique >> index & 1)
-        for clique in _maximal_cliques(together, grown=0, open_=(1 << count) - 1, closed=0)
+        for clique in _list_maximal_cliques(together, grown=0, open_=(1 << count) - 1, closed=0)
     )
     return tuple(sorted(cliques, key=sorted))
 
@@ -179,15 +183,15 @@ def _adds_rows(question: Question, functional: Functional) -> bool:
     return question.table.row_cap is not None and functional.sensitivity >= question.table.row_cap.rows
 
 
-def _vary(summed: Sequence[Functional]) -> bool:
+def _have_unequal_parts(summed: Sequence[Functional]) -> bool:
     """Return True if rows may change some row sum by different parts of its sensitivity, whatever else they change."""
     read = frozenset().union(*(columns(term.condition) for functional in summed for term in functional.terms))
     return any(len(functional.terms) > 1 or read & set(functional.summed) for functional in summed)
 
 
-def _apart_pairs(question: Question, summed: Iterable[int]) -> list[tuple[int, int]]:
+def _find_disjoint_pairs(question: Question, summed: Iterable[int]) -> list[tuple[int, int]]:
     """Return the pairs of row sums of which no row counts for both."""
-    rows = {index: _counted_rows(question, question.functionals[index]) for index in summed}
+    rows = {index: _find_counted_rows(question, question.functionals[index]) for index in summed}
     return [
         (one, other)
         for one, counted in rows.items()
@@ -196,7 +200,7 @@ def _apart_pairs(question: Question, summed: Iterable[int]) -> list[tuple[int, i
     ]
 
 
-def _counted_rows(question: Question, functional: Functional) -> Condition:
+def _find_counted_rows(question: Question, functional: Functional) -> Condition:
     """Return the condition of the rows that a row sum counts."""
     counted = any_of(
         term.condition if term.column is None else all_of((term.condition, Not(IsNull(term.column))))
@@ -205,19 +209,21 @@ def _counted_rows(question: Question, functional: Functional) -> Condition:
     return And((question.where, counted))
 
 
-def _maximal_cliques(neighbours: list[int], *, grown: int, open_: int, closed: int) -> list[int]:
+def _list_maximal_cliques(neighbours: list[int], *, grown: int, open_: int, closed: int) -> list[int]:
     """Return all maximal cliques that extend `grown` by `open_` vertices and by none of `closed`, as bit sets."""
     if not open_:
         return [] if closed else [grown]
-    pivot = max(_members(open_ | closed), key=lambda vertex: (neighbours[vertex] & open_).bit_count())
+    pivot = max(_list_members(open_ | closed), key=lambda vertex: (neighbours[vertex] & open_).bit_count())
     cliques: list[int] = []
-    for vertex in _members(open_ & ~neighbours[pivot]):
+    for vertex in _list_members(open_ & ~neighbours[pivot]):
         near = neighbours[vertex]
-        cliques += _maximal_cliques(neighbours, grown=grown | 1 << vertex, open_=open_ & near, closed=closed & near)
+        cliques += _list_maximal_cliques(
+            neighbours, grown=grown | 1 << vertex, open_=open_ & near, closed=closed & near
+        )
         open_ &= ~(1 << vertex)
         closed |= 1 << vertex
     return cliques
 
 
-def _members(vertices: int) -> list[int]:
+def _list_members(vertices: int) -> list[int]:
     return [index for index in range(vertices.bit_length()) if vertices >> index & 1]

@@ -17,7 +17,7 @@ from planner.aggregates.row_expression import Values
 from planner.catalog.catalog import Column, Table
 from planner.errors import KeyholeError
 from planner.functionals.guards import Guarded, GuardedFormula, implies
-from planner.functionals.row_range import Range, range_of_sum, row_range
+from planner.functionals.row_range import Range, find_row_range, find_sum_range
 from planner.question.condition import Condition
 from planner.question.condition_text import canonical
 from planner.question.question import Functional, Measure, Term
@@ -45,17 +45,17 @@ def settle(
     """
     if made.measure is not Measure.TOTAL:
         return None
-    low, high = row_range(made.terms, ranges=ranges, table=table, among=where)
+    low, high = find_row_range(made.terms, ranges=ranges, table=table, among=where)
     if made.unit_range is not None:
         low, high = max(low, made.unit_range[0]), min(high, made.unit_range[1])
     least, most = 0 if low == 0 else -inf, 0 if high == 0 else inf
-    counted = _range_with_value(made, comparison.values, ranges, table, where) if comparison.values else None
+    counted = _find_range_with_value(made, comparison.values, ranges, table, where) if comparison.values else None
     if counted is not None:
         low, high = counted
         if made.unit_range is not None:  # a unit's total is clipped: the nearer end is what is left of a row
             low, high = min(low, made.unit_range[1]), max(high, made.unit_range[0])
         least, most = low if low > 0 else least, high if high < 0 else most
-    return _hold_between(formula, (least, most), furthest=0 if made.offsets is None else made.offsets.largest)
+    return _evaluate_between(formula, (least, most), furthest=0 if made.offsets is None else made.offsets.largest)
 
 
 def settle_beside(
@@ -74,28 +74,28 @@ def settle_beside(
 
     Parameters: those of `settle`.
     """
-    sides = {_side(known), _side(missing)}
+    sides = {_identify_side(known), _identify_side(missing)}
     column = known.column
     if made.measure is not Measure.TOTAL or column is None or column not in ranges or known.least > 1:
         return None
     if {(term.column, canonical(term.condition)) for term in made.terms} - sides:
         return None
-    alone = [term for term in made.terms if (term.column, canonical(term.condition)) == _side(known)]
+    alone = [term for term in made.terms if (term.column, canonical(term.condition)) == _identify_side(known)]
     if not alone:
         return None
     box = {column: narrow_range(column, ranges[column], among=(where, known.condition), table=table)}
-    low, high = range_of_sum(alone, box, frozenset({column}))
+    low, high = find_sum_range(alone, box, frozenset({column}))
     if made.unit_range is not None:
         low, high = min(low, made.unit_range[1]), max(high, made.unit_range[0])
     group = (low if low >= 0 else -inf, high if high <= 0 else inf)
-    return _hold_between(formula, group, furthest=0 if made.offsets is None else made.offsets.largest)
+    return _evaluate_between(formula, group, furthest=0 if made.offsets is None else made.offsets.largest)
 
 
-def _side(values: Values) -> tuple[str | None, str]:
+def _identify_side(values: Values) -> tuple[str | None, str]:
     return values.column, canonical(values.condition)
 
 
-def _range_with_value(
+def _find_range_with_value(
     made: Functional, values: Sequence[Values], ranges: Mapping[str, Range], table: Table, where: Condition
 ) -> Range | None:
     """Return the range of what one row with a value adds, if all terms are of one column and condition.
@@ -110,10 +110,10 @@ def _range_with_value(
         return None
     among = (where, condition)
     box = {column: narrow_range(column, ranges[column], among=among, table=table)}
-    return range_of_sum(made.terms, box, frozenset({column}))
+    return find_sum_range(made.terms, box, frozenset({column}))
 
 
-def _hold_between(formula: Formula, group: tuple[float, float], *, furthest: int) -> Formula | None:
+def _evaluate_between(formula: Formula, group: tuple[float, float], *, furthest: int) -> Formula | None:
     """Return the truth of literals on a sum that lies in `group`; a threshold may be `furthest` above its cut."""
     least, most = group
 
@@ -131,18 +131,18 @@ def _hold_between(formula: Formula, group: tuple[float, float], *, furthest: int
     return None if truth is None else TRUE if truth else FALSE
 
 
-def use_settled(formula: GuardedFormula, *, unguarded: bool) -> GuardedFormula:
+def replace_settled(formula: GuardedFormula, *, only_unguarded: bool) -> GuardedFormula:
     """Replace settled comparisons by their truths. If `unguarded`, replace only what is false without values, too."""
 
     def put_truth(leaf: Guarded) -> GuardedFormula:
-        if leaf.settled is None or (unguarded and leaf.values and (leaf.settled == TRUE) != leaf.is_complement):
+        if leaf.settled is None or (only_unguarded and leaf.values and (leaf.settled == TRUE) != leaf.is_complement):
             return leaf
         return replace(leaf, formula=leaf.settled)
 
-    return formula.mapped(put_truth)
+    return formula.map_leaves(put_truth)
 
 
-def undecidable(comparison: Comparison, settled: Formula) -> KeyholeError:
+def refuse_undecidable(comparison: Comparison, settled: Formula) -> KeyholeError:
     """Return KH220 for a question whose answer follows from declared bounds."""
     truth = "true" if settled == TRUE else "false"
     groups = "every group with values" if comparison.values and settled == TRUE else "every group"
@@ -167,7 +167,7 @@ def _explain_bounds(comparison: Comparison) -> str:
     bounded = [one for one in columns.values() if one.bounds is not None]
     if not bounded:
         return "Every row moves the two sides apart in one direction only. Nothing is read or spent."
-    said = " and ".join(f"{one.name} from {_ends(one)[0]:f} to {_ends(one)[1]:f}" for one in bounded)
+    said = " and ".join(f"{one.name} from {_find_bounds(one)[0]:f} to {_find_bounds(one)[1]:f}" for one in bounded)
     return f"The owner declared bounds: {said}. A value outside counts as the bound. Nothing is read or spent."
 
 
@@ -176,12 +176,12 @@ def _suggest_middle(comparison: Comparison) -> str:
     column = next((part.column for part in comparison.parts if part.column is not None and part.power), None)
     if column is None or column.bounds is None or not comparison.left.startswith(f"avg({column.name})"):
         return "Correct the threshold, or leave the comparison out."
-    low, high = _ends(column)
+    low, high = _find_bounds(column)
     middle = (low + high) / 2
     whole = middle.to_integral_value()
     return f"Instead you can ask: {comparison.left} > {whole if low < whole < high else middle:f}"
 
 
-def _ends(column: Column) -> tuple[Decimal, Decimal]:
+def _find_bounds(column: Column) -> tuple[Decimal, Decimal]:
     assert column.bounds is not None
     return Decimal(column.bounds[0]).normalize(), Decimal(column.bounds[1]).normalize()

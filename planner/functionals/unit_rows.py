@@ -20,14 +20,14 @@ _PARTS_OF_STEP = 10**4  # a mean compares exactly with a constant of four more d
 _LARGEST_MEAN = 2**52  # whose double is exact in double precision
 
 
-def one_row(term: Term) -> Functional:
+def make_existence(term: Term) -> Functional:
     """Return a functional that is 1 for a privacy unit with some row that the term counts."""
     return Functional(
         name="rows", measure=Measure.UNITS, terms=(term,), sensitivity=1, unit_range=None, unit_size=Decimal(1), rows=1
     )
 
 
-def parts_of_step(least: int, most: int) -> int:
+def find_parts_of_step(least: int, most: int) -> int:
     """Return the parts into which a mean divides a step: 10^4, or fewer.
 
     Fewer are needed if integers would end because values have so many steps.
@@ -55,30 +55,30 @@ def scale_value(kind: ValueKind, column: Column, *, most: int) -> tuple[Fraction
     assert scaled is not None, "a measure has bounds"
     step, low, high = scaled
     if kind == "mean":
-        parts = parts_of_step(low, high)
+        parts = find_parts_of_step(low, high)
         return step / (2 * parts), 2 * parts * low, 2 * parts * high
     return step, min(0, low * most), max(0, high * most)
 
 
-def total_meaning(total: UnitTotal) -> str:
+def identify_total(total: UnitTotal) -> str:
     """Return the meaning of a total, whatever its name: equal meanings are one column."""
     present = "" if total.present is None else identify_functional(total.present)
     return f"{identify_functional(total.functional)} steps {total.functional.unit_size} where {present}"
 
 
-def canonical_rows(question: Question) -> Question:
+def canonicalise_rows(question: Question) -> Question:
     """Return the question with totals called by their meaning, and without those that nothing reads.
 
     So that it is the same question whatever its totals are called.
     """
     if question.per_unit is None:
         return question
-    names = {total.name: f"total {total_meaning(total)}" for total in question.per_unit.totals}
-    read = stored_columns(columns(question.where))
+    names = {total.name: f"total {identify_total(total)}" for total in question.per_unit.totals}
+    read = find_stored_columns(columns(question.where))
     for made in question.computed:
-        read |= stored_columns(made.columns)
+        read |= find_stored_columns(made.columns)
         for term in made.terms:
-            read |= stored_columns(columns(term.condition))
+            read |= find_stored_columns(columns(term.condition))
     kept = {known: new for known, new in names.items() if known in read}
     totals = sorted(
         (replace(total, name=kept[total.name]) for total in question.per_unit.totals if total.name in kept),
@@ -100,7 +100,7 @@ def canonical_rows(question: Question) -> Question:
     )
 
 
-def unit_rows_text(question: Question, rows: UnitRows) -> Iterator[str]:
+def describe_unit_rows(question: Question, rows: UnitRows) -> Iterator[str]:
     """Yield in words the meaning of one row of a question per unit, and how far each total counts."""
     keys = [key for key in question.keys.names if key not in rows.table.unit]
     groups = f" in each ({', '.join(keys)})" if keys else ""
@@ -157,7 +157,7 @@ def map_columns(column: ComputedName, change: Callable[[RowTerm], RowTerm]) -> C
     return ComputedName.of(replace(column.column, name=spell(mapped) + ends, derivation=Computed(mapped)))
 
 
-def stored_columns(names: Iterable[str]) -> frozenset[str]:
+def find_stored_columns(names: Iterable[str]) -> frozenset[str]:
     """Return the stored columns of these names; a computed one stands for those that it reads."""
     found: set[str] = set()
     for name in names:
@@ -166,7 +166,7 @@ def stored_columns(names: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def in_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Condition:
+def convert_to_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Condition:
     """Return the condition with totals compared as whole numbers of steps, NULL where it was.
 
     Parameters:
@@ -176,22 +176,22 @@ def in_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Condition:
     def step_leaf(leaf: Leaf) -> Condition:
         match leaf:
             case Compare(column, operator, value) if column in steps:
-                return _compare_steps(column, operator, _number(value) / steps[column])
+                return _compare_steps(column, operator, _read_number(value) / steps[column])
             case Within(column, values) if column in steps:
-                found = [_number(value) / steps[column] for value in values]
+                found = [_read_number(value) / steps[column] for value in values]
                 whole = tuple(sorted(int(value) for value in found if value.denominator == 1))
-                return Within(column, whole) if whole else _never(column)
+                return Within(column, whole) if whole else _make_never(column)
             case Like() if leaf.column in steps:
                 raise KeyholeError("KH900", "a total is no text")
             case _ if isinstance(leaf.column, ComputedName):
-                return replace(leaf, column=column_in_steps(leaf.column, steps))
+                return replace(leaf, column=convert_column_to_steps(leaf.column, steps))
             case _:
                 return leaf
 
     return condition.mapped(step_leaf)
 
 
-def column_in_steps(column: str, steps: Mapping[str, Fraction]) -> str:
+def convert_column_to_steps(column: str, steps: Mapping[str, Fraction]) -> str:
     """Return a computed column over totals that are whole numbers of steps."""
 
     def count_steps(term: RowTerm) -> RowTerm:
@@ -209,7 +209,7 @@ def column_in_steps(column: str, steps: Mapping[str, Fraction]) -> str:
     return map_columns(column, count_steps) if isinstance(column, ComputedName) else column
 
 
-def _number(value: Value) -> Fraction:
+def _read_number(value: Value) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise KeyholeError("KH900", "a total is compared with what is no number")
     return Fraction(value)
@@ -224,11 +224,11 @@ def _compare_steps(column: str, operator: str, value: Fraction) -> Condition:
         case _ if value.denominator == 1:
             return Compare(column, operator, int(value))
         case "=":
-            return _never(column)
+            return _make_never(column)
         case _:
-            return Not(_never(column))
+            return Not(_make_never(column))
 
 
-def _never(column: str) -> Condition:
+def _make_never(column: str) -> Condition:
     """Return a condition that is false wherever the column has a value, NULL elsewhere."""
     return And((Compare(column, "<", 0), Compare(column, ">", 0)))

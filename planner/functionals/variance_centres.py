@@ -43,14 +43,14 @@ MOST_CENTRES = 60  # for one comparison, so that four of the 64 literals are lef
 _ABOVE = (">", ">=")
 
 
-def around_centres(
+def replace_variances(
     formula: Having,
     *,
     table: Table,
     accuracy: Accuracy,
     warn: Callable[[str], None],
     rows_of: Callable[[Spread], int],
-    outside: bool = False,
+    is_complement: bool = False,
 ) -> Having:
     """Return the formula with comparisons of means of squares in the place of every variance.
 
@@ -63,16 +63,18 @@ def around_centres(
     """
     match formula:
         case Spread():
-            settled = _SettledSpread.of(formula, table, replace(accuracy, min_rows=rows_of(formula)))
-            return settled.make_test(outside=outside, warn=warn)
+            settled = _BoundedSpread.from_spread(formula, table, replace(accuracy, min_rows=rows_of(formula)))
+            return settled.make_test(is_complement=is_complement, warn=warn)
         case Outside(inner):
-            made = around_centres(
-                inner, table=table, accuracy=accuracy, warn=warn, rows_of=rows_of, outside=not outside
+            made = replace_variances(
+                inner, table=table, accuracy=accuracy, warn=warn, rows_of=rows_of, is_complement=not is_complement
             )
             return Outside(made)
         case Every(children) | Some(children):
             parts = tuple(
-                around_centres(child, table=table, accuracy=accuracy, warn=warn, rows_of=rows_of, outside=outside)
+                replace_variances(
+                    child, table=table, accuracy=accuracy, warn=warn, rows_of=rows_of, is_complement=is_complement
+                )
                 for child in children
             )
             return Every(parts) if isinstance(formula, Every) else Some(parts)
@@ -84,16 +86,16 @@ def around_centres(
 class _Centres:
     points: tuple[int, ...]
     radius: Fraction
-    left: Fraction  # what is left of the tolerance for the noise, as a sum over `rows` rows
+    slack_left: Fraction  # what is left of the tolerance for the noise, as a sum over `rows` rows
 
     @property
-    def grid_part(self) -> Fraction:
+    def used_slack(self) -> Fraction:
         """Return their use of the variance's tolerance, in squares of grid steps."""
         return self.radius**2 / 4
 
 
 @dataclass(frozen=True, slots=True)
-class _SettledSpread:
+class _BoundedSpread:
     """A comparison with its range of values; `size` is a grid step of what the variance is taken of."""
 
     spread: Spread
@@ -104,10 +106,10 @@ class _SettledSpread:
     size: Fraction
 
     @staticmethod
-    def of(spread: Spread, table: Table, accuracy: Accuracy) -> "_SettledSpread":
+    def from_spread(spread: Spread, table: Table, accuracy: Accuracy) -> "_BoundedSpread":
         step, low, high = find_grid(spread.column, table, position=spread.position)
         low, high = narrow_range(spread.column.name, (low, high), among=(spread.where, spread.condition), table=table)
-        return _SettledSpread(spread, accuracy, tolerances(accuracy.tolerance), low, high, step * abs(spread.scale))
+        return _BoundedSpread(spread, accuracy, tolerances(accuracy.tolerance), low, high, step * abs(spread.scale))
 
     @property
     def level(self) -> Fraction:
@@ -122,13 +124,13 @@ class _SettledSpread:
     def half_range(self) -> int:
         return self.high - self.low
 
-    def make_test(self, *, outside: bool, warn: Callable[[str], None]) -> Having:
-        constant = self._constant()
+    def make_test(self, *, is_complement: bool, warn: Callable[[str], None]) -> Having:
+        constant = self._find_constant()
         if constant is not None:
             held = "true for every group with enough values" if constant != FAILS else "false for every group"
             warn(f"{self.spread.text} is {held}")
             return constant
-        operator = OPPOSITE[self.spread.operator] if outside else self.spread.operator
+        operator = OPPOSITE[self.spread.operator] if is_complement else self.spread.operator
         if operator == ">" and not self.level:
             raise KeyholeError(
                 "KH204",
@@ -136,31 +138,33 @@ class _SettledSpread:
                 hint=f"Ask count(DISTINCT {readable(self.spread.column.name)}){self.spread.suffix} > 1.",
                 position=self.spread.position,
             )
-        slack = self._slack(self._amount(), operator)
-        centres = self._centres(operator, slack)
+        slack = self._find_slack(self._find_amount(), operator)
+        centres = self._choose_centres(operator, slack)
         if centres is None:
-            raise self._too_fine(operator)
+            raise self._refuse_too_fine(operator)
         warn(self._describe(operator, slack, centres))
-        literals = tuple(self._literal(centre, operator, centres, outside=outside) for centre in centres.points)
+        literals = tuple(
+            self._make_literal(centre, operator, centres, is_complement=is_complement) for centre in centres.points
+        )
         if len(literals) == 1:
             return literals[0]
-        return Every(literals) if (operator in _ABOVE) is not outside else Some(literals)
+        return Every(literals) if (operator in _ABOVE) is not is_complement else Some(literals)
 
-    def _constant(self) -> Having | None:
+    def _find_constant(self) -> Having | None:
         """Return the constant that thresholds below 0 and above the largest possible variance come down to."""
         operator, threshold = self.spread.operator, self.spread.threshold
         if threshold < 0 or (threshold == 0 and operator in (">=", "<")):
-            return self._exists() if operator in _ABOVE else FAILS
+            return self._make_existence() if operator in _ABOVE else FAILS
         largest = Fraction(self.half_range**2, 4) * (2 if self.spread.sample else 1)
         if self.level > largest or (self.level == largest and operator in (">", "<=")):
-            return FAILS if operator in _ABOVE else self._exists()
+            return FAILS if operator in _ABOVE else self._make_existence()
         return None
 
     @property
     def _values(self) -> Values:
         return Values(self.spread.column.name, self.spread.condition, 2 if self.spread.sample else 1)
 
-    def _exists(self) -> Comparison:
+    def _make_existence(self) -> Comparison:
         """Return a comparison that there are enough values for SQL not to say NULL."""
         spread, least = self.spread, self._values.least
         counted = f"count({spread.column.name}){spread.suffix}"
@@ -184,7 +188,7 @@ class _SettledSpread:
             ),
         )
 
-    def _amount(self) -> Amount:
+    def _find_amount(self) -> Amount:
         amount = self.tolerances.amount(self.spread.names)
         if amount is None:
             raise KeyholeError(
@@ -198,39 +202,41 @@ class _SettledSpread:
                 "KH304",
                 f"{self.spread.text}: a percentage of the threshold 0 is no tolerance",
                 detail="A tolerance in percent is a part of the threshold itself.",
-                hint=f"Set an absolute tolerance for it: {self._coarser(self.spread.operator)}",
+                hint=f"Set an absolute tolerance for it: {self._suggest_coarser(self.spread.operator)}",
                 position=self.spread.position,
             )
         return amount
 
-    def _edge(self, amount: Amount, operator: str) -> Fraction:
+    def _find_edge(self, amount: Amount, operator: str) -> Fraction:
         """Return the edge of errors, in the analyst's unit."""
         threshold, most = self.spread.threshold, self.half_range * self.size / 2  # the largest standard deviation
         allowed = amount.size(threshold=threshold, bounds=most if self.spread.root else most**2)
         return max(Fraction(0), threshold - allowed) if operator in _ABOVE else threshold + allowed
 
-    def _slack(self, amount: Amount, operator: str) -> Fraction:
-        edge = self._edge(amount, operator)
+    def _find_slack(self, amount: Amount, operator: str) -> Fraction:
+        edge = self._find_edge(amount, operator)
         return abs(self.level - (edge**2 if self.spread.root else edge) / self.size**2)
 
-    def _centres(self, operator: str, slack: Fraction) -> _Centres | None:
+    def _choose_centres(self, operator: str, slack: Fraction) -> _Centres | None:
         """Return the centres that cost least, as far as this is known beforehand; None if there are none."""
-        return min(self._near_enough(operator, slack), key=lambda made: self._price(made, operator), default=None)
+        return min(
+            self._list_near_enough(operator, slack), key=lambda made: self._estimate_price(made, operator), default=None
+        )
 
-    def _near_enough(self, operator: str, slack: Fraction) -> Iterator[_Centres]:
+    def _list_near_enough(self, operator: str, slack: Fraction) -> Iterator[_Centres]:
         """Yield the centres of each number that are near enough to one another for the tolerance."""
-        reach = self._reach(operator, slack)
+        reach = self._find_reach(operator, slack)
         made = (self._space_centres(number, reach, slack) for number in range(1, MOST_CENTRES + 1))
         return (centres for centres in made if centres is not None)
 
     @property
-    def _fewer(self) -> Fraction:
+    def _sample_factor(self) -> Fraction:
         return Fraction(self.rows - 1, self.rows) if self.spread.sample else Fraction(1)
 
-    def _reach(self, operator: str, slack: Fraction) -> int:
+    def _find_reach(self, operator: str, slack: Fraction) -> int:
         """Return how far from the middle of the range means can lie, in half steps."""
         if operator in _ABOVE:
-            near = (self.level - slack) * self._fewer
+            near = (self.level - slack) * self._sample_factor
         else:
             near = self.level / 2 if self.spread.sample else self.level
         # means near the ends of the range leave no room for so large a variance, so the outermost centres do there
@@ -249,26 +255,26 @@ class _SettledSpread:
             return None
         gaps = (after - before for before, after in pairwise(points))
         diameter = max(2 * (reach - farther[-1]), *gaps, 0)
-        left = self.rows * (slack * self._fewer - Fraction(diameter**2, 16))
+        left = self.rows * (slack * self._sample_factor - Fraction(diameter**2, 16))
         return _Centres(tuple(points), Fraction(diameter, 2), left) if left > 0 else None
 
-    def _price(self, made: _Centres, operator: str) -> float:
+    def _estimate_price(self, made: _Centres, operator: str) -> float:
         """Return their cost, except for a factor: all their sensitivities, by the tolerance left for the noise."""
-        level = self.level if operator in _ABOVE else self.level + made.grid_part
+        level = self.level if operator in _ABOVE else self.level + made.used_slack
         farthest = (max(abs(2 * end - point) for end in (self.low, self.high)) for point in made.points)
         changes = sum(max(float(Fraction(far**2, 4) - level), float(level)) for far in farthest)
         shared, whole = self.accuracy.fnr, self.accuracy.fpr
         if operator not in _ABOVE:
             shared, whole = whole, shared
-        return changes * (log(len(made.points) / shared) + log(1 / whole)) / float(made.left)
+        return changes * (log(len(made.points) / shared) + log(1 / whole)) / float(made.slack_left)
 
-    def _literal(self, point: int, operator: str, centres: _Centres, *, outside: bool) -> Comparison:
+    def _make_literal(self, point: int, operator: str, centres: _Centres, *, is_complement: bool) -> Comparison:
         """Return the squares around one centre against the threshold; `outside`, the negation."""
         spread, size = self.spread, self.size
         above = operator in _ABOVE
-        level = (self.level if above else self.level + centres.grid_part) * size**2
+        level = (self.level if above else self.level + centres.used_slack) * size**2
         at = -self.level * size**2 if spread.sample else Fraction(0)
-        operator = OPPOSITE[operator] if outside else operator
+        operator = OPPOSITE[operator] if is_complement else operator
         centre = Fraction(point, 2) * (size / abs(spread.scale))  # in the column's unit
         called = spread.scale * centre + spread.shift
         away = f"{spread.argument} {'-' if called >= 0 else '+'} {decimal(abs(called))}"
@@ -294,17 +300,17 @@ class _SettledSpread:
             values=(self._values,),
             slack=Slack.THRESHOLD,
             position=spread.position,
-            allowed=centres.left * size**2,
+            allowed=centres.slack_left * size**2,
             part_of=spread.text,
             over=Part(Fraction(1), spread.column, spread.condition, 0),
         )
 
     def _describe(self, operator: str, slack: Fraction, centres: _Centres) -> str:
         spread, number = self.spread, len(centres.points)
-        edge = self._edge(self._amount(), operator)
+        edge = self._find_edge(self._find_amount(), operator)
         low, high = sorted((edge, spread.threshold))
         what = "one mean of squares" if number == 1 else f"{number} means of squares around {number} centres"
-        share = round(100 * centres.grid_part / slack)
+        share = round(100 * centres.used_slack / slack)
         dear = (
             ""
             if number == 1
@@ -315,30 +321,30 @@ class _SettledSpread:
             f"groups of at least {self.rows} values, of which the distance of the centres takes {share} %"
         )
 
-    def _too_fine(self, operator: str) -> KeyholeError:
+    def _refuse_too_fine(self, operator: str) -> KeyholeError:
         spread = self.spread
         return KeyholeError(
             "KH211",
             f"{spread.text} needs more than {MOST_CENTRES} means of squares",
             detail="A variance is tested around many centres, one of which is near a group's mean. A small tolerance "
             "and a wide range of values need more of them.",
-            hint=self._coarser(operator),
+            hint=self._suggest_coarser(operator),
             position=spread.position,
         )
 
-    def _coarser(self, operator: str) -> str:
+    def _suggest_coarser(self, operator: str) -> str:
         """Return a tolerance, or else a range of values, that this number of centres meets; both are tried."""
         percent = bool(self.spread.threshold)
         for number in range(1, 101) if percent else (2**doublings for doublings in range(-10, 30)):
             amount = Amount(decimal(Fraction(number)), percent=percent)
-            if any(self._near_enough(operator, self._slack(amount, operator))):
+            if any(self._list_near_enough(operator, self._find_slack(amount, operator))):
                 return self._suggest_setting(f"{decimal(Fraction(number))}{'%' if percent else ''}")
         width = self.half_range
         while width > 1:
             width //= 2
             nearer = replace(self, high=self.low + width)
-            slack = nearer._slack(Amount(decimal(Fraction(50)), percent=True), operator)
-            if slack and any(nearer._near_enough(operator, slack)):
+            slack = nearer._find_slack(Amount(decimal(Fraction(50)), percent=True), operator)
+            if slack and any(nearer._list_near_enough(operator, slack)):
                 step = self.size / abs(self.spread.scale)
                 low, high = decimal(self.low * step), decimal((self.low + width) * step)
                 name = self.spread.column.name

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from planner.catalog.catalog import SqlType, Table
 from planner.errors import KeyholeError
-from planner.functionals.row_range import row_range
+from planner.functionals.row_range import find_row_range
 from planner.lower.dialects.grid import INT4, INT8, integer_type
 from planner.lower.measure import RowValue, null_test_sql, row_value
 from planner.lower.row import RowSql
@@ -52,7 +52,7 @@ class FunctionalSql:
             for term, value in zip(functional.terms, values, strict=True)
             if term.column is not None and term.power
         }
-        least, most = row_range(functional.terms, ranges=ranges, table=known or row.table, among=among)
+        least, most = find_row_range(functional.terms, ranges=ranges, table=known or row.table, among=among)
         made = FunctionalSql(row=row, functional=functional, where=where, values=values, least=least, most=most)
         if not made._alike and any(term.power == 2 for term in functional.terms):
             raise KeyholeError("KH900", f"{functional.name} has squares beside other rows")

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from mechanisms.formula import TRUE
 from planner.catalog.catalog import NamedStep, Table
 from planner.errors import KeyholeError
-from planner.functionals.unit_rows import one_row
+from planner.functionals.unit_rows import make_existence
 from planner.lower.bounded_scan import BoundedScan
 from planner.lower.bounding.choose_groups import can_list, counts_rows
 from planner.lower.computed_conditions import compute_conditions, has_dear, list_conditions
@@ -298,7 +298,7 @@ def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> t
         table=put_into_windows(join_members(narrow, dialect=dialect), question, dialect=dialect), dialect=dialect
     )
     row = keep_listed(_compute_at_look(question, stored, rows.where, needed), rows.table)
-    found = one_row(Term(1, None, ALWAYS, 0))
+    found = make_existence(Term(1, None, ALWAYS, 0))
     inner = replace(
         question,
         table=row.table,

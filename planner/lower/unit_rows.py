@@ -12,7 +12,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from planner.catalog.catalog import Column, SqlType, Table
-from planner.functionals.unit_rows import column_in_steps, in_steps, rename_column, rename_columns
+from planner.functionals.unit_rows import convert_column_to_steps, convert_to_steps, rename_column, rename_columns
 from planner.lower.computed_conditions import compute_conditions
 from planner.lower.contribution_bounds import Bounding
 from planner.lower.dialects.dialect import Dialect
@@ -126,7 +126,7 @@ class StoredTotals:
 
     def read_condition(self, condition: Condition) -> Condition:
         """Return the condition over the relation's columns."""
-        return rename_columns(in_steps(condition, self.steps), self.names)
+        return rename_columns(convert_to_steps(condition, self.steps), self.names)
 
     def read_functional(self, made: Functional) -> Functional:
         """Return the functional over the relation's columns."""
@@ -135,7 +135,7 @@ class StoredTotals:
                 term,
                 column=None
                 if term.column is None
-                else rename_column(column_in_steps(term.column, self.steps), self.names),
+                else rename_column(convert_column_to_steps(term.column, self.steps), self.names),
                 condition=self.read_condition(term.condition),
             )
             for term in made.terms

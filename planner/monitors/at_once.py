@@ -15,7 +15,7 @@ from mechanisms.standing.sliding_noise import SlidingNoise, calibrate_sliding
 from mechanisms.standing.window_noise import shape_window, state_bytes
 from planner.catalog.catalog import SqlType
 from planner.catalog.monitor import Monitor
-from planner.functionals.sensitivity import joint_sensitivity
+from planner.functionals.sensitivity import find_joint_sensitivity
 from planner.monitors.monitor_plan import WindowPlan
 from planner.monitors.monitor_question_refusals import (
     cannot_be_watched,
@@ -83,7 +83,7 @@ def watch_at_once(question: Question, windows: WindowPlan, monitor: Monitor) -> 
         task = DecisionTask(
             formula=formula,
             sensitivities=tuple(functional.sensitivity for functional in question.functionals),
-            exposures=joint_sensitivity(question).exposures(),
+            exposures=find_joint_sensitivity(question).find_exposures(),
             fnr=question.accuracy.fnr,
             fpr=question.accuracy.fpr,
             keys=question.keys.size,

@@ -18,7 +18,7 @@ from mechanisms.standing.standing_task import StandingTask
 from mechanisms.threshold.one_shot import at_least
 from planner.catalog.key_space import KeySpace
 from planner.catalog.monitor import Monitor
-from planner.functionals.sensitivity import joint_sensitivity
+from planner.functionals.sensitivity import find_joint_sensitivity
 from planner.monitors.at_once import price_at_once, watch_at_once
 from planner.monitors.growth import list_leasts, stays_true
 from planner.monitors.monitor_plan import WindowPlan
@@ -154,7 +154,7 @@ def standing_task(
     return StandingTask(
         formula=question.formula,
         sensitivities=tuple(functional.sensitivity for functional in question.functionals),
-        exposures=joint_sensitivity(question).exposures(),
+        exposures=find_joint_sensitivity(question).find_exposures(),
         regimes=regimes,
         leasts=list_leasts(question, regimes),
         looks=looks,

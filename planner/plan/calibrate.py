@@ -9,7 +9,7 @@ from dataclasses import replace
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Unachievable
 from mechanisms.registry import MECHANISMS
 from planner.functionals.common_sums import find_common_sums
-from planner.functionals.sensitivity import JointSensitivity, joint_sensitivity
+from planner.functionals.sensitivity import JointSensitivity, find_joint_sensitivity
 from planner.plan.decision_task import blocks_worth_trying, decision_task
 from planner.plan.plan_refusals import unreachable
 from planner.plan.shareable_noise import describe_sharing, find_short_blocks, least_in_blocks, narrow_to_blocks
@@ -36,7 +36,7 @@ def choose_calibration(question: Question) -> tuple[Calibration, Sharing | None]
 
     Raise `Unachievable`.
     """
-    mechanism, joint = MECHANISMS[question.accuracy.mechanism], joint_sensitivity(question)
+    mechanism, joint = MECHANISMS[question.accuracy.mechanism], find_joint_sensitivity(question)
     first = decision_task(question, joint)
     common = _calibrate_on_common_sums(mechanism, question, first)
     try:
@@ -55,7 +55,7 @@ def calibrate_without_common_sums(question: Question) -> Calibration:
 
     Raise `Unachievable`.
     """
-    mechanism, joint = MECHANISMS[question.accuracy.mechanism], joint_sensitivity(question)
+    mechanism, joint = MECHANISMS[question.accuracy.mechanism], find_joint_sensitivity(question)
     calibration, _ = _calibrate_apart(mechanism, question, joint, decision_task(question, joint))
     return calibration
 
@@ -84,7 +84,10 @@ def _calibrate_apart(
     mechanism: Mechanism, question: Question, joint: JointSensitivity, first: DecisionTask
 ) -> tuple[Calibration, Sharing | None]:
     """Return the calibration with noise on every functional by itself. Raise `Unachievable`."""
-    choices = [first, *(replace(first, exposures=joint.exposures(one), blocks=one) for one in _block_choices(first))]
+    choices = [
+        first,
+        *(replace(first, exposures=joint.find_exposures(one), blocks=one) for one in _block_choices(first)),
+    ]
     short = find_short_blocks(mechanism, question)
     tasks = [replace(task, short_blocks=short) for task in choices]
     found = _find_cheapest(mechanism, tasks)

@@ -20,14 +20,14 @@ def decision_task(question: Question, joint: JointSensitivity) -> DecisionTask:
         formula=question.formula,
         predicates=question.predicates,
         sensitivities=tuple(functional.sensitivity for functional in question.functionals),
-        exposures=joint.exposures(),
+        exposures=joint.find_exposures(),
         fnr=question.accuracy.fnr,
         fpr=question.accuracy.fpr,
         most_positives=question.accuracy.most_positives,
         knowledge=knowledge(question),
         keys=max(1, question.keys.size),
     )
-    return replace(task, blocks=joint.free_blocks(blocks_worth_trying(task)))
+    return replace(task, blocks=joint.find_free_blocks(blocks_worth_trying(task)))
 
 
 def blocks_worth_trying(task: DecisionTask) -> frozenset[int]:

@@ -7,7 +7,7 @@ from mechanisms.formula import Formula
 from mechanisms.protocol import Unachievable
 from mechanisms.registry import MECHANISMS
 from planner.errors import KeyholeError
-from planner.functionals.sensitivity import joint_sensitivity
+from planner.functionals.sensitivity import find_joint_sensitivity
 from planner.plan.decision_task import decision_task
 from planner.question.question import Accuracy, Question
 
@@ -51,7 +51,7 @@ def _find_reachable(question: Question) -> str:
         formula, *predicates = (_widen(one, tolerance) for one in question.formulas)
         wider = replace(question, formula=formula, predicates=tuple(predicates))
         try:
-            MECHANISMS[accuracy.mechanism].calibrate(decision_task(wider, joint_sensitivity(wider)))
+            MECHANISMS[accuracy.mechanism].calibrate(decision_task(wider, find_joint_sensitivity(wider)))
         except Unachievable:
             continue
         return f"SET keyhole.tolerance = '{_in_users_unit(question, tolerance)}';"

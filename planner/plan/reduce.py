@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from mechanisms.formula import FALSE, Cut, Formula, cuts
 from planner.functionals.functional_identity import identify_functional
-from planner.functionals.unit_rows import canonical_rows
+from planner.functionals.unit_rows import canonicalise_rows
 from planner.plan.minimise import minimise
 from planner.question.plan import Minimised
 from planner.question.question import Question, Ranked
@@ -40,7 +40,7 @@ def reduce_question(question: Question) -> tuple[Question, Minimised, tuple[Mini
             if places[atom.functional] in kept
         ),
     )
-    return canonical_rows(reduced), minimised, tuple(predicates)
+    return canonicalise_rows(reduced), minimised, tuple(predicates)
 
 
 def _reduce_limit(question: Question, *, returned: bool) -> Ranked | None:

@@ -24,7 +24,7 @@ from planner.catalog.tolerance import Tolerances, quote_literal, tolerances, wit
 from planner.errors import KeyholeError
 from planner.functionals.cells import find_cell_reach
 from planner.functionals.functional import find_grid, make_functional
-from planner.functionals.row_range import row_range
+from planner.functionals.row_range import find_row_range
 from planner.question.condition import Condition
 from planner.question.question import Accuracy, Functional, Measure, Question, UnitRows
 from planner.question.unit_groups import groups_of_one_unit
@@ -129,7 +129,7 @@ def _moves_both_ways(made: Functional, table: Table, where: Condition) -> bool:
     if made.unit_range is not None and (made.off_each_unit or made.measure is Measure.UNIT_SUM):
         return made.unit_range[0] < 0 < made.unit_range[1]
     ranges = {name: find_grid(table.column(name), table, position=None)[1:] for name in made.summed}
-    low, high = row_range(made.terms, ranges=ranges, table=table, among=where)
+    low, high = find_row_range(made.terms, ranges=ranges, table=table, among=where)
     least, most = made.unit_range or (low, high)
     return max(low, least) < 0 < min(high, most)
 

@@ -31,9 +31,9 @@ from planner.catalog.tolerance import tolerances
 from planner.errors import KeyholeError
 from planner.functionals.functional import LARGEST, find_grid, make_functional
 from planner.functionals.group_sizes import covers, find_demanded_units, find_group_sizes, identify_mean
-from planner.functionals.guard_remedy import next_round
+from planner.functionals.guard_remedy import find_next_round
 from planner.functionals.per_key_offsets import LIMIT
-from planner.functionals.row_range import row_range
+from planner.functionals.row_range import find_row_range
 from planner.question.condition import Condition
 from planner.question.condition_text import canonical
 from planner.question.question import Accuracy, Functional, MeanScore, Measure, Ranked
@@ -187,7 +187,7 @@ def fit_rows(ranked: Ranked, score: MeanScore, find_tolerance: Callable[[Functio
     made = ranked.functional
     for _ in range(_MOST_TRIES):
         within = find_tolerance(made) * Fraction(made.unit_size)
-        larger = next_round(ceil(score.rows * within / wanted))
+        larger = find_next_round(ceil(score.rows * within / wanted))
         if within <= wanted or larger <= score.rows:
             break
         made, score = _cut_steps(made, replace(score, rows=larger), fine=wanted)
@@ -278,7 +278,7 @@ def _find_ends(mean: Comparison, table: Table, where: Condition) -> tuple[Fracti
     def row(origin: Fraction) -> tuple[Fraction, Fraction]:
         made, step = make_functional(_take_off(mean, origin), table=table, min_rows=1, where=where)
         ranges = {name: find_grid(table.column(name), table, position=mean.position)[1:] for name in made.summed}
-        low, high = row_range(made.terms, ranges=ranges, table=table, among=where)
+        low, high = find_row_range(made.terms, ranges=ranges, table=table, among=where)
         assert mean.per_row is not None
         return low * step / mean.per_row, high * step / mean.per_row
 

@@ -15,8 +15,8 @@ from planner.catalog.tolerance import OF_BOUNDS, Amount, Step, allowed_steps, qu
 from planner.errors import KeyholeError
 from planner.functionals.cells import find_cell_reach
 from planner.functionals.functional import find_grid, make_functional
-from planner.functionals.guard_remedy import next_round
-from planner.functionals.row_range import row_range, within_bounds
+from planner.functionals.guard_remedy import find_next_round
+from planner.functionals.row_range import find_bound, find_row_range
 from planner.question.condition import Condition
 from planner.question.question import Accuracy, Functional, Measure, Question, Ranked
 from planner.question.unit_groups import groups_of_one_unit
@@ -156,13 +156,13 @@ def _tolerance(
             hint="  or  ".join(_settings(comparison, made, size, accuracy)),
             position=comparison.position,
         )
-    step = Step(unit_size=size, rows=1, bounds=within_bounds(comparison, min_rows=accuracy.min_rows))
+    step = Step(unit_size=size, rows=1, bounds=find_bound(comparison, min_rows=accuracy.min_rows))
     return allowed_steps(amount, threshold=Fraction(scale or 0), step=step)
 
 
 def _settings(comparison: Comparison, made: Functional, size: Fraction, accuracy: Accuracy) -> Iterator[str]:
     """Yield the settings to use instead: an amount, or a part of the declared bounds' range."""
-    wanted = next_round(max(1, floor(_SUGGESTED * made.sensitivity * size)))
+    wanted = find_next_round(max(1, floor(_SUGGESTED * made.sensitivity * size)))
     for amount in (str(wanted), f"10{OF_BOUNDS}"):
         text = with_amount(accuracy.tolerance, comparison.left, amount)
         yield f"SET keyhole.tolerance = '{quote_literal(text)}';"
@@ -176,7 +176,7 @@ def _moves_both_ways(made: Functional, table: Table, position: int | None) -> bo
         low, high = made.unit_range
     else:
         ranges = {name: find_grid(table.column(name), table, position=position)[1:] for name in made.summed}
-        low, high = row_range(made.terms, ranges=ranges, table=table)
+        low, high = find_row_range(made.terms, ranges=ranges, table=table)
     return low < 0 < high
 
 

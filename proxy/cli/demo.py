@@ -30,7 +30,7 @@ from mechanisms.keyhole.common_sums import read_functionals
 from mechanisms.registry import MECHANISMS
 from planner.catalog.key_space import as_text
 from planner.extract.outer_query import Asking
-from planner.functionals.per_key_offsets import without_offsets
+from planner.functionals.per_key_offsets import subtract_offsets
 from planner.question.plan import Plan
 from planner.scope.embedded import Embedded
 from planner.statements.classify import classify
@@ -361,7 +361,7 @@ class _Demonstration:
             functionals=len(plan.question.computed),
             timeout_ms=self._service.catalog.statement_timeout_ms,
         ).values
-        exact = without_offsets(plan.question, found)
+        exact = subtract_offsets(plan.question, found)
         common = plan.calibration.task.common
         return exact if common is None else read_functionals(common, exact)
 

@@ -19,7 +19,7 @@ from accountant.monitor_model import MonitorRun, WindowLook, WindowState
 from mechanisms.formula import Integers
 from planner.catalog.catalog import RELEASED_BY
 from planner.errors import KeyholeError
-from planner.functionals.per_key_offsets import without_offsets
+from planner.functionals.per_key_offsets import subtract_offsets
 from planner.lower.scan import rewrite
 from planner.lower.shared_looks import share_scans
 from planner.monitors.monitor_looks import look_of
@@ -89,7 +89,7 @@ class PreparedLook:
         """
         watched, due = self.watched, self.due
         plan, run, service = watched.plan, watched.run, watched.service
-        own = without_offsets(self.reading.question, values)
+        own = subtract_offsets(self.reading.question, values)
         looked = plan.standing.look(self.state.body, own, look=due.look, noise=service.noise)
         places = Places.of(plan, run)
         before = places.marks(service.ledger.monitors.in_answer(run.run, due.window))

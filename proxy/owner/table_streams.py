@@ -10,7 +10,7 @@ from pathlib import Path
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, Table
 from planner.catalog.key_space import KeySpace, as_text
-from planner.functionals.unit_rows import one_row
+from planner.functionals.unit_rows import make_existence
 from planner.parser.lexer import quote_identifier
 from planner.policy.file import Policy
 from planner.statements import settings
@@ -48,7 +48,7 @@ def read_streams(policy_path: Path, *, table: str, place: str, time: str) -> Own
         )
         _insist_room(asked.keys)
         functional = asked.functionals[0]
-        (counts,) = reading.count(asked, [functional if found.row_unit else one_row(functional.terms[0])])
+        (counts,) = reading.count(asked, [functional if found.row_unit else make_existence(functional.terms[0])])
         places, times = (tuple(map(as_text, values)) for values in asked.keys.values)
         return OwnStreams(
             table=table,

@@ -18,7 +18,7 @@ from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import Levels, NoisePath
 from planner.catalog.key_space import KeySpace
 from planner.catalog.listed_values import list_texts
-from planner.functionals.per_key_offsets import steps_by_key
+from planner.functionals.per_key_offsets import spread_offsets
 from planner.question.question import Question
 
 PATH_FORMAT = 1  # of a path's bytes in the ledger; paths of another are not used
@@ -192,7 +192,7 @@ def _shift_path(path: NoisePath, question: Question, functional: int, *, back: b
     taken = question.functionals[functional].offsets
     if taken is None:
         return path
-    steps = steps_by_key(question, taken)
+    steps = spread_offsets(question, taken)
     revealed: Booleans = np.arange(len(path.rates))[:, None] < path.reached
     moved = path.values + steps if back else path.values - steps
     return NoisePath(rates=path.rates, values=np.where(revealed, moved, 0), reached=path.reached)

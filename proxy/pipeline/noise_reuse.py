@@ -30,7 +30,7 @@ from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import joint_losses
 from mechanisms.threshold.one_shot import at_least
 from planner.explain.balances import SharedNoise
-from planner.functionals.per_key_offsets import without_offsets
+from planner.functionals.per_key_offsets import subtract_offsets
 from planner.plan.question_identity import path_identities
 from planner.question.plan import Plan
 from planner.statements import settings
@@ -224,7 +224,7 @@ def decide(plan: Plan, on_paths: OnPaths | None, values: Integers, *, in_full: b
     `in_full`: all of its noise is revealed, as is charged in Rényi divergences.
     """
     decided = len(plan.question.common or plan.question.functionals)
-    values = without_offsets(plan.question, values[:decided])
+    values = subtract_offsets(plan.question, values[:decided])
     kept = on_paths is not None or _may_keep_paths(plan)
     if in_full:
         assert on_paths is None, "what is charged in Rényi divergences continues nothing"

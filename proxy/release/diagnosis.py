@@ -34,7 +34,7 @@ from mechanisms.noise.exact import check_rate
 from mechanisms.protocol import Noise, Unachievable
 from planner.bind.scored_rows import bind_scores
 from planner.catalog.catalog import Catalog, Value
-from planner.functionals.row_range import not_true
+from planner.functionals.row_range import make_not_true
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.scores.score_counts import ScoreCounts
 from planner.parser.lexer import quote_identifier
@@ -310,7 +310,7 @@ def _check_varies(number: RowNumber, text: str, question: Question) -> None:
     only = number.terms[0]
     if len(number.terms) > 1 or only.column is not None or only.condition == ALWAYS:
         return
-    if not may_be_met(all_of((rows, not_true(only.condition))), question):
+    if not may_be_met(all_of((rows, make_not_true(only.condition))), question):
         raise holds_everywhere(text)
 
 

@@ -19,7 +19,7 @@ from planner.bind.unit_lists.spell_out_extremes import spell_out_extremes
 from planner.bind.unit_totals import read_group_totals
 from planner.catalog.catalog import Column, Table, UnitList
 from planner.errors import KeyholeError
-from planner.functionals.unit_rows import rename_columns, total_meaning
+from planner.functionals.unit_rows import identify_total, rename_columns
 from planner.parser.tree import bare, write_short
 from planner.predicates.condition import row_condition
 from planner.question.condition import ALWAYS, NEVER, Compare, Condition, IsNull, Leaf, Not, all_of, any_of
@@ -124,7 +124,7 @@ def _resolve_totals(query: UnitListQuery, asked: exp.Expr, where: Condition, sco
     counted = None if query.groups else _as_row(rows, holds)
     if counted is not None:
         return _list_rows(query.table, counted, absent=absent)
-    names = {total.name: f"total {total_meaning(total)}" for total in rows.totals}
+    names = {total.name: f"total {identify_total(total)}" for total in rows.totals}
     by = f" by {', '.join(sorted(query.groups))}" if query.groups else ""
     of_rows = "all rows" if where == ALWAYS else f"the rows where {canonical(where)}"
     negated = "NOT " if whole_group else ""

@@ -9,8 +9,8 @@ from planner.aggregates.comparison import Comparison, Slack
 from planner.catalog.tolerance import OF_BOUNDS, Amount, Step, allowed_steps, quote_literal, with_amount
 from planner.errors import KeyholeError
 from planner.functionals.atoms.collected import FormulaCollector
-from planner.functionals.guard_remedy import WORTH, next_round
-from planner.functionals.row_range import reach, within_bounds
+from planner.functionals.guard_remedy import WORTH, find_next_round
+from planner.functionals.row_range import find_bound, find_reach
 from planner.question.question import Functional, Measure
 from planner.values.decimals import decimal
 
@@ -47,7 +47,7 @@ def _find_allowed_steps(
 ) -> Fraction:
     if comparison.slack is Slack.ROWS and not amount.percent and not amount.bounds:
         return Fraction(amount.number) / size
-    bounds = within_bounds(comparison, min_rows=collected.accuracy.min_rows)
+    bounds = find_bound(comparison, min_rows=collected.accuracy.min_rows)
     step = Step(unit_size=size / (comparison.per_row or 1), rows=made.rows, bounds=bounds)
     hint = _suggest_tolerance(comparison, made, size, bounds, collected)
     try:
@@ -72,7 +72,7 @@ def _suggest_tolerance(
     def write_setting(amount: Decimal | str) -> str:
         return f"SET keyhole.tolerance = '{quote_literal(with_amount(setting, named, amount))}';"
 
-    down, up = (max((reach(part)[side] for part in comparison.parts), default=Fraction(0)) for side in (0, 1))
+    down, up = (max((find_reach(part)[side] for part in comparison.parts), default=Fraction(0)) for side in (0, 1))
     if not (down and up and bounds):
         return (
             f"Set an absolute tolerance for it: {write_setting(Decimal('0.5'))}  Of what is never below 0 a "
@@ -83,5 +83,5 @@ def _suggest_tolerance(
     larger = ceil(wanted / (bounds * rows / 10) * collected.accuracy.min_rows)
     first = ""
     if larger > collected.accuracy.min_rows:
-        first = f"SET keyhole.min_rows = {next_round(larger)}; "
+        first = f"SET keyhole.min_rows = {find_next_round(larger)}; "
     return f"Say how large its sides are by a part of their bounds: {first}{write_setting(f'10{OF_BOUNDS}')}"

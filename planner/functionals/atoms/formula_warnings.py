@@ -6,7 +6,7 @@ from mechanisms.formula import Formula, cuts, relax_formula
 from planner.aggregates.comparison import Comparison
 from planner.functionals.atoms.collected import FormulaCollector, ReadFormula
 from planner.functionals.guard_remedy import Remedy
-from planner.functionals.guards import GuardedFormula, guard_hint, holds_at_zero
+from planner.functionals.guards import GuardedFormula, holds_at_zero, write_guard_hint
 from planner.question.question import NEAR_EMPTY, Accuracy, Functional, aggregate_text
 
 _MUCH_LARGER = 4
@@ -65,11 +65,11 @@ def warn_of_predicates(
 
 def suggest_guard(formula: GuardedFormula, accuracy: Accuracy, *, into: str) -> str:
     """Return what would keep groups without values out, for the first comparison that is NULL in them."""
-    for guarded in formula.leaves():
+    for guarded in formula.walk_leaves():
         if guarded.values and not guarded.is_complement:
-            setting, _, guard = guard_hint(guarded, guarded.values[0].values).rpartition("Add: AND ")
+            setting, _, guard = write_guard_hint(guarded, guarded.values[0].values).rpartition("Add: AND ")
             remedied = guarded.remedy or Remedy()
-            larger = remedied.for_mean and remedied.values >= _MUCH_LARGER * accuracy.min_rows
+            larger = remedied.is_for_mean and remedied.values >= _MUCH_LARGER * accuracy.min_rows
             less = ", and costs less, since it asks only about larger groups" if larger else ""
             return f"; {setting}{into.format(guard)} keeps them out{less}"
     return ""

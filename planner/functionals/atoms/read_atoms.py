@@ -28,11 +28,11 @@ from planner.functionals.guards import (
     complement,
     find_guards,
     holds_at_zero,
-    plain,
+    strip_guards,
 )
 from planner.functionals.mean_bands import MeanBands
-from planner.functionals.settled import undecidable, use_settled
-from planner.functionals.variance_centres import around_centres
+from planner.functionals.settled import refuse_undecidable, replace_settled
+from planner.functionals.variance_centres import replace_variances
 from planner.question.condition import Condition
 from planner.question.question import NEAR_EMPTY, Accuracy, Atom, Functional
 from planner.values.operators import OPPOSITE
@@ -107,7 +107,7 @@ def _read(formula: Having, collected: FormulaCollector, *, refuse_settled: bool 
     formula = RatioBases(collected.table, collected.where, collected.accuracy, collected.tolerances).add_bases(
         formula, warn=collected.warn
     )
-    formula = MeanBands(collected.table, collected.where, collected.accuracy, collected.tolerances).put(
+    formula = MeanBands(collected.table, collected.where, collected.accuracy, collected.tolerances).add_bands(
         formula, warn=collected.warn
     )
     before = collected.save_state()
@@ -128,7 +128,7 @@ def _read(formula: Having, collected: FormulaCollector, *, refuse_settled: bool 
 def _read_as_typed(formula: Having, collected: FormulaCollector, *, refuse_settled: bool) -> ReadFormula:
     """Read one formula with no guards but its own. Raise KH206, KH220."""
     collected.set_group_sizes(formula)
-    formula = around_centres(
+    formula = replace_variances(
         formula,
         table=collected.table,
         accuracy=collected.accuracy,
@@ -145,17 +145,19 @@ def _read_as_typed(formula: Having, collected: FormulaCollector, *, refuse_settl
     guarded, capped = _find_guards(guarded, collected)
     for text, (comparison, index, size, typed) in collected.comparisons.items():
         if text not in before:
-            final = plain(Guarded(typed, (), "", None), capped=capped)
+            final = strip_guards(Guarded(typed, (), "", None), capped=capped)
             collected.comparisons[text] = (comparison, index, size, final)
-    return ReadFormula(_simplify(plain(guarded, capped=capped)), guarded)
+    return ReadFormula(_simplify(strip_guards(guarded, capped=capped)), guarded)
 
 
 def _refuse_settled(guarded: GuardedFormula, collected: FormulaCollector) -> None:
     """Raise KH220 if nothing is left to the data once declared bounds are applied."""
-    whole = _simplify(plain(use_settled(guarded, unguarded=False), capped=frozenset()))
-    deciding = next((leaf for leaf in guarded.leaves() if leaf.settled is not None and leaf.settled == whole), None)
+    whole = _simplify(strip_guards(replace_settled(guarded, only_unguarded=False), capped=frozenset()))
+    deciding = next(
+        (leaf for leaf in guarded.walk_leaves() if leaf.settled is not None and leaf.settled == whole), None
+    )
     if deciding is not None:
-        raise undecidable(*collected.settled[deciding.text])
+        raise refuse_undecidable(*collected.settled[deciding.text])
 
 
 def _find_guards(guarded: GuardedFormula, collected: FormulaCollector) -> tuple[GuardedFormula, Counts]:
@@ -164,11 +166,11 @@ def _find_guards(guarded: GuardedFormula, collected: FormulaCollector) -> tuple[
     A settled comparison stays if it would need a guard that it does not need as it stands. Raise KH206.
     """
     functionals = dict(enumerate(collected.functionals))
-    shorter = use_settled(guarded, unguarded=False)
+    shorter = replace_settled(guarded, only_unguarded=False)
     try:
         return shorter, find_guards(shorter, functionals, where=collected.where)
     except KeyholeError:
-        kept = use_settled(guarded, unguarded=True)
+        kept = replace_settled(guarded, only_unguarded=True)
         return kept, find_guards(kept, functionals, where=collected.where)
 
 

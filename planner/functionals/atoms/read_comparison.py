@@ -10,10 +10,10 @@ from planner.errors import KeyholeError
 from planner.functionals.atoms.collected import FormulaCollector
 from planner.functionals.atoms.find_tolerance import find_tolerance
 from planner.functionals.functional import find_grid, make_functional, make_literals
-from planner.functionals.guard_remedy import WORTH, Remedy, remedy
+from planner.functionals.guard_remedy import WORTH, Remedy, find_remedy
 from planner.functionals.guards import Absence, ComparisonPlace, Guarded
-from planner.functionals.per_key_offsets import LIMIT, offsets
-from planner.functionals.row_range import is_never_null, row_range, row_range_without
+from planner.functionals.per_key_offsets import LIMIT, make_offsets
+from planner.functionals.row_range import find_row_range, find_row_range_without, is_never_null
 from planner.functionals.settled import settle, settle_beside, warn_of_settled
 from planner.question.condition_text import canonical
 from planner.question.question import Functional, Measure
@@ -22,7 +22,7 @@ from planner.values.decimals import decimal
 
 def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guarded:
     """Read a comparison as literals of its functional, with what is NULL in it. Raise KH208, KH304."""
-    source = ComparisonPlace.of(comparison)
+    source = ComparisonPlace.from_comparison(comparison)
     made, size = make_functional(
         comparison, table=collected.table, min_rows=collected.find_group_rows(comparison), where=collected.where
     )
@@ -30,7 +30,7 @@ def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guar
     if comparison.own is not None:
         if not comparison.own.numbers:
             return Guarded(FALSE, (), comparison.text, comparison.position)
-        taken, at = offsets(
+        taken, at = make_offsets(
             comparison.own, comparison.operator, size=size, left=comparison.left, position=comparison.position
         )
         made, comparison = replace(made, offsets=taken), _set_own_thresholds(comparison, comparison.own)
@@ -86,7 +86,7 @@ def _settle(comparison: Comparison, made: Functional, at: Fraction, collected: F
 
 
 def _find_remedy(comparison: Comparison, collected: FormulaCollector, *, mean_rows: Fraction = Fraction(0)) -> Remedy:
-    return remedy(
+    return find_remedy(
         comparison,
         table=collected.table,
         accuracy=collected.accuracy,
@@ -115,16 +115,16 @@ def _find_absences(
     ranges = {name: find_grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
     found: list[Absence] = []
     for values in comparison.values:
-        low, high = row_range_without(
+        low, high = find_row_range_without(
             made.terms, column=values.column, condition=values.condition, ranges=ranges, table=table, among=where
         )
         if values.least > 1:  # with fewer values than needed there may still be a row that counts
-            least, most = row_range(made.terms, ranges=ranges, table=table, among=where)
+            least, most = find_row_range(made.terms, ranges=ranges, table=table, among=where)
             low, high = min(low, least), max(high, most)
         if values.column is not None:  # a unit may have rows, and none of them a value
             low, high = min(low, -made.off_each_unit), max(high, -made.off_each_unit)
         always = values.column is not None and is_never_null(table.column(values.column), table)
-        found.append(Absence(values, (low, high), in_all_rows=always))
+        found.append(Absence(values, (low, high), is_in_all_rows=always))
     if len(found) != 2 or made.off_each_unit:
         return tuple(found)
     typed = make_literals(0, comparison.operator, at, tolerance=0)

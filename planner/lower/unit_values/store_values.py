@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from planner.catalog.catalog import Column, NamedStep, SqlType, Table, UnitValues
 from planner.errors import KeyholeError
-from planner.functionals.unit_rows import one_row, parts_of_step
+from planner.functionals.unit_rows import find_parts_of_step, make_existence
 from planner.lower.computed_conditions import compute_conditions
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.joins import join_lookups, join_members
@@ -94,7 +94,7 @@ def _list_stored(table: Table) -> list[Column]:
 def _compute_windows(row: RowSql, rules: list[ValuesOfRows]) -> RowSql:
     """Return the rows with the expensive conditions of windows computed."""
     asked = [rule.where for rule in rules if any(one.kind not in OF_ALL_ROWS for one in rule.values)]
-    return compute_conditions(row, ALWAYS, [one_row(Term(1, None, where, 0)) for where in asked])
+    return compute_conditions(row, ALWAYS, [make_existence(Term(1, None, where, 0)) for where in asked])
 
 
 def _over_rows(value: OwnValue, rule: ValuesOfRows, row: RowSql) -> str:
@@ -167,7 +167,7 @@ def _compute_values(
     asked_of = frozenset().union(columns(rule.where), *(columns(one.where) for one in rule.values))
     narrow = keep_columns(table, [*asked_of, *(one.column for one in rule.values if one.column is not None)])
     stored = join_lookups(join_members(narrow, dialect=dialect), dialect=dialect)
-    asked = [one_row(Term(1, None, one.where, 0)) for one in rule.values]
+    asked = [make_existence(Term(1, None, one.where, 0)) for one in rule.values]
     row = compute_conditions(RowSql(table=stored, dialect=dialect), rule.where, asked)
     units = [row.column(name) for name in table.unit]
     names = [f"keyhole_w{number}_{j}" for j in range(len(units))]
@@ -231,7 +231,7 @@ def _sum(value: OwnValue, added: str, row: RowSql, column: Column) -> str:
     if value.kind == "total":
         found = dialect.total(added, max(-measure.low, measure.high, 1))
     else:  # above the least value, so that nothing is negative and all engines round down alike
-        parts = parts_of_step(measure.low, measure.high)
+        parts = find_parts_of_step(measure.low, measure.high)
         whole = dialect.spelling.cast(f"({added}) - {integer(measure.low)}", "bigint")
         above, count = f"{dialect.total(whole, measure.high - measure.low + 1)} * {integer(parts)}", f"count({added})"
         halves = (dialect.large_quotient(one, count) for one in (above, f"{above} + {count} - 1"))

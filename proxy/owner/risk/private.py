@@ -16,8 +16,8 @@ from mechanisms.risk.disclosure import jump
 from mechanisms.risk.share_learning import SharePair, chance_at
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog
-from planner.functionals.said_shares import SaidShare
-from planner.functionals.unit_rows import one_row
+from planner.functionals.said_shares import ShareThreshold
+from planner.functionals.unit_rows import make_existence
 from planner.lower.scan import rewrite
 from planner.parser.lexer import quote_identifier
 from planner.policy.file import Policy
@@ -182,7 +182,7 @@ def _list_shares(
             yield _count_value(reading, made, one)
 
 
-def _count_said(reading: OwnerReading, made: Question, said: SaidShare, base_rate: float | None) -> CountedShare:
+def _count_said(reading: OwnerReading, made: Question, said: ShareThreshold, base_rate: float | None) -> CountedShare:
     """Count a comparison of a share as a difference of two sums.
 
     The sums are over rows, each alone and unclipped, or over units.
@@ -193,7 +193,7 @@ def _count_said(reading: OwnerReading, made: Question, said: SaidShare, base_rat
     )
     of_units = functional.measure is Measure.UNIT_SUM
     alone = [
-        one_row(replace(term, coefficient=1))
+        make_existence(replace(term, coefficient=1))
         if of_units
         else replace(
             functional,
@@ -228,7 +228,7 @@ def _count_value(reading: OwnerReading, made: Question, value: SensitiveValue) -
     asked = ask(
         bare_question(sql, reading.catalog), reading.catalog, accuracy=accuracy, parameters={}, today=today, utc=True
     )
-    with_it, everybody = (one if made.table.row_unit else one_row(one.terms[0]) for one in asked.functionals)
+    with_it, everybody = (one if made.table.row_unit else make_existence(one.terms[0]) for one in asked.functionals)
     holders, whole = reading.count(replace(asked, keys=made.keys, where=made.where), (with_it, everybody))
     return CountedShare(value.said, "rows" if made.table.row_unit else "units", 1, whole, holders, value.base_rate)
 

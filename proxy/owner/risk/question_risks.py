@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog
-from planner.functionals.said_shares import SaidShare, find_shares
+from planner.functionals.said_shares import ShareThreshold, find_shares
 from planner.lower.dialects.dialect import Dialect
 from planner.plan import build as planning
 from planner.question.plan import Plan
@@ -22,7 +22,7 @@ class RiskQuestion:
 
     name: str
     plan: Plan
-    shares: tuple[SaidShare, ...]
+    shares: tuple[ShareThreshold, ...]
 
     @property
     def epsilon(self) -> float:

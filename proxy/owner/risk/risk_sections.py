@@ -8,7 +8,7 @@ from mechanisms.risk.advantage import guess_among, largest_posterior, membership
 from mechanisms.risk.channels import evidence_of_key
 from mechanisms.risk.fixed_list import compose_fixed
 from mechanisms.risk.reconstruction import reconstruct_bits, single_out, track
-from planner.functionals.said_shares import SaidShare
+from planner.functionals.said_shares import ShareThreshold
 from planner.policy.file import Policy
 from proxy.owner.risk.figures import PRESENCE, WHICH, RiskFigures, number, share
 from proxy.owner.risk.groups import JUMP, DeclaredSizes, GroupsAsked, say_groups
@@ -160,7 +160,7 @@ def _questions(questions: Sequence[RiskQuestion], sensitive: Sequence[SensitiveV
     said = [(one, found) for one in questions for found in one.shares]
     parts += [
         f"Said outright by {one.name}: {found.text}. Each group it returns tells that "
-        f"{'more' if found.above else 'no more'} than {float(100 * found.share):g} % of the group are counted there"
+        f"{'more' if found.is_above else 'no more'} than {float(100 * found.share):g} % of the group are counted there"
         f"{' (' + ', '.join(found.columns) + ')' if found.columns else ''}. That is what it is for, and it is true of "
         f"the group whether or not any one person took part; is it meant to be known?{_weigh(one, found, sensitive)}"
         for one, found in said
@@ -183,7 +183,7 @@ def _questions(questions: Sequence[RiskQuestion], sensitive: Sequence[SensitiveV
     return ReportSection("questions", "The questions given", tuple(parts), figures)
 
 
-def _weigh(question: RiskQuestion, said: SaidShare, sensitive: Sequence[SensitiveValue]) -> str:
+def _weigh(question: RiskQuestion, said: ShareThreshold, sensitive: Sequence[SensitiveValue]) -> str:
     """Return the flag's meaning for a declared sensitive value."""
     known = next((one for one in sensitive if one.is_counted_by(said)), None)
     if known is None:
@@ -192,7 +192,7 @@ def _weigh(question: RiskQuestion, said: SaidShare, sensitive: Sequence[Sensitiv
     times = float(said.share) / known.base_rate
     told = (
         f"A disclosure by construction: that is {times:.3g} times the {100 * known.base_rate:g} % of everybody"
-        if said.above and times >= JUMP
+        if said.is_above and times >= JUMP
         else f"That is {times:.3g} times the {100 * known.base_rate:g} % of everybody, where {JUMP:g} times would be "
         "called a disclosure"
     )
@@ -201,7 +201,7 @@ def _weigh(question: RiskQuestion, said: SaidShare, sensitive: Sequence[Sensitiv
 
 def _said(question: RiskQuestion) -> list[dict[str, object]]:
     return [
-        {"comparison": one.text, "share": float(one.share), "above": one.above, "columns": list(one.columns)}
+        {"comparison": one.text, "share": float(one.share), "above": one.is_above, "columns": list(one.columns)}
         for one in question.shares
     ]
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
-from planner.functionals.said_shares import SaidShare
+from planner.functionals.said_shares import ShareThreshold
 from planner.policy.file import Policy
 from planner.policy.sections import ColumnSection
 from proxy.owner.typed_figures import read_share
@@ -25,7 +25,7 @@ class SensitiveValue:
         """Return the typed text, without the share."""
         return f"{self.column} = {self.value}"
 
-    def is_counted_by(self, share: SaidShare) -> bool:
+    def is_counted_by(self, share: ShareThreshold) -> bool:
         """Return True if a question's share is that of those who have this value."""
         if share.columns != (self.column,) or share.value is None:
             return False

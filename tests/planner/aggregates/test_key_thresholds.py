@@ -15,7 +15,7 @@ from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, Column, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.explain.render import explain_text
-from planner.functionals.per_key_offsets import LIMIT, without_offsets
+from planner.functionals.per_key_offsets import LIMIT, subtract_offsets
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.plan.question_identity import fingerprint
@@ -160,11 +160,11 @@ def test_what_is_taken_off_follows_the_key_and_never_widens_a_difference() -> No
     assert question.keys.names == ("hour", "room")
     values = np.arange(9, dtype=np.int64).reshape(1, 9) * 50
     offsets = (0, 80, 180)
-    assert without_offsets(question, values).tolist() == [[50 * i - offsets[i % 3] for i in range(9)]]
+    assert subtract_offsets(question, values).tolist() == [[50 * i - offsets[i % 3] for i in range(9)]]
     extreme = np.array([[2**63 - 1, -(2**63), LIMIT, -LIMIT, 0, 1, 2, 3, 4]], dtype=np.int64)
     moved = extreme.copy()
     moved[0, 2:] += 1
-    before, after = without_offsets(question, extreme), without_offsets(question, moved)
+    before, after = subtract_offsets(question, extreme), subtract_offsets(question, moved)
     assert np.all(np.abs(after - before) <= 1)
     assert np.all(np.abs(before) <= 2 * LIMIT)
 
@@ -228,7 +228,7 @@ def test_a_mean_is_compared_with_each_group_s_own_threshold(
             {"room": room, "hour": 0, "age": age, "capacity": _CAPACITIES[room]}
             for room, age in zip(rooms, ages, strict=True)
         ]
-        passed = _passed(question, without_offsets(question, true_aggregates(question, rows)))
+        passed = _passed(question, subtract_offsets(question, true_aggregates(question, rows)))
         expected = []
         for room, own in _CAPACITIES.items():
             known = [age for of, age in zip(rooms, ages, strict=True) if of == room and age is not None]

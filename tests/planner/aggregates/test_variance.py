@@ -13,8 +13,8 @@ import pytest
 from mechanisms.formula import Formula, Integers, cuts
 from mechanisms.formula import evaluate as evaluate_formula
 from planner.errors import KeyholeError
-from planner.functionals.row_range import row_range
-from planner.functionals.sensitivity import exposures
+from planner.functionals.row_range import find_row_range
+from planner.functionals.sensitivity import find_exposures
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
@@ -63,7 +63,7 @@ def test_no_row_changes_more_than_sensitivity_and_exposures_say(seed: int) -> No
     random_ = random.Random(seed)
     question = drawn(random_)
     changes = [[abs(added(functional, row)) for functional in question.functionals] for row in ROWS]
-    parts = exposures(question)
+    parts = find_exposures(question)
     for index, functional in enumerate(question.functionals):
         assert max(change[index] for change in changes) == functional.sensitivity
         assert max(exposure[index] for exposure in parts) == 1
@@ -110,7 +110,7 @@ def test_the_range_of_a_quadratic_is_that_of_its_values() -> None:
         low = random_.randint(-20, 10)
         high = low + random_.randint(0, 20)
         values = [square * x * x + 7 * slope * x + 5 * constant for x in range(low, high + 1)]
-        found = row_range(terms, ranges={"age": (low, high)}, table=RETAIL.tables[1])
+        found = find_row_range(terms, ranges={"age": (low, high)}, table=RETAIL.tables[1])
         assert found == (min(0, *values), max(0, *values))
 
 

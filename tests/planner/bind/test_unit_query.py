@@ -11,7 +11,7 @@ from planner.bind.bind_question import ask
 from planner.catalog.catalog import StoredParameter, StoredQuestion, Value
 from planner.errors import KeyholeError
 from planner.explain.render import explain_text
-from planner.functionals.sensitivity import affected_together, exposures
+from planner.functionals.sensitivity import find_affected_sets, find_exposures
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
@@ -149,8 +149,8 @@ def test_what_totals_are_called_does_not_matter_and_what_they_are_does() -> None
 )
 def test_conditions_on_totals_that_exclude_each_other_are_met_by_different_units(having: str, together: bool) -> None:
     question = asked(f"SELECT ward FROM {SUBQUERY} GROUP BY ward HAVING {having}")
-    assert len(affected_together(question)) == (1 if together else 2)
-    assert exposures(question) == sets_at_once(affected_together(question), functionals=2)
+    assert len(find_affected_sets(question)) == (1 if together else 2)
+    assert find_exposures(question) == sets_at_once(find_affected_sets(question), functionals=2)
 
 
 def test_rows_of_one_unit_on_both_sides_of_a_filter_inside_are_charged_in_full() -> None:
@@ -160,7 +160,7 @@ def test_rows_of_one_unit_on_both_sides_of_a_filter_inside_are_charged_in_full()
         " count(*) FILTER (WHERE NOT insured) AS b FROM stays GROUP BY 1, 2) v"
         " GROUP BY ward HAVING count(*) FILTER (WHERE a > 0) > 100 OR count(*) FILTER (WHERE b > 0) > 100"
     )
-    assert affected_together(question) == (frozenset({0, 1}),)
+    assert find_affected_sets(question) == (frozenset({0, 1}),)
 
 
 def test_a_column_called_like_a_total_is_another_column() -> None:
@@ -169,7 +169,7 @@ def test_a_column_called_like_a_total_is_another_column() -> None:
         "SELECT ward FROM (SELECT ward, patient_id, sum(cost) AS cost FROM stays WHERE cost > 5 GROUP BY 1, 2) v"
         " WHERE cost < 3 GROUP BY ward HAVING count(*) > 100"
     )
-    assert affected_together(question) == (frozenset({0}),)
+    assert find_affected_sets(question) == (frozenset({0}),)
     assert plan(question, dialect=POSTGRES).worst_case_epsilon > 0
 
 

@@ -18,7 +18,7 @@ from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, Column, PublicTable, RowCap, SqlType
 from planner.catalog.key_space import as_text
 from planner.extract.outer_query import Asking, outer_sql
-from planner.functionals.per_key_offsets import without_offsets
+from planner.functionals.per_key_offsets import subtract_offsets
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
@@ -171,7 +171,7 @@ def _values(question: Question, engine: Any, dialect: Dialect) -> Integers:
         place = places.get(tuple(map(as_text, row[:width])))
         if place is not None:
             values[:, place] = [int(one or 0) for one in row[width:]]
-    return without_offsets(replace(question, functionals=question.computed, ranked=None), values)
+    return subtract_offsets(replace(question, functionals=question.computed, ranked=None), values)
 
 
 def _ranking(question: Question, values: Integers, passed: Booleans) -> Ranking | None:

@@ -49,13 +49,13 @@ def test_one_way_of_walking_is_like_the_other(formula: GuardedFormula) -> None:
         note, every=lambda children: GuardedAll(tuple(children)), some=lambda children: GuardedAny(tuple(children))
     )
     assert rebuilt == formula
-    assert met == list(formula.leaves())
+    assert met == list(formula.walk_leaves())
 
 
 @given(FORMULAS)
 def test_a_complement_of_a_complement_is_the_formula(formula: GuardedFormula) -> None:
     assert complement(complement(formula)) == formula
-    assert len(list(complement(formula).leaves())) == len(list(formula.leaves()))
+    assert len(list(complement(formula).walk_leaves())) == len(list(formula.walk_leaves()))
 
 
 @pytest.mark.parametrize("others", [0, 1, 2])

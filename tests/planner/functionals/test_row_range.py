@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.catalog.catalog import Column, Lookup, LookupValues, SqlType, Value
-from planner.functionals.row_range import MOST_CONDITIONS, not_true, row_range, row_range_without
+from planner.functionals.row_range import MOST_CONDITIONS, find_row_range, find_row_range_without, make_not_true
 from planner.question.condition import ALWAYS, NEVER, And, Compare, Condition, IsNull, Not, Or, Within, evaluate
 from planner.question.question import Term
 from tests.effort import examples
@@ -58,7 +58,7 @@ def added(terms: list[Term], row: Row) -> int:
 @given(terms=st.lists(TERMS, min_size=1, max_size=10), rows=st.lists(ROWS, min_size=1, max_size=30))
 @examples(300)
 def test_no_row_adds_less_or_more(terms: list[Term], rows: list[Row]) -> None:
-    low, high = row_range(terms, ranges=RANGES, table=VISITS)
+    low, high = find_row_range(terms, ranges=RANGES, table=VISITS)
     assert low <= 0 <= high
     assert all(low <= added(terms, row) <= high for row in rows)
 
@@ -73,7 +73,7 @@ def test_no_row_adds_less_or_more(terms: list[Term], rows: list[Row]) -> None:
 def test_no_row_without_the_values_adds_less_or_more(
     terms: list[Term], column: str | None, condition: Condition, rows: list[Row]
 ) -> None:
-    low, high = row_range_without(terms, column=column, condition=condition, ranges=RANGES, table=VISITS)
+    low, high = find_row_range_without(terms, column=column, condition=condition, ranges=RANGES, table=VISITS)
     for row in rows:
         if evaluate(condition, row) is not True or (column is not None and row[column] is None):
             assert low <= added(terms, row) <= high
@@ -87,8 +87,8 @@ def test_no_row_without_the_values_adds_less_or_more(
     max_leaves=5,
 ), row=ROWS)  # fmt: skip
 def test_not_true_is_true_exactly_where_the_condition_is_not(condition: Condition, row: Row) -> None:
-    assert (evaluate(not_true(condition), row) is True) is (evaluate(condition, row) is not True)
-    assert not_true(ALWAYS) == NEVER
+    assert (evaluate(make_not_true(condition), row) is True) is (evaluate(condition, row) is not True)
+    assert make_not_true(ALWAYS) == NEVER
 
 
 @in_turn(
@@ -108,7 +108,7 @@ def test_not_true_is_true_exactly_where_the_condition_is_not(condition: Conditio
     ],
 )
 def test_ranges_by_hand(terms: list[Term], expected: tuple[int, int]) -> None:
-    assert row_range(terms, ranges=RANGES, table=VISITS) == expected
+    assert find_row_range(terms, ranges=RANGES, table=VISITS) == expected
 
 
 @pytest.mark.parametrize(("column", "most"), [("hour", 5), ("cost", 6), ("height", 6)])
@@ -117,7 +117,7 @@ def test_a_value_that_is_there_may_be_no_number_where_its_type_has_one(column: s
     nothing."""
     terms = [Term(1, "age", ALWAYS, 1), Term(-1, column, ALWAYS, 1)]
     there = And((Not(IsNull("age")), Not(IsNull(column))))
-    assert row_range(terms, ranges={"age": (5, 6), column: (1, 2)}, table=VISITS, among=there) == (0, most)
+    assert find_row_range(terms, ranges={"age": (5, 6), column: (1, 2)}, table=VISITS, among=there) == (0, most)
 
 
 def test_a_sum_adds_nothing_where_its_column_is_null() -> None:
@@ -125,7 +125,7 @@ def test_a_sum_adds_nothing_where_its_column_is_null() -> None:
     insured = Compare("insured", "=", True)
     values = Or((Or((Compare("insured", "=", False), IsNull("insured"))), And((insured, Not(IsNull("cost"))))))
     terms = [Term(1, "cost", insured, 1)]
-    assert row_range_without(terms, column=None, condition=values, ranges=RANGES, table=VISITS) == (0, 0)
+    assert find_row_range_without(terms, column=None, condition=values, ranges=RANGES, table=VISITS) == (0, 0)
 
 
 _BEDS = LookupValues.of((("A", 3), ("B", 40)))
@@ -142,9 +142,9 @@ def test_a_looked_up_column_has_a_value_where_it_is_found(found: Condition, ward
     over = Compare("age", ">", 65)
     terms = [Term(1, "age", And((over, found)), 1), Term(-1, "beds", And((over, Not(IsNull("age")))), 1)]
     ranges = {"age": (0, 110), "beds": (3, 40)}
-    low, high = row_range(terms, ranges=ranges, table=JOINED)
+    low, high = find_row_range(terms, ranges=ranges, table=JOINED)
     assert (low, high) == (-40, 107)
     row: Row = {"age": age, "ward": ward, "beds": {"A": 3, "B": 40}.get(ward or "")}
     assert low <= added(terms, row) <= high
     absent = [Term(1, "age", over, 1), Term(-1, "beds", over, 1)]
-    assert row_range(absent, ranges=ranges, table=JOINED) == (0, 110)
+    assert find_row_range(absent, ranges=ranges, table=JOINED) == (0, 110)

@@ -14,7 +14,7 @@ from mechanisms.formula import TRUE
 from mechanisms.protocol import NoisePath
 from planner.catalog.catalog import Value
 from planner.catalog.key_space import KeySpace
-from planner.functionals.per_key_offsets import LIMIT, without_offsets
+from planner.functionals.per_key_offsets import LIMIT, subtract_offsets
 from planner.question.question import Offsets, Question
 from proxy.pipeline.key_paths import MOST_VALUES, KeyPath, UnknownPath, from_bytes
 from tests.worlds.questions import CLIPPED, COUNTRIES, MONTHS, count, question
@@ -126,9 +126,9 @@ def test_what_a_question_takes_off_per_key_is_not_in_the_path(path: NoisePath, s
     assert same(stored.in_question(with_own, 0, here), path)
     plain = stored.in_question(WHOLE, 0, here)
     exact = np.arange(WHOLE.keys.size, dtype=np.int64)[None, :] * 1000
-    noise = path.values - without_offsets(with_own, exact)
+    noise = path.values - subtract_offsets(with_own, exact)
     shown = np.arange(2)[:, None] < path.reached
-    assert np.array_equal(plain.values, np.where(shown, without_offsets(WHOLE, exact) + noise, 0))
+    assert np.array_equal(plain.values, np.where(shown, subtract_offsets(WHOLE, exact) + noise, 0))
 
 
 def test_a_path_that_is_too_large_is_not_kept() -> None:

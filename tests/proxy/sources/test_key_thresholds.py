@@ -13,7 +13,7 @@ from mechanisms.formula import Integers, evaluate
 from planner.catalog.catalog import Table
 from planner.catalog.key_space import as_text
 from planner.errors import KeyholeError
-from planner.functionals.per_key_offsets import without_offsets
+from planner.functionals.per_key_offsets import subtract_offsets
 from planner.plan.minimise import minimise
 from planner.question.question import Question
 from tests.effort import examples
@@ -49,7 +49,7 @@ def joined_tables(engines: Engines) -> Iterator[Engines]:
 
 
 def _passed(question: Question, values: Integers) -> set[tuple[str, ...]]:
-    compared = without_offsets(question, values)
+    compared = subtract_offsets(question, values)
     for formula in (question.formula, minimise(question.formula).formula):
         held = evaluate(formula, lambda cut: cut.holds(compared[cut.functional]), keys=question.keys.size)
         found = {tuple(map(as_text, key)) for key in question.keys.keys(np.asarray(held))}

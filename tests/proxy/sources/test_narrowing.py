@@ -11,7 +11,7 @@ from mechanisms.formula import TRUE
 from planner.catalog.catalog import Column, SqlType, Table, Value
 from planner.catalog.key_space import KeySpace
 from planner.functionals.functional import find_grid
-from planner.functionals.row_range import row_range
+from planner.functionals.row_range import find_row_range
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or, Within
 from planner.question.question import Accuracy, Functional, Measure, Question, Term
 from planner.question.range_inference import narrow_range
@@ -76,7 +76,7 @@ def summed(column: str, condition: Condition, *, table: Table, among: Condition)
     """The sum under a condition with the sensitivity that its narrowed range gives, and that range."""
     terms = (Term(1, column, condition, 1),)
     ranges = {column: find_grid(table.column(column), table, position=None)[1:]}
-    low, high = row_range(terms, ranges=ranges, table=table, among=among)
+    low, high = find_row_range(terms, ranges=ranges, table=table, among=among)
     made = Functional(
         name="sum",
         measure=Measure.TOTAL,

@@ -24,7 +24,7 @@ from planner.catalog.catalog import Column, Derivation, FixedKey, Grouping, RowC
 from planner.catalog.key_space import KeySpace
 from planner.errors import KeyholeError
 from planner.functionals.functional import find_unit_range
-from planner.functionals.row_range import row_range
+from planner.functionals.row_range import find_row_range
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.scan import rewrite
 from planner.plan.key_blocks import rewrite_blocks
@@ -296,7 +296,7 @@ def linear(table: Table, terms: Sequence[Term]) -> Functional:
             assert column.grid is not None
             low, high = (Fraction(bound) / Fraction(column.grid) for bound in column.bounds)
             ranges[term.column] = (-ceil(-low), ceil(high))
-    low_, high_ = row_range(terms, ranges=ranges, table=table)
+    low_, high_ = find_row_range(terms, ranges=ranges, table=table)
     rows_ = 1
     if not table.row_unit:
         rows_ = table.row_cap.rows if table.row_cap is not None else table.rows_per_unit or 1

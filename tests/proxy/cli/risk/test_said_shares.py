@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from planner.catalog.pins import Pins
-from planner.functionals.said_shares import SaidShare, find_shares
+from planner.functionals.said_shares import ShareThreshold, find_shares
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.policy.file import Policy
 from planner.policy.simulated_catalog import stand_in_catalog
@@ -47,7 +47,7 @@ type = "integer"
 )
 
 
-def shares(having: str, text: str = POLICY) -> tuple[SaidShare, ...]:
+def shares(having: str, text: str = POLICY) -> tuple[ShareThreshold, ...]:
     sql = f"SELECT ward FROM patients GROUP BY ward HAVING {having}"
     policy = Policy.parse(text, path=Path("keyhole.toml"))
     catalog = stand_in_catalog(policy, sql, pins=Pins(), keys=None).catalog
@@ -66,7 +66,7 @@ def shares(having: str, text: str = POLICY) -> tuple[SaidShare, ...]:
 )
 def test_shares_are_found(having: str, share: Fraction, above: bool, column: str) -> None:
     (found,) = shares(having)
-    assert (found.share, found.above, found.columns) == (share, above, (column,))
+    assert (found.share, found.is_above, found.columns) == (share, above, (column,))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_shares_are_found(having: str, share: Fraction, above: bool, column: str
 )
 def test_shares_of_units_are_found(having: str) -> None:
     (found,) = shares(having, UNITS)
-    assert (found.share, found.above, found.columns) == (Fraction(2, 5), True, ("smoker",))
+    assert (found.share, found.is_above, found.columns) == (Fraction(2, 5), True, ("smoker",))
 
 
 @pytest.mark.parametrize("having", ["count(*) > 100", "avg(age) > 40 AND count(*) > 500", "sum(age) > 9000"])
