@@ -1,13 +1,15 @@
-"""Guards that Keyhole adds by itself to comparisons that are NULL in groups without values, and that such groups pass.
+"""Guards that Keyhole adds to comparisons which groups without values would pass, although SQL gives NULL there.
 
-`avg(x) >= 20` becomes `avg(x) >= 20 AND count(x) >= 50`: a question about groups with at least 50 values, and a NOTICE
-says so. The number is `keyhole.min_rows` where the analyst set it. Otherwise it is the policy's, or more where the
-tolerance of a smaller count, or of the mean in smaller groups, would be worth less than a few units' rows.
+`avg(x) >= 20` becomes `avg(x) >= 20 AND count(x) >= 50`. The question is then about groups with at least 50 values, and
+a NOTICE says so. The number is `keyhole.min_rows` if the analyst set it. Otherwise it is the policy's number, or a
+larger one. It is larger if the tolerance of a smaller count, or of the mean in smaller groups, were worth less than a
+few units' rows.
 
-Guarantee: the formula is the one that an analyst gets who types the guards. So a group with at least so many values
-that qualifies is missed at most `fnr` of the time. A group is returned at most `fpr` of the time if it has fewer values
-than the guard's tolerance admits, or misses the threshold by more than the tolerance that is meant for groups that pass
-the guard with its tolerance, which `group_sizes` takes.
+Guarantee: the formula is the one that an analyst gets by typing the guards. A group that qualifies, with at least that
+many values, is missed at most `fnr` of the time. A group is returned at most `fpr` of the time if it has fewer values
+than the guard's tolerance admits. The same holds if it misses the threshold by more than its tolerance. That tolerance
+is meant for groups that pass the guard with the guard's own tolerance, which `find_group_sizes` finds.
+
 Proof: docs/proofs/group_sizes.md.
 """
 
@@ -36,7 +38,7 @@ from planner.values.operators import FLIPPED
 
 @dataclass(frozen=True, slots=True)
 class GuardAdder:
-    """The inputs of guards: the table, whose accuracy and which tolerances are in force."""
+    """The table, accuracy and tolerances from which guards are made."""
 
     table: Table
     accuracy: Accuracy
@@ -45,9 +47,10 @@ class GuardAdder:
     def add(
         self, formula: Having, missing: Collection[tuple[Guarded, Values]]
     ) -> tuple[Having, tuple[str, ...]] | None:
-        """Return the formula with a guard beside each comparison that misses one, and a sentence about each.
+        """Return the formula with a guard beside each comparison that needs one, and a sentence about each guard.
 
-        None if one of them stands in a complement. There a group without values counts, and one with few would.
+        Return None if such a comparison stands in a complement. There a group without values counts, and a group with
+        few values would count as well.
         """
         wanted: dict[ComparisonPlace | None, dict[Values, None]] = {}
         largest: dict[Values, Remedy] = {}  # one number for all that need the same values, so that they share a count
@@ -71,7 +74,7 @@ class GuardAdder:
         return (made, tuple(sentences)) if said else None
 
     def make_guard(self, leaf: Comparison | Spread, values: Values, remedy: Remedy) -> tuple[Comparison, str, str]:
-        """Return the count, what a group has at least of what it counts, and why the number is more than usual."""
+        """Return the guarding count, words for the groups that pass it, and the reason if its number is raised."""
         least, reason = self.accuracy.min_rows, ""
         by_units = self._counts_units(leaf)
         wanted = find_next_round(ceil(WORTH / find_slack_share(self.tolerances))) if by_units else remedy.values
@@ -115,10 +118,10 @@ class GuardAdder:
         return made, called, reason
 
     def _counts_units(self, leaf: Comparison | Spread) -> bool:
-        """Return True if privacy units are counted.
+        """Return True if the guard counts privacy units.
 
-        Then many rows of one unit may count, and the number of rows does not decide how large the tolerance of the
-        comparison is.
+        Many rows of one unit may count then, so the number of rows does not decide how large the comparison's tolerance
+        is.
         """
         if isinstance(leaf, Spread) or leaf.per_row is not None or leaf.slack is Slack.ROWS:
             return False
@@ -132,7 +135,7 @@ class GuardAdder:
 
 
 def _describe_added(compared: tuple[str, ...], guard: str, called: str, reason: str, *, usual: int) -> str:
-    """Return what was added beside which comparisons, what it changes and how to have it otherwise."""
+    """Return a sentence that says which guard was added to which comparisons, what it changes and how to change it."""
     smaller = f"{reason}: SET keyhole.min_rows = {usual}; asks them for more epsilon. " if reason else ""
     return (
         f"{' and '.join(compared)}: of groups with {called}. AND {guard} was added, since groups without values would "
@@ -141,7 +144,7 @@ def _describe_added(compared: tuple[str, ...], guard: str, called: str, reason: 
 
 
 def _leave_out_implied(needed: tuple[Values, ...]) -> tuple[Values, ...]:
-    """Return the values whose existence does not follow from as many of the others."""
+    """Return the values without those whose existence follows from as many of the others."""
     kept = list(needed)
     for values in needed:
         others = (one for one in kept if one is not values and one.least >= values.least)
@@ -156,7 +159,7 @@ def _write_unit(unit: Iterable[str]) -> str:
 
 
 def find_complemented(formula: Having) -> Iterable[Comparison | Spread]:
-    """Yield the comparisons of which the complement counts."""
+    """Yield the comparisons inside complements."""
     match formula:
         case Outside(inner):
             yield from inner.leaves()
@@ -168,7 +171,7 @@ def find_complemented(formula: Having) -> Iterable[Comparison | Spread]:
 
 
 def flatten(formula: Having) -> Having:
-    """Return the formula with conjunctions in conjunctions pulled up, where guards are looked for."""
+    """Return the formula with nested conjunctions merged, because guards are searched for within one conjunction."""
     if not isinstance(formula, Every):
         return formula
     parts: dict[Having, None] = {}
@@ -186,15 +189,16 @@ _SCALED = re.compile(r"\([\d.]+ \* (.+)\)")  # one sum times a constant, as a di
 
 @dataclass(frozen=True, slots=True)
 class RatioBases:
-    """The inputs of bases of ratios: the table, the rows that count, whose accuracy and which tolerances.
+    """The table, filter, accuracy and tolerances from which bases of ratios are made.
 
-    `sum(a) / sum(b) > c` is `sum(a) - c sum(b) > 0` where sum(b) is above 0. Of a group whose sum(b) is small the noise
-    says nothing of the ratio. So groups must reach a *base*, `sum(b) >= B`: the one beside the ratio in the text, or
-    one at which its tolerance is worth `WORTH` units and the ratio's `_WORTH_OF_RATIO`, in two digits. With g the
-    base's tolerance, that of the ratio times `B - g` is that of the difference: no group that passes the base within
-    its tolerance is misjudged by more. A group that reaches it has values of b, so that no count of them is needed.
+    `sum(a) / sum(b) > c` is `sum(a) - c sum(b) > 0` if sum(b) is above 0. If sum(b) of a group is small, noise hides
+    the ratio. So groups must reach a *base*, `sum(b) >= B`. It is the base that the analyst typed beside the ratio.
+    Otherwise it is one, rounded to two digits, at which its tolerance is worth `WORTH` units and the ratio's
+    `_WORTH_OF_RATIO`.
 
-    A count of privacy units is a base of its own, of `keyhole.min_rows` units where the analyst set that.
+    With g the base's tolerance, the difference has the ratio's tolerance times `B - g`. So no group that passes the
+    base within its tolerance is misjudged by more. A group that reaches the base has values of b and needs no count of
+    them. A count of privacy units has a base of `keyhole.min_rows` units if the analyst set that.
     """
 
     table: Table
@@ -203,7 +207,10 @@ class RatioBases:
     tolerances: Tolerances
 
     def add_bases(self, formula: Having, *, warn: Callable[[str], None]) -> Having:
-        """Return the formula with a base beside each ratio that needs one. Raise KH204 in complements, KH304."""
+        """Return the formula with a base beside each ratio that needs one.
+
+        Raise KH204 for a ratio in a complement, and KH304.
+        """
         if not any(isinstance(leaf, Comparison) and leaf.base for leaf in formula.leaves()):
             return formula
         for leaf in find_complemented(formula):
@@ -229,7 +236,7 @@ class RatioBases:
                 return formula
 
     def _place_bases(self, ratio: Comparison, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
-        """Return a ratio by a sum of either sign as one of groups that reach a base, or whose opposite does."""
+        """Return a ratio with its base. If the divisor may have either sign, both signs are asked, joined by OR."""
         sides = [ratio]
         if ratio.either_sign:
             sides = [side for side in (ratio, _negate_ratio(ratio)) if self._can_reach(side)] or sides
@@ -277,7 +284,7 @@ class RatioBases:
         return Every((replace(made, values=_keep_needed_values(ratio, tolerance)), base))
 
     def _can_reach(self, ratio: Comparison) -> bool:
-        """Return True unless the declared bounds say that no unit adds to the base."""
+        """Return False if no unit can add to the base within the declared bounds."""
         made, _ = make_functional(_make_base_of_one(ratio), table=self.table, min_rows=1, where=self.where)
         return made.unit_range is None or made.unit_range[1] > 0
 
@@ -300,7 +307,7 @@ class RatioBases:
 
 
 def _make_base_of_one(ratio: Comparison) -> Comparison:
-    """Return the base at which a ratio's divisor is 1."""
+    """Return the base that asks for a divisor of at least 1."""
     divisor, by_units = ratio.left.rpartition(" / ")[2], ratio.by_units
     sign = _OPPOSITE if divisor.startswith(_OPPOSITE) else ""
     scaled = _SCALED.fullmatch(summed := divisor.removeprefix(sign))
@@ -323,7 +330,7 @@ def _make_base_of_one(ratio: Comparison) -> Comparison:
 
 
 def _are_summed(values: Values, parts: tuple[Part, ...]) -> bool:
-    """Return True if a sum is NULL without these values: it adds up nothing else."""
+    """Return True if a sum adds up these values and nothing else, so that it is NULL without them."""
     known = {(None if part.column is None else part.column.name, canonical(part.condition)) for part in parts}
     return known == {(values.column, canonical(values.condition))}
 
@@ -331,7 +338,7 @@ def _are_summed(values: Values, parts: tuple[Part, ...]) -> bool:
 def _keep_needed_values(ratio: Comparison, tolerance: Fraction) -> tuple[Values, ...]:
     """Return the values without which a ratio beside its base is NULL and could pass.
 
-    A ratio that must be above a number larger than its tolerance needs no values without which its numerator is 0.
+    A ratio that must exceed a number larger than its tolerance needs no values whose absence makes its numerator 0.
     """
     if ratio.operator not in (">", ">=") or ratio.threshold <= tolerance:
         return ratio.values
@@ -342,7 +349,7 @@ def _keep_needed_values(ratio: Comparison, tolerance: Fraction) -> tuple[Values,
 
 
 def _negate_ratio(ratio: Comparison) -> Comparison:
-    """Return the same ratio, of the opposite of both sums."""
+    """Return the same ratio with both sums negated."""
     above, _, below = ratio.left.rpartition(" / ")
     left = f"-{above} / {_OPPOSITE}{below}"
     parts, base = (tuple(part.times(Fraction(-1)) for part in sums) for sums in (ratio.parts, ratio.base))
@@ -350,7 +357,7 @@ def _negate_ratio(ratio: Comparison) -> Comparison:
 
 
 def _flip_negative_thresholds(beside: tuple[Comparison, ...]) -> tuple[Comparison, ...]:
-    """Return thresholds with those below 0 that a sum must not reach as thresholds that its opposite must."""
+    """Return the thresholds, with `sum < -c` written as `-sum > c`."""
     below = ("<", "<=")
     return tuple(
         _flip_threshold(one, f"{_OPPOSITE}{one.left}")
@@ -361,19 +368,19 @@ def _flip_negative_thresholds(beside: tuple[Comparison, ...]) -> tuple[Compariso
 
 
 def _flip_threshold(one: Comparison, left: str) -> Comparison:
-    """Return the same threshold, as one of the opposite of its sum, which is called `left`."""
+    """Return the same threshold on the negated sum, which is named `left`."""
     parts = tuple(part.times(Fraction(-1)) for part in one.parts)
     operator, threshold = FLIPPED[one.operator], -one.threshold
     return replace(one, left=left, parts=parts, operator=operator, at=-one.at, threshold=threshold)
 
 
 def _write_half(number: Fraction) -> Fraction:
-    """Write half of a base, as an analyst types it: at least 1 away from 0."""
+    """Return half of a base as an analyst types it, at least 1 away from 0."""
     return min(number / 2, Fraction(-1)) if number < 0 else max(number / 2, Fraction(1))
 
 
 def _is_base(one: Comparison, ratio: Comparison) -> bool:
-    """Return True for a threshold on the ratio's divisor that groups must reach."""
+    """Return True if groups must reach this threshold on the ratio's divisor."""
     above = one.operator in (">", ">=") and one.at > 0 and one.own is None and one.per_row is None and not one.base
     above = above and not one.off_each_unit
     units = (one.measure is Measure.UNITS) == ratio.by_units

@@ -1,9 +1,11 @@
-"""The reach of one cell's rows in a question: which groups they can change, and by how much each.
+"""The groups that one cell's rows can change in a question, and by how much.
 
-Guarantee: if a unit's rows in one cell of one table are taken away, that costs at most `losses_in_cell` times the loss
-of a group, for every unit that the declared bounds do not cut. For a unit that they cut it costs at most twice that. If
-the table has `cells_of_cut_units`, the first bound holds for every unit. A reach that is `everywhere` is charged to all
-cells of all tables with the same units. Proof: docs/proofs/cells.md.
+Guarantee: if a unit's rows in one cell of one table are removed, a group loses at most `count_losses` times its loss.
+This holds for every unit that the declared bounds do not cut. For a unit that they cut, it is at most twice that. If
+the table has `cells_of_cut_units`, the first bound holds for every unit. A reach with `reaches_other_groups` is charged
+to all cells of all tables with the same units.
+
+Proof: docs/proofs/cells.md.
 """
 
 from dataclasses import dataclass, replace
@@ -14,11 +16,11 @@ from planner.question.question import Functional, ListedRows, Measure, Question
 
 @dataclass(frozen=True, slots=True)
 class CellReach:
-    """The reach of one cell's rows in a question.
+    """The groups that one cell's rows can change in a question.
 
-    `everywhere`: they can change groups beside their own, so that no cell is spared. `in_all_groups`: they can change
-    all groups of the unit at once. `doubled`: a unit's contribution to a group can be full before and after, with the
-    other sign or in another functional.
+    `reaches_other_groups`: they can change groups outside their cell, so every cell is charged. `changes_all_groups`:
+    they can change all groups of the unit at once. `is_doubled`: a unit can contribute in full before and after, with
+    the other sign or to another functional.
     """
 
     reaches_other_groups: bool = False
@@ -26,19 +28,19 @@ class CellReach:
     is_doubled: bool = False
 
     def count_losses(self, groups: int) -> int:
-        """Return how many times the loss of one group a cell is charged; one unit can be in `groups` groups."""
+        """Return how many times the loss of one group a cell is charged, for a unit in up to `groups` groups."""
         return (groups if self.changes_all_groups else 1) * (2 if self.is_doubled else 1)
 
 
 OWN_GROUP = CellReach()
-"""The reach in a plain question: a cell's rows change their own group, by no more than a whole unit would."""
+"""The reach in a plain question: a cell's rows change only their own group, by at most a whole unit's contribution."""
 
 
 def find_cell_reach(question: Question) -> CellReach:
-    """Return what the rows of one cell can change in a question.
+    """Return the groups that one cell's rows can change in a question.
 
-    A joined row, a row that finds its unit by a path, a list of units, a value of a unit's own rows, and a condition on
-    a unit's total are functions of several cells of one unit. Whatever else is such a function belongs here.
+    Some values depend on several cells of one unit: joined rows, rows that reach their unit by a path, lists of units,
+    values of a unit's own rows, and conditions on a unit's total. Every new value of this kind must be handled here.
     """
     table = question.table if question.per_unit is None else question.per_unit.table
     if table.lists:  # a unit that a cell takes off a list, or puts on it, moves by all that it adds or would add
@@ -72,9 +74,9 @@ def find_cell_reach(question: Question) -> CellReach:
 
 
 def _can_only_lose(question: Question) -> bool:
-    """Return True if a unit that loses some of its rows loses some of what it added, and adds nothing else.
+    """Return True if a unit that loses rows loses part of its contribution and adds nothing.
 
-    The sum of its rows in a group may meet the condition of another functional once some of them are gone.
+    It could add something if the smaller sum of its rows met the condition of another functional.
     """
     return _have_one_sign(question) and (question.per_unit is None or len(question.computed) == 1)
 
@@ -86,14 +88,14 @@ def _have_one_sign(question: Question) -> bool:
 
 
 def _has_one_sign(functional: Functional) -> bool:
-    """Return True if a unit adds nothing below zero, or nothing above: then it moves by its sensitivity at most."""
+    """Return True if a unit never adds below zero, or never above. Then it changes by its sensitivity at most."""
     if functional.measure not in (Measure.TOTAL, Measure.UNIT_SUM):
         return True
     return functional.unit_range is not None and (functional.unit_range[0] >= 0 or functional.unit_range[1] <= 0)
 
 
 def _are_groups_cells(question: Question, table: Table) -> bool:
-    """Return True if each group of the question is one cell: its keys determine every column by which one can group."""
+    """Return True if each group of the question is one cell: its keys determine every column that can be grouped by."""
     given = set(question.keys.names)
 
     def is_determined(name: str) -> bool:
@@ -106,6 +108,6 @@ def _are_groups_cells(question: Question, table: Table) -> bool:
 
 
 def _can_be_grouped(column: Column) -> bool:
-    """Return True if questions may compute keys of the column, whose groups are then finer cells."""
+    """Return True if questions may compute keys from the column, whose groups are then finer cells."""
     stored = column.derivation is None or isinstance(column.derivation, Derivation)
     return column.groupable and stored and column.sql_type is not SqlType.OTHER

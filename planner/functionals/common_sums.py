@@ -1,8 +1,8 @@
-"""Means and shares with several thresholds, as readings of one sum and one count: what their noise can be common to.
+"""Means and shares with several thresholds, all computed from one sum and one count whose noise they share.
 
-`avg(x) > 10 OR avg(x) < 4` compares `sum(x) - 10 * count(x)` and `sum(x) - 4 * count(x)` with zero. Both are read off
-`sum(x - 7)` and `count(x)`: less three times the count, and plus three times. 7 is as good as any number; in the middle
-of the thresholds the count, whose noise is multiplied, counts least.
+`avg(x) > 10 OR avg(x) < 4` compares `sum(x) - 10 * count(x)` and `sum(x) - 4 * count(x)` with zero. Both follow from
+`sum(x - 7)` and `count(x)`: subtract or add three times the count. Any number would do in the place of 7. In the middle
+of the thresholds the count's noise is multiplied least.
 
 Proof: docs/proofs/common_sums.md.
 """
@@ -33,7 +33,7 @@ _Spelled: TypeAlias = tuple[tuple[int, str, str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class CommonSumPlan:
-    """The sums that a question's functionals are read off, and how, in the functionals' order."""
+    """The sums from which a question's functionals are computed, and how, in the functionals' order."""
 
     sums: tuple[Functional, ...]
     common: CommonSums
@@ -41,7 +41,7 @@ class CommonSumPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Split:
-    """A functional as `each * numerator + times * denominator`, in whole steps."""
+    """A functional as `numerator_factor * numerator + count_factor * denominator`, in whole steps."""
 
     place: int
     numerator_factor: int
@@ -51,11 +51,12 @@ class _Split:
 
 
 def find_common_sums(question: Question) -> CommonSumPlan | None:
-    """Return the common sums off which at least two thresholds of one mean or share are read; None if there are none.
+    """Return common sums for at least two thresholds of one mean or share. Return None if there are none.
 
     Guarantee: in exact integers every functional times its scale is the combination of sums that its reading says, in
-    every key, where units are bounded by rows or not at all; where each unit's totals are clipped, for units within
-    `rows_per_unit` and in the same direction beyond. The sums' sensitivities and exposures are theirs.
+    every key. This holds if units are bounded by rows or not at all. If each unit's totals are clipped, it holds for
+    units within `rows_per_unit`, and beyond them both move in the same direction. The sensitivities and exposures are
+    those of the sums.
 
     Parameters:
         question: minimised, as in a plan.
@@ -93,7 +94,7 @@ def find_common_sums(question: Question) -> CommonSumPlan | None:
 
 
 def _place_sum(sums: list[Functional], wanted: Functional) -> int:
-    """Return the place of a sum: the next one if it is new."""
+    """Return the index of a sum. Append the sum if it is new."""
     identity = identify_functional(wanted)
     for place, one in enumerate(sums):
         if identify_functional(one) == identity:
@@ -103,7 +104,7 @@ def _place_sum(sums: list[Functional], wanted: Functional) -> int:
 
 
 def _group_functionals(question: Question) -> list[list[_Split]]:
-    """Return the functionals of one numerator and denominator, if there are at least two, each with one threshold."""
+    """Return the functionals with one threshold each, grouped by numerator and denominator, at least two in a group."""
     thresholds: dict[int, set[int]] = {}
     for formula in question.formulas:
         for cut in cuts(formula):
@@ -134,9 +135,9 @@ def _spell_terms(terms: Sequence[Term]) -> _Spelled:
 
 
 def _split_functional(place: int, functional: Functional) -> _Split | None:
-    """Return a functional as a numerator less a multiple of a count; None for another form.
+    """Return a functional as a numerator minus a multiple of a count, or None if it has another form.
 
-    The sum of values is the numerator of a mean; for a share it is the count of its part.
+    The numerator of a mean is the sum of values. That of a share is the count of its part.
     """
     if functional.measure is not Measure.TOTAL or functional.off_each_unit:
         return None
@@ -158,7 +159,7 @@ def _split_functional(place: int, functional: Functional) -> _Split | None:
 def _read_group(
     question: Question, group: Sequence[_Split]
 ) -> tuple[Functional, Functional, list[tuple[int, int]]] | None:
-    """Return the sum and the count of a group, and for each functional its scale and its multiple of the count.
+    """Return a group's sum and count, and the scale and multiple of the count for each functional.
 
     Return None if numbers become too large.
     """

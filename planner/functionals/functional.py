@@ -1,4 +1,4 @@
-"""From an aggregate and its threshold to a functional in integers: grid, linear form, sensitivity, range."""
+"""Maker of functionals: an aggregate and its threshold as an integer sum with grid, sensitivity and range."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ LARGEST = 2**53  # steps up to which sensitivities and coefficients are exact in
 
 
 def find_grid(column: Column, table: Table, *, position: int | None) -> tuple[Fraction, int, int]:
-    """Return a measure's grid, and its bounds in grid steps rounded outward. Raise KH203, KH204."""
+    """Return the grid of a measure, and its bounds in grid steps rounded outward. Raise KH203, KH204."""
     if isinstance(column.derivation, Product):
         for factor in column.derivation.columns:
             find_grid(table.column(factor), table, position=position)
@@ -60,10 +60,7 @@ def find_grid(column: Column, table: Table, *, position: int | None) -> tuple[Fr
 
 @lru_cache(maxsize=256)
 def _scale_to_steps(step: Decimal, low: Decimal, high: Decimal) -> tuple[Fraction, int, int]:
-    """Return a grid's step, and bounds in steps of it.
-
-    A column has the same ones for every aggregate of every question.
-    """
+    """Return a grid's step, and bounds in steps of it. Cached, because all aggregates of a column share the result."""
     size = Fraction(step)
     return size, floor(Fraction(low) / size), ceil(Fraction(high) / size)
 
@@ -73,8 +70,8 @@ def make_functional(
 ) -> tuple[Functional, Fraction]:
     """Return the functional that decides a comparison, and the worth of one integer step in the unit of its sum.
 
-    Guarantee: one privacy unit of `table`, bounded as declared, changes it by at most `sensitivity` in one key, where
-    only rows that satisfy `where` count. Proof: docs/proofs/joint_loss.md.
+    Guarantee: one privacy unit of `table`, bounded as declared, changes it by at most `sensitivity` in one key. Only
+    rows that satisfy `where` count. Proof: docs/proofs/joint_loss.md.
 
     Raises KH203, KH005, KH204, KH208.
     """
@@ -134,9 +131,9 @@ def make_functional(
 def _subtract_per_unit(
     number: int, sensitivity: int, unit_range: tuple[int, int] | None
 ) -> tuple[int, tuple[int, int]]:
-    """Return sensitivity and range of a unit's sum, less a number if it has rows that count.
+    """Return sensitivity and range of a unit's sum minus a number, which is subtracted if the unit has rows that count.
 
-    Those rows may add up to nothing, as where the values are NULL, so that -number itself is among what a unit adds.
+    These rows may add up to nothing, for example if all values are NULL. So the range includes -number itself.
     """
     low, high = unit_range or (-sensitivity, sensitivity)
     least, most = min(0, low - number, -number), max(0, high - number, -number)
@@ -162,7 +159,7 @@ def make_row_terms(
     """Return a row's sum as terms in whole steps, and the worth of a step in the unit of the parts.
 
     Parameters:
-        grids: as `grid` gives them, of every column that a part multiplies.
+        grids: the grid of every column that a part multiplies, from `find_grid`.
     """
     exact = _sum_amounts(parts, grids)
     step = _find_common_step(exact.values()) or Fraction(1)
@@ -189,7 +186,7 @@ def _sum_amounts(parts: Sequence[Part], grids: Mapping[str, tuple[Fraction, int,
 
 
 def _find_common_step(amounts: Iterable[Fraction]) -> Fraction:
-    """Return the largest number of which all are whole multiples."""
+    """Return the largest number that divides all amounts."""
     step = Fraction(0)
     for amount in amounts:
         denominator = lcm(step.denominator, amount.denominator)
@@ -200,12 +197,12 @@ def _find_common_step(amounts: Iterable[Fraction]) -> Fraction:
 def make_bounded_sum(
     terms: tuple[Term, ...], measure: Measure, *, name: str, table: Table, where: Condition, step: Decimal
 ) -> Functional:
-    """Return the functional that adds up given terms, bounded as a mean's are.
+    """Return the functional that sums the given terms, bounded as a mean's are.
 
-    Guarantee and what it raises: those of `functional`.
+    It has the guarantee and raises the errors of `make_functional`.
 
     Parameters:
-        step: what one of its integer steps is worth in the analyst's unit.
+        step: the worth of one integer step in the analyst's unit.
     """
     columns = dict.fromkeys(term.column for term in terms if term.column is not None and term.power)
     grids = {column: find_grid(table.column(column), table, position=None) for column in columns}
@@ -231,7 +228,7 @@ def _bound_unit(
     is_mean: bool,
     position: int | None,
 ) -> tuple[int, tuple[int, int] | None]:
-    """Return sensitivity and unit range: per row, per capped rows, or per clipped total of one privacy unit."""
+    """Return sensitivity and unit range of a sum: per row, per capped rows, or per clipped total of one unit."""
     if measure is Measure.UNITS:
         return 1, None
     if measure is Measure.UNIT_SUM:
@@ -273,10 +270,10 @@ def _bound_unit(
 
 
 def find_unit_range(terms: Sequence[Term]) -> tuple[int, int]:
-    """Return the least and the most of a unit that adds the coefficients of all terms for which it has rows.
+    """Return the least and the most that a unit can add, if it adds the coefficient of each term for which it has rows.
 
-    Guarantee: every unit is within. One that has rows for a term has rows for each term whose conditions are among
-    those of the first; apart from that any terms may come together. Proof: docs/proofs/joint_loss.md.
+    Guarantee: every unit is within the range. A unit with rows for a term has rows for each term whose conditions are
+    among those of the first. Apart from that, any terms may occur together. Proof: docs/proofs/joint_loss.md.
     """
     least, most = (sum(side(0, term.coefficient) for term in terms) for side in (min, max))
     if len(terms) > _MOST_TOGETHER:
@@ -293,10 +290,10 @@ def find_unit_range(terms: Sequence[Term]) -> tuple[int, int]:
 def _bound_by_totals(
     terms: tuple[Term, ...], grids: Mapping[str, tuple[Fraction, int, int]], table: Table, *, where: Condition
 ) -> tuple[int, int] | None:
-    """Return the range of a form `a * sum(x) + b * count(x)` over the units within all their declared bounds.
+    """Return the range of `a * sum(x) + b * count(x)` over the units within all their declared bounds.
 
-    These are at most `rows_per_unit` rows, each in the range of x, their total in `per_unit`. Return None for other
-    forms and without these.
+    A unit has at most `rows_per_unit` rows, each in the range of x, with a total in `per_unit`. Return None for sums of
+    another form, or if one of these bounds is not declared.
     """
     name = terms[0].column
     alike = len({(term.column, canonical(term.condition)) for term in terms}) == 1
@@ -334,10 +331,7 @@ def _bound_plain_sum(
     *,
     position: int | None,
 ) -> tuple[int, tuple[int, int]]:
-    """Return sensitivity and range of a plain sum of one column.
-
-    They are the declared range of one unit's total under one coefficient.
-    """
+    """Return sensitivity and range of a plain sum of one column: the declared range of a unit's total, scaled."""
     assert term.column is not None
     column, size = table.column(term.column), grids[term.column][0]
     if column.per_unit is None:

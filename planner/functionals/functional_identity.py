@@ -1,4 +1,4 @@
-"""The identity of a functional, whatever it is called: equal identities may share noise."""
+"""The identity of a functional, without its name: functionals with equal identities may share noise."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -10,14 +10,15 @@ from planner.question.question import Functional, Offsets, Term
 def identify_functional(functional: Functional, keys: Mapping[str, str] | None = None) -> str:
     """Return the identity of a functional's sum and offsets, within one question's table, filter and keys.
 
-    `keys` are the question's keys, each with its identity; without them no key is computed.
+    Parameters:
+        keys: the question's keys, each with its identity. Without them no key is computed.
     """
     taken_off = () if functional.offsets is None else (_identify_offsets(functional.offsets, keys or {}),)
     return "|".join((identify_sum(functional), *taken_off))
 
 
 def identify_sum(functional: Functional) -> str:
-    """Return the identity of a functional's sum, whatever is taken off before it is compared."""
+    """Return the identity of a functional's sum, without the offsets that are subtracted before it is compared."""
     low, high = functional.unit_range or ("", "")
     return "|".join(
         (
@@ -32,7 +33,7 @@ def identify_sum(functional: Functional) -> str:
 
 
 def _identify_offsets(taken: Offsets, keys: Mapping[str, str]) -> str:
-    """Return the digest of the offsets by key; the question's keys are named beside it, in the same order."""
+    """Return the digest of the offsets by key. The question names its keys separately, in the same order."""
     digest = sha256(" ".join(map(str, taken.steps)).encode()).hexdigest()
     return f"less {len(taken.steps)} numbers by {keys.get(taken.key, taken.key)!r} {digest}"
 

@@ -1,12 +1,13 @@
-"""The size of group for which a mean's tolerance is meant, where a count beside the mean says that groups are larger.
+"""The group size for which a mean's tolerance is meant, if a count beside the mean says that groups are larger.
 
-"Within t units for groups of at least m rows" makes a tolerance of `t * m` for the sum that is tested, so a question is
-the cheaper the larger m is. In `count(x) >= 500 AND avg(x) > 20` a group with fewer rows than the count lets pass even
-with its tolerance, 450 at 10 %, fails whatever its mean is: m is 450 there, and nothing is given up.
+"Within t units for groups of at least m rows" gives the tested sum a tolerance of `t * m`, so a larger m makes a
+question cheaper. Take `count(x) >= 500 AND avg(x) > 20`. A group with fewer rows than the count accepts with its
+tolerance, 450 at 10 %, fails whatever its mean is. So m is 450 there, and nothing is given up.
 
-Guarantee: with each mean's tolerance meant for groups of `rows` rows, a group that passes the minimal formula with all
-its sums relaxed passes it with means within t of their thresholds, however few rows it has. So a group that fails even
-with the tolerances in the analyst's own units is returned at most `fpr` of the time.
+Guarantee: let each mean's tolerance be meant for groups of `rows` rows. A group that passes the minimal formula with
+all its sums relaxed then passes it with means within t of their thresholds, however few rows it has. So a group that
+fails even with the tolerances in the analyst's own units is returned at most `fpr` of the time.
+
 Proof: docs/proofs/group_sizes.md.
 """
 
@@ -33,7 +34,7 @@ _UPWARD = (">", ">=")
 
 @dataclass(frozen=True, slots=True)
 class GroupSize:
-    """That a mean's tolerance is meant for groups of at least `rows` rows, as `guard` says, as it was typed."""
+    """The group size `rows` for which a mean's tolerance is meant, and `guard`, the typed count that demands it."""
 
     rows: int
     guard: str
@@ -41,7 +42,7 @@ class GroupSize:
 
 @dataclass(frozen=True, slots=True)
 class _Floor:
-    """A count of rows that is reached, and how many rows there are at least where its relaxed literal holds."""
+    """A count of rows with a lower threshold, and the least number of rows if its relaxed literal holds."""
 
     part: Part
     counted: _Counted
@@ -52,14 +53,14 @@ class _Floor:
 def find_group_sizes(
     formula: Having, *, table: Table, where: Condition, tolerances: Tolerances, min_rows: int
 ) -> Mapping[object, GroupSize]:
-    """Return the group size that counts guarantee, by `identify_mean`, for each mean, ratio, percentile and variance.
+    """Return the group size that counts guarantee for each mean, ratio, percentile and variance, by `identify_mean`.
 
     Parameters:
         formula: as typed, in negation normal form.
-        table: whose rows are counted.
-        where: what all rows satisfy.
-        tolerances: in force, which relax the counts.
-        min_rows: as set, of which a tolerance may be a part.
+        table: its rows are counted.
+        where: the condition that all rows satisfy.
+        tolerances: the tolerances in force, by which counts are relaxed.
+        min_rows: the setting. A tolerance may be a part of it.
     """
     if all(identify_mean(leaf) is None for leaf in formula.leaves()):
         return {}
@@ -77,9 +78,9 @@ def find_group_sizes(
 
 
 def find_demanded_units(formula: Having, base: Part, tolerances: Tolerances, *, min_rows: int) -> int:
-    """Return the number of the units that a part counts that a formula demands of every group, with its tolerance.
+    """Return how many units a formula demands of every group by a count of them, reduced by its tolerance.
 
-    Return 0 for none.
+    Return 0 if it demands none.
     """
     units = (Measure.UNITS, *sum_meaning((base,)))
     joined = formula.children if isinstance(formula, Every) else (formula,)
@@ -95,7 +96,7 @@ def find_demanded_units(formula: Having, base: Part, tolerances: Tolerances, *, 
 def identify_mean(leaf: Leaf) -> object | None:
     """Return the identity of a comparison of a mean, ratio, percentile or variance, whatever its direction.
 
-    Return None for others, whose tolerance does not depend on a group's size.
+    Return None for other comparisons, whose tolerance does not depend on a group's size.
     """
     if isinstance(leaf, Spread):
         return leaf.left, leaf.threshold
@@ -107,7 +108,7 @@ def _find_divisor(leaf: Leaf) -> Part | None:
 
 
 def covers(counted: Part, divisor: Part | None, table: Table, where: Condition) -> bool:
-    """Return True if as many rows as are counted are there for the mean."""
+    """Return True if the mean has at least as many rows as are counted."""
     if divisor is None:
         return False
     wanted, known = divisor.column, counted.column
@@ -122,7 +123,7 @@ def covers(counted: Part, divisor: Part | None, table: Table, where: Condition) 
 class _Counts:
     """Every literal of a formula on a plain count.
 
-    It has the relaxed number of rows by threshold, and where it is bounded from above as well.
+    `reached` has the relaxed number of rows by threshold. `bounded_above` are the counts that also have an upper bound.
     """
 
     reached: dict[_Counted, dict[int, int]] = field(default_factory=dict)
@@ -151,7 +152,11 @@ class _Counts:
                 pass
 
     def find_floor(self, leaf: Leaf, *, is_implied: bool) -> _Floor | None:
-        """Return the reliable lower bound of a count by a comparison; `is_implied`: the whole formula implies it."""
+        """Return the lower bound on a count that a comparison guarantees, or None.
+
+        Parameters:
+            is_implied: True if the whole formula implies the comparison.
+        """
         counted = _identify_count(leaf)
         if counted is None or not isinstance(leaf, Comparison) or leaf.operator not in _UPWARD:
             return None
@@ -163,7 +168,7 @@ class _Counts:
 
 
 def _identify_count(leaf: Leaf) -> _Counted | None:
-    """Return the identity of a plain count of rows, units or values; None for everything else."""
+    """Return the identity of a plain count of rows, units or values. Return None for everything else."""
     if isinstance(leaf, Spread) or leaf.own is not None or leaf.per_row is not None or leaf.off_each_unit:
         return None
     if len(leaf.parts) != 1 or leaf.parts[0].power or leaf.parts[0].coefficient != 1:
@@ -173,7 +178,7 @@ def _identify_count(leaf: Leaf) -> _Counted | None:
 
 
 def _find_slack(comparison: Comparison, tolerances: Tolerances, min_rows: int) -> int:
-    """Return the tolerance of a count; guards may have less, never more."""
+    """Return the tolerance of a count in rows. A guard may have less, never more."""
     if comparison.allowed is not None:
         return floor(comparison.allowed)
     amount = tolerances.amount(comparison.names)

@@ -1,10 +1,11 @@
-"""The guard that is added, or that a refusal shows: a count large enough to be tested for little, and what it guards.
+"""The guard that is added or suggested: a count that is large enough to be cheap to test.
 
-A count's noise grows with the rows that one privacy unit counts for, and its tolerance with its threshold. That of a
-mean grows with what one unit moves its sum, and its tolerance with the size of the groups for which it is meant, which
-the count says. So the number is the least of 1, 2 or 5 times a power of ten at which both tolerances are worth `WORTH`
-units: of a smaller one each costs near to all that a test without a tolerance costs. Where the mean's would have to be
-`MOST_TIMES` as large as the count's, it stays small: groups so large are rare, and hiding the others helps nobody.
+A count's noise grows with the rows of one privacy unit, its tolerance with its threshold. A mean's noise grows with one
+unit's effect on its sum, its tolerance with the group size that the count demands. So the guard's number is the least
+of 1, 2 or 5 times a power of ten at which both tolerances are worth `WORTH` units. With a smaller number each costs
+nearly as much as a test without a tolerance. The number stays small if the mean would need one `MOST_TIMES` as large as
+the count's: such large groups are rare, and hiding all others helps nobody.
+
 Proof: docs/proofs/group_sizes.md.
 """
 
@@ -25,20 +26,21 @@ from planner.question.disjoint import disjoint
 from planner.question.question import Accuracy
 
 WORTH = 5
-"""How many units' rows the tolerance of a shown guard is worth: at usual error rates it costs about 0.6 epsilon."""
+"""The tolerance of a suggested guard, in units' rows: at usual error rates such a guard costs about 0.6 epsilon."""
 
 MOST_TIMES = 20
-"""How many times the number that the policy and the count ask for a mean may ask for. Less leaves means of a wide range
-expensive, more hides all groups: at 100 a cost up to 5,000 against 20 would be one of groups of 20,000 rows."""
+"""The largest group size that a mean may ask for, as a multiple of the count's and the policy's. A smaller multiple
+leaves means of a wide range expensive. A larger one hides all groups: at 100, a mean of costs up to 5,000 against 20
+would be asked of groups of 20,000 rows."""
 
 _SLACK = Fraction(1, 10)
-"""Of its number, the tolerance of an added count or sum that `keyhole.tolerance` gives no percentage for."""
+"""The tolerance of an added count or sum, as a part of its number, if `keyhole.tolerance` has no percentage for it."""
 _MOST_SLACK = Fraction(1, 2)
-"""Of its number, the tolerance of one at most: groups that pass it keep something to divide by."""
+"""The largest tolerance of an added count or sum, as a part of its number, so that groups keep a divisor."""
 
 _FILTER = " FILTER (WHERE "
 _AGGREGATE = re.compile(r"(?:avg|sum|min|max)\((.+\))", re.DOTALL)
-"""One aggregate, as the left side of a comparison has it, with its FILTER behind the argument."""
+"""One aggregate on the left side of a comparison, with its FILTER behind the argument."""
 
 _LEAST = 10  # the least number that a hint shows
 _MOST = 10**9  # no group has so many values: beyond it a larger number would say nothing more
@@ -46,10 +48,10 @@ _MOST = 10**9  # no group has so many values: beyond it a larger number would sa
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """The guard of a comparison: the number of values that a count must reach, and a statement to run before.
+    """The guard of a comparison: the number of values that a count must reach, and a setting to change first.
 
-    `for_mean`: the mean asks for that number, its count for less. `of` is what `argument` and `suffix` write as it was
-    typed, where the comparison is of one aggregate of an expression.
+    `is_for_mean`: the mean asks for that number, and its count for less. If the comparison is of one aggregate of an
+    expression, `argument` and `suffix` are how `typed_values` were typed.
     """
 
     values: int = _LEAST
@@ -60,7 +62,7 @@ class Remedy:
     suffix: str = ""
 
     def write_hint(self, values: Values, *, plain_column: str | None) -> str:
-        """Return the text to add to the question; `alone` is a column that is counted without a filter."""
+        """Return the text to add to the question. `plain_column` is a column that is counted without a filter."""
         counted = self.spell_count(values, plain_column=plain_column)
         return f"{f'First {self.setting}  ' if self.setting else ''}Add: AND {counted} >= {self.values}"
 
@@ -75,7 +77,7 @@ class Remedy:
         return f"{counted} FILTER (WHERE {write_condition(values.condition)})"
 
     def spell_rows(self, values: Values) -> str:
-        """Return the condition of the rows that have one of the values as an analyst writes it, "" if all have."""
+        """Return the condition of the rows that have one of the values, as an analyst writes it ("": all have one)."""
         if self.typed_values == values and _is_derived(values):
             among = self.suffix.removeprefix(_FILTER).removesuffix(")")
             return " AND ".join(filter(None, (among, f"{self.argument} IS NOT NULL")))
@@ -85,7 +87,7 @@ class Remedy:
 
     @staticmethod
     def spell_column(column: str) -> str:
-        """Return a column as a question names it; of a product the name is that already."""
+        """Return a column as a question names it. A product's name is written that way already."""
         if isinstance(column, ComputedName):
             return column.column.comment or column
         return column if " * " in column else readable(column)
@@ -101,10 +103,10 @@ def find_remedy(
 ) -> Remedy:
     """Return the guard for a comparison that is NULL in groups without values.
 
-    A comparison that hinges on one record costs more than any guard, until the tolerance names it.
+    A comparison that hinges on one record costs more than any guard until the tolerance names it.
 
     Parameters:
-        mean_rows: of groups of how many rows the comparison's own tolerance is worth `WORTH` units; 0 if it does not
+        mean_rows: the group size at which the comparison's own tolerance is worth `WORTH` units, or 0 if it does not
             depend on that.
     """
     rows = 1 if table.row_unit else table.row_cap.rows if table.row_cap is not None else table.rows_per_unit or 1
@@ -134,7 +136,7 @@ def find_remedy(
 
 
 def _read_argument(comparison: Comparison) -> tuple[Values | None, str, str]:
-    """Return the argument and FILTER of the one aggregate that is compared, and its values; None if it is another."""
+    """Return the values, the argument and the FILTER of the one compared aggregate. Return None and "" for others."""
     found = _AGGREGATE.fullmatch(comparison.left)
     if found is None or comparison.part_of or len(comparison.values) != 1:
         return None, "", ""
@@ -147,20 +149,20 @@ def _read_argument(comparison: Comparison) -> tuple[Values | None, str, str]:
 
 
 def _is_derived(values: Values) -> bool:
-    """Return True if the condition of the values says more than that columns have one."""
+    """Return True if the condition of the values says more than that columns are not NULL."""
     read = [*columns(values.condition), *([] if values.column is None else [values.column])]
     return (values.column is None and values.condition != ALWAYS) or any(isinstance(one, ComputedName) for one in read)
 
 
 def find_slack_share(tolerances: Tolerances, *, of: str = "count") -> Fraction:
-    """Return which part of its number the tolerance of an added count or sum is."""
+    """Return the tolerance of an added count or sum as a part of its number."""
     amount = tolerances.amount((of,))
     share = Fraction(amount.number) / 100 if amount is not None and amount.percent and amount.number else _SLACK
     return min(share, _MOST_SLACK)
 
 
 def find_next_round(number: int) -> int:
-    """Return the next of 1, 2, 5, 10, 20, 50 and so on."""
+    """Return the least of 1, 2, 5, 10, 20, 50 and so on that is at least `number`."""
     power = 1
     while power * 10 <= number:
         power *= 10
@@ -168,7 +170,10 @@ def find_next_round(number: int) -> int:
 
 
 def find_only_column(values: Values) -> str | None:
-    """Return the column that counts the values by itself. Their condition reads no other column and needs a value."""
+    """Return the column whose count counts the values, if their condition reads only it and needs a value.
+
+    Else None.
+    """
     read = columns(values.condition)
     column = next(iter(read)) if values.column is None and len(read) == 1 else None
     return column if column is not None and disjoint(values.condition, IsNull(column)) else None

@@ -1,9 +1,9 @@
-"""Guards: SUM and AVG over no values are NULL in SQL, so a literal that an empty group would pass needs a count.
+"""Guards: counts that keep a group without values from passing a comparison which SQL makes NULL there.
 
-A guard `COUNT(x) > 0` of our own would cost more than the rest of the question. So the analyst's own `COUNT(x) >= m`,
-joined by AND, plays it: there the guard is implied. Its tolerance is capped at `m - 1`, or else the relaxed count
-would be no guard. A literal that fails without the same values, its tolerance included, is a guard as it stands:
-`SUM(x) > 40000` beside `SUM(x) < 90000`.
+SUM and AVG over no values are NULL in SQL. A guard `COUNT(x) > 0` of our own would cost more than the rest of the
+question. So the analyst's own `COUNT(x) >= m`, joined by AND, is the guard, since it implies it. Its tolerance is
+capped at `m - 1`, or else the relaxed count would be no guard. A literal that fails without the same values, even with
+its tolerance, is a guard as it stands: `SUM(x) > 40000` beside `SUM(x) < 90000`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,10 +28,11 @@ from planner.question.question import Functional, Measure, Term
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """Values without which a comparison is NULL, and the range of what one row can add to its sum without them.
+    """The values without which a comparison is NULL, and the range that one row can add to its sum without them.
 
-    `fails_beside` are values of the same comparison: in a group that has some of those and none of these its literals
-    fail, so that these need no guard. `is_in_all_rows`: every row that satisfies their condition has one.
+    `fails_beside` are other values of the same comparison. In a group that has some of them and none of these values
+    the literals fail, so these values need no guard. `is_in_all_rows`: every row that satisfies their condition has
+    one.
     """
 
     values: Values
@@ -40,7 +41,7 @@ class Absence:
     is_in_all_rows: bool = False
 
     def is_implied(self, counted: Term, where: Condition) -> bool:
-        """Return True if as many rows that a term counts mean that as many of the values exist."""
+        """Return True if as many rows that a term counts imply as many of the values."""
         values = replace(self.values, column=None) if self.is_in_all_rows else self.values
         among = replace(counted, condition=all_of((where, counted.condition)))
         return implies(counted, values) or implies(among, values)
@@ -92,24 +93,24 @@ class _GuardedTree:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonPlace:
-    """The comparison of the question that literals come from: its text, and its place."""
+    """The comparison of the question from which literals were made: its text and its position."""
 
     text: str
     position: int | None
 
     @staticmethod
     def from_comparison(leaf: Comparison | Spread) -> "ComparisonPlace":
-        """Return the source that every literal of the comparison has."""
+        """Return the place that every literal of the comparison has."""
         return ComparisonPlace((leaf.part_of if isinstance(leaf, Comparison) else "") or leaf.text, leaf.position)
 
 
 @dataclass(frozen=True, slots=True)
 class Guarded(_GuardedTree):
-    """The literals of one comparison, and the values that must exist for it not to be NULL (none: it never is).
+    """The literals of one comparison, and the values that must exist for it not to be NULL (none: it is never NULL).
 
-    It stands for "the literals hold and the values exist"; where it is `outside`, for "the literals hold or the values
-    do not exist", which is the complement of the complementary literals. `settled` is the truth of the literals where
-    declared bounds give it (None: the data decide).
+    It means "the literals hold and the values exist". With `is_complement` it means "the literals hold or the values do
+    not exist", the complement of the complementary literals. `settled` is the truth of the literals if declared bounds
+    give it (None: the data decide).
     """
 
     formula: Formula
@@ -142,7 +143,7 @@ Counts: TypeAlias = frozenset[tuple[int, int]]  # pairs of a functional and the 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The facts wherever a formula holds: counts that are reached, and values that exist."""
+    """The facts that hold wherever a formula holds: counts that are reached, and values that exist."""
 
     counts: Counts = frozenset()
     values: tuple[Values, ...] = ()
@@ -163,9 +164,9 @@ _LEAST = (1, 2)  # values that an aggregate needs not to be NULL: one, of a samp
 
 
 def holds_at_zero(formula: Formula, functionals: Mapping[int, Functional] | None = None) -> bool:
-    """Return True if the formula holds where every functional is zero, as in a group without rows.
+    """Return True if the formula holds when every functional is zero, as in a group without rows.
 
-    Where offsets are taken off `functionals`, whether every literal that it needs does so for some group.
+    If offsets are subtracted from `functionals`, return True if every literal that it needs holds for some group.
     """
     known = functionals or {}
 
@@ -178,14 +179,14 @@ def holds_at_zero(formula: Formula, functionals: Mapping[int, Functional] | None
 
 
 def _find_largest_offset(functional: Functional | None) -> int:
-    """Return how far a group's own threshold may lie above the functional's cuts; the least lies at them."""
+    """Return the largest offset of a functional, or 0. A group's own threshold lies at most that far above the cuts."""
     return 0 if functional is None or functional.offsets is None else functional.offsets.largest
 
 
 def _holds_everywhere(formula: Formula, row: Range, functionals: Mapping[int, Functional]) -> bool | None:
-    """Return True if literals on one functional hold in every group, however many rows add this much each.
+    """Return True if literals on one functional hold in every group, and False if in none, for rows in a range.
 
-    None if it depends on the rows, or on the group whose own threshold it is.
+    Return None if it depends on the rows, or on the group's own threshold.
     """
 
     def holds(literal: Cut) -> bool | None:
@@ -206,12 +207,12 @@ def _holds_everywhere(formula: Formula, row: Range, functionals: Mapping[int, Fu
 def complement(formula: GuardedFormula) -> GuardedFormula:
     """Return the formula that is true exactly where this one is not.
 
-    Guarantee: the formula of literals is true exactly where SQL's HAVING is true, NULL counting as not true, and its
-    two-valued complement is De Morgan's: AND becomes OR, `S > c` becomes `S <= c`. A comparison is true where its
-    literals hold and its values exist, so its complement is true where they do not hold or no values exist. In a group
-    without values S is 0. If the complementary literals hold at 0, "or no values exist" adds nothing. If not, the
-    comparison itself holds at 0 and needed a guard, whose complement stands beside this one, joined by OR: where it is
-    false the values exist, and where it is true nothing depends on this one.
+    Guarantee: the formula of literals is true exactly where SQL's HAVING is true, with NULL counted as not true. Its
+    two-valued complement is De Morgan's: AND becomes OR, `S > c` becomes `S <= c`. A comparison is true if its literals
+    hold and its values exist, so its complement is true if they do not hold or no values exist. In a group without
+    values S is 0. If the complementary literals hold at 0, "or no values exist" adds nothing. If not, the comparison
+    itself holds at 0 and needed a guard, whose complement stands beside this one, joined by OR. If that complement is
+    false, the values exist. If it is true, nothing depends on this one.
     """
 
     def negate_leaf(guarded: Guarded) -> GuardedFormula:
@@ -227,12 +228,12 @@ def complement(formula: GuardedFormula) -> GuardedFormula:
 
 
 def find_guards(formula: GuardedFormula, functionals: Mapping[int, Functional], *, where: Condition = ALWAYS) -> Counts:
-    """Return the counts that guard some literal, and the rows they guarantee.
+    """Return the counts that guard some literal, each with the number of rows that it guarantees.
 
-    Raise KH206 if one needs a guard and has none.
+    Raises KH206 if a literal needs a guard and has none.
 
     Parameters:
-        where: what all rows satisfy that count.
+        where: the condition of all rows that count.
     """
     missing: list[tuple[Guarded, Values]] = []
     found = _find_guards(formula, functionals, where, _NOTHING, missing)
@@ -283,7 +284,7 @@ def _find_guards(
 
 
 def _find_implied(formula: GuardedFormula, functionals: Mapping[int, Functional]) -> _Known:
-    """Return the counts that are at least one, those that are at least two, and the values that exist if it holds."""
+    """Return the facts that a formula implies: counts that are at least one or two, and values that exist."""
 
     def find_known(guarded: Guarded) -> _Known:
         if guarded.is_complement and guarded.values:
@@ -310,7 +311,7 @@ def _are_same(one: Values, other: Values) -> bool:
 
 
 def _includes(known: Values, values: Values) -> bool:
-    """Return True if the values that are known to exist are some of those that must."""
+    """Return True if the values that are known to exist are among those that must exist."""
     if (known.column, known.least) != (values.column, values.least):
         return False
     return _are_same(known, values) or disjoint(And((known.rows,)), make_not_true(values.condition))
@@ -331,7 +332,7 @@ def _find_counts(formula: Formula, functionals: Mapping[int, Functional]) -> Cou
 
 
 def implies(counted: Term, values: Values) -> bool:
-    """Return True if as many rows that a term counts mean that as many of the values exist."""
+    """Return True if as many rows that a term counts imply as many of the values."""
     known = counted.condition
     if counted.column is not None:
         known = all_of((known, Values(counted.column, ALWAYS).rows))
@@ -343,7 +344,10 @@ def implies(counted: Term, values: Values) -> bool:
 
 
 class UnguardedError(KeyholeError):
-    """KH206 of the first comparison that needs a guard; `missing` are all, each with the values that it needs."""
+    """KH206 for the first comparison that needs a guard.
+
+    `missing` has all of them, each with the values that it needs.
+    """
 
     def __init__(self, missing: tuple[tuple[Guarded, Values], ...]) -> None:
         self.missing = missing
@@ -359,14 +363,14 @@ class UnguardedError(KeyholeError):
 
 
 def write_guard_hint(formula: Guarded, values: Values) -> str:
-    """Return the text to add so that the values exist where the formula holds."""
+    """Return the text to add to the question, so that the values exist where the formula holds."""
     column = find_only_column(values)
     alone = column if column and implies(Term(1, column, ALWAYS, 0), values) else None
     return (formula.remedy or Remedy()).write_hint(values, plain_column=alone)
 
 
 def strip_guards(formula: GuardedFormula, *, capped: Counts) -> Formula:
-    """Return the formula of literals, the tolerances of guarding counts capped so that they stay guards."""
+    """Return the formula of literals. The tolerances of guarding counts are capped so that they stay guards."""
     return formula.fold(
         lambda guarded: _cap_counts(guarded.formula, capped),
         every=lambda children: AllOf(tuple(children)),

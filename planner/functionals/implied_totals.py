@@ -1,10 +1,10 @@
-"""The range of one unit's total of an expression: declared, or as the declared totals of its columns imply it.
+"""The range of one unit's total of an expression: the declared one, or the one that its columns' declared totals imply.
 
 `sum(price * (1 - discount))` adds `price` times a number between 0 and 1 in each row. Prices are not negative, so the
-total is at most the declared total of the prices: the row count and the largest product do not matter.
+total is at most the declared total of the prices, whatever the row count and the largest product.
 
-Guarantee: a unit whose rows lie in the columns' bounds and whose totals lie in their `per_unit` ranges has a total in
-the range. The range is what totals are clipped to, so sensitivity holds for every other unit as well.
+Guarantee: a unit whose rows lie in the columns' bounds, and whose totals lie in their `per_unit` ranges, has a total in
+the range. Totals are clipped to the range, so sensitivity holds for every other unit as well.
 
 References: docs/proofs/joint_loss.md, "Totals of expressions".
 """
@@ -25,7 +25,7 @@ MOST_FACTORS = 8  # of all terms together: twice as many corners are looked at w
 
 
 def find_implied_range(terms: Sequence[Term], table: Table) -> tuple[int, int] | None:
-    """Return the range of one unit's total, in whole steps; None if the declared totals imply none.
+    """Return the range of one unit's total in whole steps, or None if the declared totals imply none.
 
     Parameters:
         terms: in the steps of their columns' grids, as a functional has them.
@@ -38,10 +38,10 @@ def find_implied_range(terms: Sequence[Term], table: Table) -> tuple[int, int] |
 
 
 def find_declared_range(terms: Sequence[Term], table: Table) -> tuple[int, int] | None:
-    """Return the range that the owner declares for one unit's total of the expression; None if for no such one.
+    """Return the range that the owner declares for one unit's total of the expression, or None if none is declared.
 
-    Both expressions are multiplied out. They are the same if one is a constant times the other, and each row has values
-    of all that the declared one reads. A condition may leave out rows, as it may under a column's `per_unit`.
+    Both expressions are multiplied out. They match if one is a constant times the other, and each row has values of all
+    columns that the declared one reads. A condition may leave out rows, as it may under a column's `per_unit`.
 
     Parameters:
         terms: as for `find_implied_range`.
@@ -65,7 +65,7 @@ def find_declared_range(terms: Sequence[Term], table: Table) -> tuple[int, int] 
 
 
 def _bound_by_term(terms: Sequence[Term], table: Table) -> Iterator[Range]:
-    """Yield the sum of the terms' own ranges, each of them by its best factor."""
+    """Yield the sum of the terms' own ranges, each bounded by its best factor."""
     each: list[list[Range]] = [list(_bound_by_common_factor([term], table)) for term in terms]
     if len(terms) > 1 and all(each):
         yield (
@@ -75,7 +75,7 @@ def _bound_by_term(terms: Sequence[Term], table: Table) -> Iterator[Range]:
 
 
 def _bound_by_common_factor(terms: Sequence[Term], table: Table) -> Iterator[Range]:
-    """Yield, for each column that is a factor of every term, its total times the most that it is multiplied with."""
+    """Yield a range for each column that is a factor of every term: its total times the largest multiplier."""
     factors = [_list_term_factors(term, table) for term in terms]
     if len({_find_counted_rows(term, table) for term in terms}) > 1 or any(not one for one in factors):
         return
@@ -90,12 +90,12 @@ def _bound_by_common_factor(terms: Sequence[Term], table: Table) -> Iterator[Ran
 
 
 def _list_term_factors(term: Term, table: Table) -> tuple[str, ...]:
-    """Return the columns that a term multiplies; none of a term that counts or adds squares."""
+    """Return the columns that a term multiplies, or none if it counts or adds squares."""
     return () if term.column is None or term.power != 1 else _list_factors(term.column, table)
 
 
 def _find_counted_rows(term: Term, table: Table) -> tuple[str, frozenset[str]]:
-    """Return the condition under which a row adds the term, and the further columns in which the row needs values."""
+    """Return the condition under which a row adds the term, and the other columns that must not be NULL."""
     parts = term.condition.conditions if isinstance(term.condition, And) else (term.condition,)
     required = {term.column} if term.column is not None else set()
     others: list[Condition] = []
@@ -111,7 +111,7 @@ def _find_counted_rows(term: Term, table: Table) -> tuple[str, frozenset[str]]:
 
 
 def _list_factors(name: str, table: Table) -> tuple[str, ...]:
-    """Return the columns that a column multiplies: those of a product, else itself."""
+    """Return the columns that a product multiplies, or the column itself."""
     derivation = table.column(name).derivation
     return derivation.columns if isinstance(derivation, Product) else (name,)
 
@@ -123,9 +123,9 @@ def _remove_factor(factors: Sequence[str], name: str) -> tuple[str, ...]:
 
 
 def _find_total_range(name: str, table: Table, *, is_only_factor: bool) -> Range | None:
-    """Return the declared range of a column's total in its grid steps, with the total of no rows.
+    """Return the declared range of a column's total in its grid steps, widened to include the total of no rows.
 
-    A column with values of both signs bounds its own total alone: parts of a small total may be large.
+    A column with values of both signs bounds only its own total, because a small total may have large parts.
     """
     column = table.column(name)
     steps = steps_of(column)
@@ -136,9 +136,9 @@ def _find_total_range(name: str, table: Table, *, is_only_factor: bool) -> Range
 
 
 def _bound_rest(coefficients: Sequence[int], rest: Sequence[tuple[str, ...]], table: Table) -> tuple[int, int] | None:
-    """Return the range of a factor's partner in one row: a sum of products of other columns.
+    """Return the range of a factor's multiplier in one row: a sum of products of other columns.
 
-    It is linear in each column that no term has twice, so that its ends are at corners of the columns' ranges.
+    It is linear in each column that no term has twice, so its ends are at corners of the columns' ranges.
     """
     names = sorted({name for one in rest for name in one})
     sized = {name: steps_of(table.column(name)) for name in names}

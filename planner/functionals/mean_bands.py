@@ -1,18 +1,19 @@
 """Means over different rows compared with each other, as bands of public thresholds.
 
-`A > B` holds exactly where some threshold lies between the two, so that `A > l AND B < l'` holds for one of finitely
-many pairs of neighbours. Where such a pair holds, A is less than one such distance below B, or above it. The bands
-use up a part of the tolerance, and the noise of each threshold has the rest. All thresholds of one mean are read off
-its sum and its count (`common_sums`). So the noise of a mean is paid once, however many bands there are.
+`A > B` holds exactly if some threshold lies between the two. So `A > l AND B < l'` holds for one of finitely many pairs
+of neighbouring thresholds. If such a pair holds, A is above B, or below it by less than the distance of the two. The
+bands use up a part of the tolerance, and the noise of each threshold has the rest. All thresholds of one mean are
+computed from its sum and its count (`common_sums`). So a mean takes noise once, however many bands there are.
 
-Guarantee: on exact values the literals hold in every group with values on both sides in which SQL's comparison does.
+Guarantee: on exact values the literals hold in every group with values on both sides in which SQL's comparison holds.
 With their tolerances they hold in no group that passes its guards and misses the comparison by more than the tolerance.
+
 Proof: docs/proofs/mean_bands.md.
 
 | symbol | name | meaning |
 |---|---|---|
 | H, L | `high`, `low` | the side that has to be above, and the other one |
-| T | `Allowed` | the tolerance, by where L lies: a part of it, `least` at the least, or an amount |
+| T | `_Tolerance` | the tolerance by the place of L: a part of it, at least `least`, or an amount |
 | q | `share` | the part of T that the noise of a threshold has |
 | N' | `rows` | the group size for which a mean's tolerance is meant |
 """
@@ -39,10 +40,10 @@ from planner.values.operators import FLIPPED
 
 MOST_BANDS = 29  # of one comparison: two literals each, which leaves four of the 64 for guards and what else is asked
 _SHARES = (Fraction(1, 3), Fraction(1, 4), Fraction(1, 5), Fraction(1, 6), Fraction(1, 8))
-"""The part of the tolerance that the noise of a threshold gets: the more, the closer the bands. The first that fits is
-taken, since the price falls with it and rises with the logarithm of the bands alone."""
+"""The parts of the tolerance that the noise of a threshold may get. A larger part needs closer bands. The first that
+fits is taken, since the price falls with the part and rises only with the logarithm of the number of bands."""
 _LEAST_PART = Fraction(1, 10)
-"""How large the least tolerance may be against the range of the means, where Keyhole chooses for how large groups."""
+"""The least tolerance as a part of the range of the means, if Keyhole chooses the group size."""
 _MOST_TIMES = 20  # the least tolerance that noise needs, where a percentage would need too many bands
 _MEAN = re.compile(r"avg\((\w+)\)(| FILTER .*)")  # of one column, over which rows
 _ROUNDED = 20  # thresholds are rounded to a step of which so many make a tolerance
@@ -50,7 +51,7 @@ _ROUNDED = 20  # thresholds are rounded to a step of which so many make a tolera
 
 @dataclass(frozen=True, slots=True)
 class _Tolerance:
-    """The tolerance of a comparison: `part` of where the lower side lies, `least` at the least."""
+    """The tolerance of a comparison: `part` of the lower side's value, at least `least`."""
 
     part: Fraction
     least: Fraction
@@ -61,7 +62,7 @@ class _Tolerance:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """`factor * mean + constant`, which lies between `least` and `most`; `fine` is a step of the mean."""
+    """One side, `factor * mean + constant`, which lies between `least` and `most`. `fine` is a step of the mean."""
 
     mean: Comparison
     factor: Fraction
@@ -72,7 +73,7 @@ class _Side:
     fine: Fraction
 
     def find_cut(self, operator: str, value: Fraction, *, within: Fraction) -> tuple[str, Fraction, Fraction]:
-        """Return `side operator value` as a comparison of the mean: its operator, its threshold, and the side there.
+        """Return `side operator value` as a comparison of the mean: operator, threshold, and the side's value there.
 
         The threshold is rounded by `within` at most, so that the comparison holds wherever it held before.
         """
@@ -83,7 +84,7 @@ class _Side:
         return found, at, self.factor * at + self.constant
 
     def make_literal(self, cut: tuple[str, Fraction, Fraction], allowed: Fraction, whole: Comparison) -> Comparison:
-        """Return the comparison of the mean with a threshold; `allowed` is its tolerance in the unit of the side."""
+        """Return the comparison of the mean with a threshold. `allowed` is its tolerance in the unit of the side."""
         operator, at, _ = cut
         assert self.mean.over is not None
         assert self.mean.per_row is not None
@@ -103,7 +104,7 @@ class _Side:
 
 
 def _round_step(most: Fraction, fine: Fraction) -> Fraction:
-    """Return the largest of 1, 2 and 5 times a power of ten, and of `fine` where that is less, up to `most`."""
+    """Return the largest step up to `most`: 1, 2 or 5 times a power of ten, or `fine` times these."""
     step = fine if most >= fine else Fraction(1)
     while step > most:
         step /= 10
@@ -114,7 +115,7 @@ def _round_step(most: Fraction, fine: Fraction) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class MeanBands:
-    """Makes bands from the table, the rows that count, the accuracy and the tolerances."""
+    """The table, filter, accuracy and tolerances from which bands are made."""
 
     table: Table
     where: Condition
@@ -122,9 +123,9 @@ class MeanBands:
     tolerances: Tolerances
 
     def add_bands(self, formula: Having, *, warn: Callable[[str], None]) -> Having:
-        """Return the formula with bands in the place of each comparison of means over different rows, and guards.
+        """Return the formula with bands and guards in the place of each comparison of means over different rows.
 
-        Raises KH204 in complements and for ratios of other rows, KH206 where guards may not be added, KH211, KH304.
+        Raises KH204 in complements and for ratios of other rows, KH206 if guards may not be added, KH211, KH304.
         """
         if not any(_is_pair(leaf) for leaf in formula.leaves()):
             return formula
@@ -165,7 +166,7 @@ class MeanBands:
     def _add_guards(
         self, leaf: Comparison | Spread, sizes: Mapping[object, GroupSize], warn: Callable[[str], None]
     ) -> Having:
-        """Return the comparison with a count beside it for each mean for which the text has none."""
+        """Return the comparison with a count beside it for each mean that has no typed count."""
         if not isinstance(leaf, Comparison) or leaf.against is None:
             return leaf
         adding = GuardAdder(self.table, self.accuracy, self.tolerances)
@@ -209,7 +210,7 @@ class MeanBands:
         return width
 
     def _find_wanted_rows(self, leaf: Comparison, mean: Comparison) -> int:
-        """Return the size of groups whose tolerance is worth the noise: a percentage, or a tenth of the range."""
+        """Return the group size at which the tolerance, a percentage or a tenth of the range, is worth the noise."""
         first, second = self._make_sides(leaf, {})
         side = first if mean is leaf else second
         ends = max(first.least, second.least), min(first.most, second.most)
@@ -224,7 +225,10 @@ class MeanBands:
         )
 
     def _estimate_noise(self, side: _Side, at: Fraction) -> Fraction:
-        """Return the least tolerance at a threshold, in groups of one row and the side's unit: what some units add."""
+        """Return the least useful tolerance at a threshold: what `WORTH` units add.
+
+        It is in the side's unit, for groups of one row.
+        """
         literal = side.make_literal(side.find_cut(">", at, within=side.most - side.least), Fraction(0), side.mean)
         made, step = make_functional(literal, table=self.table, min_rows=1, where=self.where)
         both = 1 if self.table.row_unit else 2  # a unit with several rows may move both sides in full
@@ -300,13 +304,13 @@ class MeanBands:
         return amount
 
     def _list_choices(self, leaf: Comparison) -> Iterator[tuple[Fraction, int]]:
-        """Yield the noise's share of the tolerance and how many times the least tolerance is taken, best first."""
+        """Yield the noise's share of the tolerance, and the multiple of the least tolerance, the best choice first."""
         yield from ((share, 1) for share in _SHARES)
         if self._find_amount(leaf).percent:
             yield from ((_SHARES[1], times) for times in range(2, _MOST_TIMES))
 
     def _suggest_coarser(self, leaf: Comparison, width: Fraction) -> str:
-        """Return a tolerance that needs few enough bands."""
+        """Return a setting with a tolerance that needs few enough bands."""
         amount = find_next_round(ceil(width * 1000 / (MOST_BANDS / 2)))
         wanted = with_amount(self.accuracy.tolerance, leaf.left, decimal(Fraction(amount, 1000)))
         return f"SET keyhole.tolerance = '{quote_literal(wanted)}';"
@@ -314,9 +318,9 @@ class MeanBands:
     def _find_allowed(
         self, leaf: Comparison, share: Fraction, width: Fraction, high: _Side, low: _Side, *, below: bool, times: int
     ) -> _Tolerance:
-        """Return the tolerance.
+        """Return the tolerance of the comparison.
 
-        A percentage is one of the right side, and at least as large as the noise of its groups needs.
+        A percentage is a part of the right side, and at least as large as the noise of its groups needs.
         """
         amount = self._find_amount(leaf)
         number = Fraction(amount.number)
@@ -343,7 +347,10 @@ class MeanBands:
         )
 
     def _suggest_difference(self, leaf: Comparison) -> str:
-        """Return the mean of the difference, of which the tolerance is sharp, where both are over rows alike."""
+        """Return a suggestion to ask for the mean of the difference, or "".
+
+        That is sharper, and possible if both means are over the same rows.
+        """
         assert leaf.against is not None
         other = leaf.against
         left, right = _MEAN.fullmatch(leaf.left), _MEAN.fullmatch(other.mean.left)
@@ -373,7 +380,10 @@ class _Bands:
     strict: bool
 
     def make(self) -> list[tuple[Comparison, ...]] | None:
-        """Return the literals of each band; None if there are too many, or none that says anything."""
+        """Return the literals of each band.
+
+        Return None if there are too many bands, or none that excludes any group.
+        """
         if self.allowed.part == self.allowed.least == 0:
             return None  # infinitely many
         below = "<" if self.strict else "<="

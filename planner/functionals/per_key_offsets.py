@@ -1,7 +1,7 @@
-"""Thresholds of each group's own as one cut: a public integer per key is taken off the functional (MIDE's c_1 ... c_k).
+"""Thresholds that differ between groups, as one cut: a public integer per key is subtracted from the functional.
 
-`S > t_k` is `S > floor(t_k)` in integers, that is `S - o_k > c` with `c` the least of all `floor(t_k)` and `o_k =
-floor(t_k) - c`. The offsets are public, so that sensitivities and noise are those of S itself.
+These are MIDE's c_1 ... c_k. In integers `S > t_k` is `S > floor(t_k)`. That is `S - o_k > c` with `c` the least of all
+`floor(t_k)` and `o_k = floor(t_k) - c`. The offsets are public, so sensitivities and noise are those of S itself.
 """
 
 from fractions import Fraction
@@ -16,7 +16,7 @@ from planner.question.question import Offsets, Question
 from planner.values.decimals import decimal
 
 LIMIT = 2**61
-"""Sums are cut off here, so that what is taken off, up to as much, and noise on both leave them within an int64."""
+"""Sums are clipped here, so that they stay within an int64 after an offset of up to this size and noise."""
 
 
 def make_offsets(
@@ -24,8 +24,9 @@ def make_offsets(
 ) -> tuple[Offsets | None, Fraction]:
     """Return each group's offset, in integer steps of `size`, and the threshold that all groups have then.
 
-    Guarantee: in integers, `S operator own` in a group exactly where `S less its offset` compares so with the returned
-    threshold. There are no offsets where all are 0. Raises KH208 for an equality with some whole thresholds alone.
+    Guarantee: in integers, `S operator own` holds in a group exactly if `S` minus its offset compares in the same way
+    with the returned threshold. Return None for offsets that are all 0. Raises KH208 for an equality whose thresholds
+    are whole in some groups only.
     """
     exact = [number / size for number in own.known]
     whole = sum(at.denominator == 1 for at in exact)
@@ -49,12 +50,12 @@ def make_offsets(
 
 
 def subtract_offsets(question: Question, values: Integers) -> Integers:
-    """Return the functionals less their offsets: their cuts are compared with these.
+    """Return the functionals minus their offsets. Their cuts are compared with these.
 
-    Guarantee: one privacy unit changes each by no more than before, since what is taken off is public and cutting off
-    beyond `LIMIT` brings values closer to each other, if anything. Where no offset is above `LIMIT`, adding it again
-    gives the same number whatever was taken off, so that noise serves questions with other thresholds of that kind.
-    Proof: docs/proofs/reuse.md.
+    Guarantee: one privacy unit changes each by no more than before. Offsets are public, and clipping at `LIMIT` only
+    brings values closer to each other. If no offset is above `LIMIT`, adding an offset again gives the same number,
+    whichever offset was subtracted. So noise also serves questions with other thresholds of this kind. Proof:
+    docs/proofs/reuse.md.
 
     Parameters:
         values: int64 of shape (functionals, keys), keys in row-major order.
@@ -78,5 +79,5 @@ def spread_offsets(question: Question, taken: Offsets) -> Integers:
 
 
 def _is_within_limit(values: Integers) -> bool:
-    """Return True if nothing has to be cut off: then very many values need not be copied."""
+    """Return True if no value has to be clipped, so that large arrays need not be copied."""
     return values.size == 0 or (int(values.min()) >= -LIMIT and int(values.max()) <= LIMIT)

@@ -1,12 +1,12 @@
 """The amounts that one row can add to several functionals at once, at the corners of its possible values.
 
-Which of the conditions a row meets and which columns it has values of leaves finitely many cases. In each case a
-functional is an affine function of the columns' values, each within its range, or one that has squares besides: of
-`x^2 - c` the absolute value is nowhere above the larger of `x^2 - c` and `c`, which is convex as well.
+A row meets some of the conditions and has values in some of the columns, which leaves finitely many cases. In each case
+a functional is an affine function of the columns' values, each within its range, or has squares as well. The absolute
+value of `x^2 - c` is nowhere above the larger of `x^2 - c` and `c`, which is convex as well.
 
-Guarantee: whatever a row that satisfies `among` adds to the functionals, in absolute values, lies under a mixture of
-the corners given: for weights >= 0, the weighted sum of absolute values is at most that of some corner. Cases that no
-row can be in are left out where that is provable. Proof: docs/proofs/joint_loss.md.
+Guarantee: take a row that satisfies `among`. In absolute values, its amounts lie under a mixture of the corners: for
+weights >= 0, their weighted sum is at most that of some corner. Cases that no row can be in are left out if that is
+provable. Proof: docs/proofs/joint_loss.md.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,10 +30,10 @@ _Value: TypeAlias = int | None  # of a column that is added up; None for a row w
 
 @dataclass(frozen=True, slots=True)
 class RowCorner:
-    """A corner of what a row can add.
+    """A corner of the amounts that a row can add.
 
-    `moved` is the absolute value that a row at the corner adds, by functional. The flag says if some row between the
-    corners of its case that has values of the same columns adds anything.
+    `amounts` has the absolute value that a row at the corner adds, by functional. `can_move` is True, by functional, if
+    some row of the same case, with values in the same columns, adds anything.
     """
 
     amounts: tuple[int, ...]
@@ -43,11 +43,11 @@ class RowCorner:
 def list_row_corners(
     functionals: Sequence[Sequence[Term]], *, ranges: Mapping[str, Range], table: Table, among: Condition = ALWAYS
 ) -> tuple[RowCorner, ...] | None:
-    """Return the amounts that a row can add; None if there are too many cases to list.
+    """Return the corners of the amounts that a row can add, or None if there are too many cases to list.
 
     Parameters:
         ranges: in grid steps, of every column that a term adds up.
-        table: whose rows they are; it knows which columns may hold NaN.
+        table: the rows' table. It knows which columns may hold NaN.
     """
     conditions = {canonical(term.condition): term.condition for terms in functionals for term in terms}
     found: dict[RowCorner, None] = {}
@@ -81,34 +81,34 @@ def list_row_corners(
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """Some conditions that hold, by their texts, with all that is known of a row then, and the others' negations."""
+    """Conditions that hold, by text, with all known conditions of a row in the case and the negated others."""
 
     held: frozenset[str]
     known: tuple[Condition, ...]
     failed: tuple[Condition, ...]
 
     def add_condition(self, text: str, condition: Condition) -> "_Case | None":
-        """Return the case in which a further condition holds; None if no row may be in it."""
+        """Return the case in which a further condition holds, or None if no row can be in it."""
         further = _Case(self.held | {text}, (*self.known, condition), self.failed)
         return further if self.admits(condition) else None
 
     def add_negation(self, condition: Condition) -> "_Case | None":
-        """Return the case in which a further condition does not hold; None if no row may be in it."""
+        """Return the case in which a further condition does not hold, or None if no row can be in it."""
         failed = make_not_true(condition)
         if disjoint(And(self.known), failed):
             return None
         return _Case(self.held, self.known, (*self.failed, failed))
 
     def admits(self, condition: Condition) -> bool:
-        """Return True if a row of the case may satisfy a condition; if in doubt, it may."""
+        """Return True if a row of the case may satisfy a condition, also if that is unknown."""
         known = And((*self.known, condition))
         return not disjoint(known, ALWAYS) and not any(disjoint(known, one) for one in self.failed)
 
 
 def _list_cases(conditions: Sequence[tuple[str, Condition]], among: Condition) -> Iterator[_Case | None]:
-    """Yield the cases that a row may be in, each branch cut off as soon as no row is left.
+    """Yield the cases that a row may be in. A branch is cut off as soon as no row is left.
 
-    Return None for a step on the way.
+    None is yielded for each step on the way, so that the caller can count the steps.
     """
 
     def below(case: _Case | None, left: Sequence[tuple[str, Condition]]) -> Iterator[_Case | None]:
@@ -150,9 +150,9 @@ def _narrow(name: str, case: _Case, ranges: Mapping[str, Range], table: Table) -
 
 
 def _find_change(terms: Sequence[Term], at: Mapping[str, _Value], box: Mapping[str, Range]) -> int:
-    """Return the absolute value at a corner.
+    """Return the absolute value of a functional at a corner.
 
-    Of a sum with squares that of a convex function which is nowhere below it.
+    For a sum with squares it is the value of a convex function that is nowhere below the absolute value.
     """
     change = sum(_evaluate_term(term, at) for term in terms)
     signs = {term.coefficient > 0 for term in terms if term.power == 2 and term.column and at[term.column] is not None}

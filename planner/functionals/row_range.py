@@ -1,13 +1,13 @@
-"""The least and most that one row can add to a functional, over the combinations of conditions that a row can meet.
+"""The least and the most that one row can add to a functional, over all combinations of conditions that a row can meet.
 
-A term counts where its condition holds and its column has a value. For every subset of the distinct conditions that
-some row may satisfy while it fails the others, the coefficients of each column are summed first, then taken over the
-column's range, as far as the conditions leave it: so `x - t` over rows with an x lies between `L - t` and `U - t`, not
-between sums of separate bounds, and `x` where `x < 10` at most at 10.
+A term counts if its condition holds and its column has a value. Each subset of the conditions is considered that some
+row may satisfy while it fails the others. The coefficients of each column are summed first, and then multiplied by the
+column's range as far as the conditions leave it. So `x - t` over rows with an x lies between `L - t` and `U - t`, and
+`x` with `x < 10` is at most 10.
 
-Guarantee: no row whose values lie in `ranges` adds less than the first or more than the second number. A row that
-counts for nothing adds 0, so 0 always lies between them. Beyond `MOST_CONDITIONS` conditions each term is taken by
-itself, which is wider and still sound.
+Guarantee: no row whose values lie in `ranges` adds less than the first number or more than the second. A row that
+counts for nothing adds 0, so 0 always lies between them. Beyond `MOST_CONDITIONS` conditions each term is bounded
+alone, which gives a wider range and is still sound.
 
 References: docs/proofs/joint_loss.md.
 """
@@ -32,11 +32,11 @@ Range = tuple[int, int]
 def find_row_range(
     terms: Sequence[Term], *, ranges: Mapping[str, Range], table: Table, among: Condition = ALWAYS
 ) -> Range:
-    """Return the least and most that one row which satisfies `among` can add.
+    """Return the least and the most that one row can add if it satisfies `among`.
 
     Parameters:
         ranges: in grid steps, of every column that a term adds up.
-        table: whose rows they are; it knows which columns may hold NaN.
+        table: the rows' table. It knows which columns may hold NaN.
     """
     conditions = {canonical(term.condition): term.condition for term in terms}
     if len(conditions) > MOST_CONDITIONS:
@@ -74,7 +74,7 @@ def find_row_range_without(
     table: Table,
     among: Condition = ALWAYS,
 ) -> Range:
-    """Return the range of a row of those `among` that has no value of `column`, or does not satisfy `condition`."""
+    """Return the range of a row that satisfies `among` but has no value of `column` or fails `condition`."""
     low, high = find_row_range(terms, ranges=ranges, table=table, among=all_of((among, make_not_true(condition))))
     if column is not None and not is_never_null(table.column(column), table):
         left = [term for term in terms if term.column != column]
@@ -89,7 +89,7 @@ def is_never_null(column: Column, table: Table) -> bool:
 
 
 def _make_found_condition(name: str, table: Table) -> Condition:
-    """Return a condition that holds wherever a looked-up column has a value; of any other column, everywhere."""
+    """Return a condition that holds if a looked-up column has a value. For any other column it always holds."""
     lookup = table.column(name).derivation
     if not isinstance(lookup, Lookup):
         return ALWAYS
@@ -101,7 +101,7 @@ def _make_found_condition(name: str, table: Table) -> Condition:
 def _is_in_all(name: str, rows: Rows, table: Table) -> bool:
     """Return True if a column has a value in each of the rows.
 
-    A looked-up column has one exactly where it is found, whichever of the two is known of them.
+    A looked-up column has a value exactly if its row is found, so either fact is enough.
     """
     if rows.lack(IsNull(name)):
         return True
@@ -110,17 +110,17 @@ def _is_in_all(name: str, rows: Rows, table: Table) -> bool:
 
 
 def _is_never_found(name: str, rows: Rows, table: Table) -> bool:
-    """Return True if a column is looked up, and in none of the rows found."""
+    """Return True if a column is looked up and not found in any of the rows."""
     return isinstance(table.column(name).derivation, Lookup) and rows.lack(_make_found_condition(name, table))
 
 
 def make_not_true(condition: Condition) -> Condition:
-    """Return a condition that holds exactly where the given one is false or unknown."""
+    """Return a condition that holds exactly if the given one is false or unknown."""
     return condition.fold_literals(_make_not_false, every=all_of, some=any_of, wanted=False)
 
 
 def may_be_nan(name: str, table: Table) -> bool:
-    """Return True if a column that is not NULL may be missing all the same."""
+    """Return True if a column may hold NaN, which counts as missing although it is not NULL."""
     return table.column(name).sql_type in (SqlType.DOUBLE, SqlType.NUMERIC)
 
 
@@ -135,9 +135,9 @@ def _make_not_false(literal: Leaf | Not) -> Condition:
 def _list_reachable(
     conditions: Mapping[str, Condition], among: Condition
 ) -> Iterator[tuple[frozenset[str], Condition, Rows]]:
-    """Yield the sets of conditions that a row may satisfy while it fails all others; in doubt it may.
+    """Yield the sets of conditions that a row may satisfy while it fails all others, also if that is unknown.
 
-    Each set comes with the known facts about such rows, and the rows of which these are known.
+    Each set comes with a condition for all known facts about these rows, and with the rows themselves.
     """
     texts = sorted(conditions)
     for size in range(1, len(texts) + 1):
@@ -178,7 +178,7 @@ def find_sum_range(terms: Sequence[Term], ranges: Mapping[str, Range], always: f
 
 
 def _list_edges(square: int, slope: int, steps: Range) -> tuple[int, ...]:
-    """Return the steps of a range at one of which `square * x^2 + slope * x` is least, and at one it is largest."""
+    """Return steps of a range among which `square * x^2 + slope * x` has its least and its largest value."""
     if not square:
         return steps
     turn = -slope // (2 * square)  # the vertex, rounded down
@@ -186,10 +186,9 @@ def _list_edges(square: int, slope: int, steps: Range) -> tuple[int, ...]:
 
 
 def find_bound(comparison: Comparison, *, min_rows: int) -> Fraction:
-    """Return the most that the larger side of a comparison can reach by the declared bounds.
+    """Return the most that the larger side of a comparison can reach within the declared bounds, in the analyst's unit.
 
-    It is a sum or count in a group of `min_rows` rows, or a mean or ratio in any. It is in the analyst's unit; a share
-    of rows is 100.
+    It is a sum or count in a group of `min_rows` rows, or a mean or ratio in any group. For a share of rows it is 100.
     """
     if comparison.slack is not Slack.THRESHOLD:
         return Fraction(100)

@@ -1,4 +1,4 @@
-"""Thresholds that say a share outright: "more than half of them smoke" tells of every returned group what it says."""
+"""Thresholds on shares: "more than half of them smoke" reveals that about every returned group."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from planner.question.question import Atom, Functional, Question, Term
 
 @dataclass(frozen=True, slots=True)
 class ShareThreshold:
-    """One comparison of a share with a number: `above` says that returned groups have more than `share` of it.
+    """One comparison of a share with a number: returned groups have more than `share` of it, or less unless `is_above`.
 
-    `columns` are those that decide who is counted in the share, `value` the one value of the only one, if there is one.
-    Of a mean of a column between 0 and 1 that value is 1.
-    `functional` is the place of the question's functional that is compared.
+    `columns` decide who is counted in the share. `value` is the one value of the only such column, if there is one. For
+    the mean of a column between 0 and 1 it is 1. `functional` is the index of the question's functional that is
+    compared.
     """
 
     text: str
@@ -28,10 +28,9 @@ class ShareThreshold:
 
 
 def find_shares(question: Question) -> tuple[ShareThreshold, ...]:
-    """Return the shares that a question's comparisons name: a part of a count over it, or a mean of a 0-or-1 column.
+    """Return the shares that a question's comparisons name: a part of a count, or the mean of a column from 0 to 1.
 
-    Recognised are sums in which each row adds a positive number or a negative one, both the same for all rows: that is
-    what ratios of counts and means of such columns become.
+    They are recognised by their sums. Each row adds a positive number or a negative one, both the same for all rows.
     """
     return tuple(
         found
@@ -71,7 +70,7 @@ def _find_atom_shares(atom: Atom, functional: Functional, table: Table) -> Itera
 
 
 def _is_part(term: Term, table: Table) -> bool:
-    """Return True if a row adds the term once, in part or not at all: no power, or a value between 0 and 1."""
+    """Return True if a row adds the term once, in part or not at all: it counts, or adds a value between 0 and 1."""
     if not term.power or term.column is None:
         return True
     bounds = table.column(term.column).bounds

@@ -1,4 +1,4 @@
-"""Joint sensitivity: by which parts of their sensitivities one privacy unit can change functionals at once in a key."""
+"""Joint sensitivity: by which parts of their sensitivities one privacy unit can change several functionals of a key."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -21,31 +21,30 @@ MOST_SQUARES = 64  # where sums of squares are among them, which have few corner
 class JointSensitivity:
     """The changes that one privacy unit can make at once in one key, as parts of the functionals' sensitivities.
 
-    Guarantee: for every unit some mixture of `exposures(in_blocks)` covers `|change of v| / Delta_v` for all
-    functionals v, and 1 for those of `in_blocks` that change at all. So if v has noise of scale `Delta_v / eps_v`, or
-    noise of rate `eps_v` on its index in blocks of `Delta_v` where it is of `in_blocks`, adding or removing one unit
-    costs a key at most the maximum, over the exposures, of `sum_v part_v * eps_v`. Every functional has a positive part
-    in one; the order is deterministic.
+    Guarantee: for every unit some mixture of `find_exposures(in_blocks)` covers `|change of v| / Delta_v` for all
+    functionals v, and 1 for those of `in_blocks` that change at all. Let v have noise of scale `Delta_v / eps_v`. If v
+    is of `in_blocks`, let it have noise of rate `eps_v` on its index in blocks of `Delta_v`. Then adding or removing
+    one unit costs a key at most the maximum, over the exposures, of `sum_v part_v * eps_v`. Every functional has a
+    positive part in one exposure. The order is deterministic.
 
-    **Row sums** (COUNT, SUM and linear forms whose rows are added as they are: the row is the unit, or rows are
-    capped). A unit has rows `r_1 ... r_m` in the key, m <= M (M = 1 for row units), and `Delta_v >= M * max|f_v|`:
+    **Row sums** are COUNT, SUM and linear forms whose rows are added as they are: the row is the unit, or rows are
+    capped. A unit has rows `r_1 ... r_m` in the key, m <= M (M = 1 for row units), and `Delta_v >= M * max|f_v|`:
 
         |sum_r f_v(r)| / Delta_v  <=  sum_r (1/M) * M |f_v(r)| / Delta_v,
 
-    a mixture of the rows' own parts `M |f_v(r)| / Delta_v`. Which conditions a row meets and which columns it has
-    values of leaves finitely many cases. In each, `f_v` is an affine function of the values, so that
-    `sum_v eps_v * part_v` is convex, and its maximum over the columns' ranges in that case is at one of their corners.
-    Of `AVG(age) > 65 OR AVG(age) < 5` with ages from 0 to 110, the row 0 moves `x - 65` by 65 of 65 but `x - 5` by 5 of
-    105.
+    a mixture of the rows' own parts `M |f_v(r)| / Delta_v`. A row meets some conditions and has values in some columns,
+    which leaves finitely many cases. In each, `f_v` is an affine function of the values. So `sum_v eps_v * part_v` is
+    convex, and its maximum over the columns' ranges in that case is at one of their corners. Take `AVG(age) > 65 OR
+    AVG(age) < 5` with ages from 0 to 110. The row 0 moves `x - 65` by 65 of 65 but `x - 5` by 5 of 105.
 
-    **Blocks.** An index moves by a whole step in every row of a case in which some row moves the sum, whichever corner
-    that row is near. Rows of one unit may move several indices by a step each: where a unit has several, they are in
-    full in every exposure.
+    **Blocks.** In a case in which some row moves the sum, every row moves the index by a whole step, whichever corner
+    the row is near. Rows of one unit may move several indices by a step each. If a unit has several rows, these indices
+    are in full in every exposure.
 
-    A count of different values changes, with each row that comes or goes, by at most what counting the row would.
+    A count of different values changes, with each row that comes or goes, by at most one row's part of a row count.
 
-    **Everything else** (units counted, totals clipped per unit, different values of which a unit has one at most) is
-    charged in full: one unit with a row in each of two disjoint filters changes both by up to their whole sensitivity,
+    **Everything else** is charged in full: units counted, totals clipped per unit, and different values of which a unit
+    has one at most. One unit with a row in each of two disjoint filters changes both by up to their whole sensitivity,
     whether or not some row moves a row sum.
 
     Proof: docs/proofs/joint_loss.md.
@@ -58,7 +57,7 @@ class JointSensitivity:
     corners: tuple[tuple[Exposure, frozenset[int]], ...] | None
 
     def find_exposures(self, in_blocks: frozenset[int] = frozenset()) -> tuple[Exposure, ...]:
-        """Return the exposures where only functionals of `in_blocks` have noise on block indices."""
+        """Return the exposures if only the functionals of `in_blocks` have noise on block indices."""
         full = frozenset(range(self.functionals)) - self.summed
         if self.is_split_over_rows:
             full |= in_blocks
@@ -73,7 +72,7 @@ class JointSensitivity:
         return drop_dominated((*found, *sets_at_once([[index] for index in unmoved], functionals=self.functionals)))
 
     def find_free_blocks(self, among: frozenset[int]) -> frozenset[int]:
-        """Return functionals of `among` whose noise may live on block indices without any larger exposure."""
+        """Return functionals of `among` that can have noise on block indices without a larger exposure."""
         plain = self.find_exposures()
         free = frozenset(index for index in among if all(parts[index] == 1 for parts in plain))
         if self.corners is not None and len(self.corners) > MOST_COMPARED:
@@ -85,9 +84,9 @@ class JointSensitivity:
 
 
 def find_exposures(question: Question) -> tuple[Exposure, ...]:
-    """Return `JointSensitivity.exposures` of a question without noise on block indices.
+    """Return `JointSensitivity.find_exposures` of a question without noise on block indices.
 
-    Each exposure is covered by one of `find_affected_sets`'s sets.
+    Each exposure is covered by one of `find_affected_sets`' sets.
     """
     return find_joint_sensitivity(question).find_exposures()
 
@@ -138,21 +137,21 @@ def find_joint_sensitivity(question: Question) -> JointSensitivity:
 
 
 def find_sensitivity_of_sums(question: Question, functionals: tuple[Functional, ...]) -> JointSensitivity:
-    """Return the changes that one privacy unit can make at once in other functionals over the same rows and keys."""
+    """Return the joint sensitivity of other functionals over the same rows and keys."""
     return find_joint_sensitivity(replace(question, functionals=functionals))
 
 
 def find_affected_sets(question: Question) -> tuple[frozenset[int], ...]:
-    """Return the maximal sets of functionals that one privacy unit can change at all at once in one key.
+    """Return the maximal sets of functionals that one privacy unit can change at once in one key.
 
-    Guarantee: `exposures`' guarantee holds for the exposures in which these are changed in full. A single row (of the
-    unit, whatever the cap) changes functionals of one of the sets only, so where the row is the unit the maximum over
-    the sets holds for noise on block indices too. Every functional is in at least one set; the order is deterministic.
-    Beyond `MOST_FUNCTIONALS` functionals there is one set with all of them (the plain sum).
+    Guarantee: the guarantee of `find_exposures` holds for the exposures in which these sets are changed in full. A
+    single row, whatever the cap, changes functionals of one of the sets only. So if the row is the unit, the maximum
+    over the sets holds for noise on block indices too. Every functional is in at least one set. The order is
+    deterministic. Beyond `MOST_FUNCTIONALS` functionals there is one set with all of them (the plain sum).
 
-    Two row sums are *apart* when no row can count for both: their filters, with "the measure's column is not NULL", are
+    Two row sums are *apart* if no row can count for both: their filters, with "the measure's column is not NULL", are
     provably disjoint under the WHERE. The functionals that count one row are pairwise not apart, a clique of the
-    compatibility graph; the sets are its maximal cliques. What is no row sum is apart from nothing.
+    compatibility graph. The sets are its maximal cliques. A functional that is no row sum is apart from none.
 
     References: Bron and Kerbosch 1973.
     """
@@ -184,13 +183,13 @@ def _adds_rows(question: Question, functional: Functional) -> bool:
 
 
 def _have_unequal_parts(summed: Sequence[Functional]) -> bool:
-    """Return True if rows may change some row sum by different parts of its sensitivity, whatever else they change."""
+    """Return True if rows may change some row sum by different parts of its sensitivity."""
     read = frozenset().union(*(columns(term.condition) for functional in summed for term in functional.terms))
     return any(len(functional.terms) > 1 or read & set(functional.summed) for functional in summed)
 
 
 def _find_disjoint_pairs(question: Question, summed: Iterable[int]) -> list[tuple[int, int]]:
-    """Return the pairs of row sums of which no row counts for both."""
+    """Return the pairs of row sums for which no row counts twice."""
     rows = {index: _find_counted_rows(question, question.functionals[index]) for index in summed}
     return [
         (one, other)
@@ -210,7 +209,7 @@ def _find_counted_rows(question: Question, functional: Functional) -> Condition:
 
 
 def _list_maximal_cliques(neighbours: list[int], *, grown: int, open_: int, closed: int) -> list[int]:
-    """Return all maximal cliques that extend `grown` by `open_` vertices and by none of `closed`, as bit sets."""
+    """Return all maximal cliques that extend `grown` by vertices of `open_` and by none of `closed`, as bit sets."""
     if not open_:
         return [] if closed else [grown]
     pivot = max(_list_members(open_ | closed), key=lambda vertex: (neighbours[vertex] & open_).bit_count())

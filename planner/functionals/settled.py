@@ -1,4 +1,4 @@
-"""Comparisons that declared bounds settle: `avg(cost) > 60` where cost ends at 40 is false, whatever the data.
+"""Comparisons that declared bounds settle: `avg(cost) > 60` is false whatever the data if cost is at most 40.
 
 A sum of bounded values is compared. If no row can raise the sum, no group passes a threshold of 0 or more. If every row
 with a value lowers it, every group with values lies below 0.
@@ -33,15 +33,15 @@ def settle(
     table: Table,
     where: Condition,
 ) -> Formula | None:
-    """Return TRUE or FALSE if declared bounds alone give that truth to a comparison's literals, else None.
+    """Return TRUE or FALSE if declared bounds alone decide a comparison's literals, else None.
 
     Guarantee: the truth holds in every group, whatever values its rows have. If the comparison is NULL without values,
-    it may hold in groups with values alone. It depends on the question and the policy.
+    it may hold only in groups with values. It depends on the question and the policy alone.
 
     Parameters:
         made: the functional of the comparison, and `formula` its literals.
         ranges: in grid steps, of every column that the functional sums.
-        where: the rows that the question is about.
+        where: the condition of the question's rows.
     """
     if made.measure is not Measure.TOTAL:
         return None
@@ -68,11 +68,11 @@ def settle_beside(
     table: Table,
     where: Condition,
 ) -> Formula | None:
-    """Return the truth of a comparison's literals in groups with some `known` values and no `missing` ones, or None.
+    """Return the truth of a comparison's literals in groups with `known` values but no `missing` ones, or None.
 
-    `sum(a) / sum(b) >= 2` is false where there is a b above 0, and no a.
+    `sum(a) / sum(b) >= 2` is false if there is a b above 0 and no a.
 
-    Parameters: those of `settle`.
+    Parameters: as for `settle`.
     """
     sides = {_identify_side(known), _identify_side(missing)}
     column = known.column
@@ -98,7 +98,7 @@ def _identify_side(values: Values) -> tuple[str | None, str]:
 def _find_range_with_value(
     made: Functional, values: Sequence[Values], ranges: Mapping[str, Range], table: Table, where: Condition
 ) -> Range | None:
-    """Return the range of what one row with a value adds, if all terms are of one column and condition.
+    """Return the range that one row with a value adds, if all terms are of one column and condition. Else return None.
 
     Only their rows may have values: the zeros of an ELSE are values that no term counts.
     """
@@ -114,7 +114,7 @@ def _find_range_with_value(
 
 
 def _evaluate_between(formula: Formula, group: tuple[float, float], *, furthest: int) -> Formula | None:
-    """Return the truth of literals on a sum that lies in `group`; a threshold may be `furthest` above its cut."""
+    """Return the truth of literals on a sum that lies in `group`. A threshold may be `furthest` above its cut."""
     least, most = group
 
     def holds(cut: Cut) -> bool | None:
@@ -132,7 +132,10 @@ def _evaluate_between(formula: Formula, group: tuple[float, float], *, furthest:
 
 
 def replace_settled(formula: GuardedFormula, *, only_unguarded: bool) -> GuardedFormula:
-    """Replace settled comparisons by their truths. If `unguarded`, replace only what is false without values, too."""
+    """Return the formula with settled comparisons replaced by their truths.
+
+    If `only_unguarded`, a comparison stays if its truth would need a guard in groups without values.
+    """
 
     def put_truth(leaf: Guarded) -> GuardedFormula:
         if leaf.settled is None or (only_unguarded and leaf.values and (leaf.settled == TRUE) != leaf.is_complement):
@@ -156,7 +159,7 @@ def refuse_undecidable(comparison: Comparison, settled: Formula) -> KeyholeError
 
 
 def warn_of_settled(comparison: Comparison, settled: Formula) -> str:
-    """Return the warning for a comparison that is left out of a longer formula."""
+    """Return the warning for a comparison whose truth declared bounds settle inside a longer formula."""
     truth = "true" if settled == TRUE else "false"
     groups = "every group with values" if comparison.values and settled == TRUE else "every group"
     return f"{comparison.part_of or comparison.text} is {truth} for {groups}: declared bounds decide it, not the data"
@@ -172,7 +175,7 @@ def _explain_bounds(comparison: Comparison) -> str:
 
 
 def _suggest_middle(comparison: Comparison) -> str:
-    """Return what to compare a mean of one column with: a number in the middle of its bounds."""
+    """Return a hint that compares a mean of one column with a number in the middle of its bounds."""
     column = next((part.column for part in comparison.parts if part.column is not None and part.power), None)
     if column is None or column.bounds is None or not comparison.left.startswith(f"avg({column.name})"):
         return "Correct the threshold, or leave the comparison out."

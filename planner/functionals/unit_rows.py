@@ -1,4 +1,4 @@
-"""The rows of a subquery per unit, in one spelling: the same rows are one relation for sharing, reuse and rollups."""
+"""The rows of a subquery per unit in one canonical form, so that sharing, reuse and rollups recognise the same rows."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -28,10 +28,7 @@ def make_existence(term: Term) -> Functional:
 
 
 def find_parts_of_step(least: int, most: int) -> int:
-    """Return the parts into which a mean divides a step: 10^4, or fewer.
-
-    Fewer are needed if integers would end because values have so many steps.
-    """
+    """Return the number of parts into which a mean divides a grid step: 10^4, or fewer if integers would overflow."""
     parts = _PARTS_OF_STEP
     while parts > 1 and parts * max(-least, most) > _LARGEST_MEAN:
         parts //= 10
@@ -39,17 +36,17 @@ def find_parts_of_step(least: int, most: int) -> int:
 
 
 LARGEST_STEPS = 2**62
-"""The most steps of a sum or mean of one unit's own values, so that no integer ends."""
+"""The most steps of a sum or mean of one unit's own values, so that no integer overflows."""
 
 
 def scale_value(kind: ValueKind, column: Column, *, most: int) -> tuple[Fraction, int, int]:
-    """Return the step in which a unit's own sum or mean of a measure comes, and its least and greatest value in steps.
+    """Return the step of a unit's own sum or mean of a measure, and its least and greatest value in steps.
 
-    A mean has halves of parts, so that it compares with whole parts as the exact mean does.
+    A mean comes in halves of parts, so that it compares with whole parts as the exact mean does.
 
     Parameters:
-        column: of a measure with bounds.
-        most: rows of one unit; a sum is clipped to what so many add up to.
+        column: a measure with bounds.
+        most: the rows of one unit. A sum is clipped to what that many rows add up to.
     """
     scaled = steps_of(column)
     assert scaled is not None, "a measure has bounds"
@@ -61,15 +58,15 @@ def scale_value(kind: ValueKind, column: Column, *, most: int) -> tuple[Fraction
 
 
 def identify_total(total: UnitTotal) -> str:
-    """Return the meaning of a total, whatever its name: equal meanings are one column."""
+    """Return the identity of a total without its name. Totals with equal identities are one column."""
     present = "" if total.present is None else identify_functional(total.present)
     return f"{identify_functional(total.functional)} steps {total.functional.unit_size} where {present}"
 
 
 def canonicalise_rows(question: Question) -> Question:
-    """Return the question with totals called by their meaning, and without those that nothing reads.
+    """Return the question with totals named by their identity, and without totals that nothing reads.
 
-    So that it is the same question whatever its totals are called.
+    So questions that differ only in the names of totals are the same question.
     """
     if question.per_unit is None:
         return question
@@ -101,7 +98,7 @@ def canonicalise_rows(question: Question) -> Question:
 
 
 def describe_unit_rows(question: Question, rows: UnitRows) -> Iterator[str]:
-    """Yield in words the meaning of one row of a question per unit, and how far each total counts."""
+    """Yield sentences on the meaning of one row of a question per unit, and on the clipping of each total."""
     keys = [key for key in question.keys.names if key not in rows.table.unit]
     groups = f" in each ({', '.join(keys)})" if keys else ""
     filtered = "" if rows.where == ALWAYS else f", over the rows with {canonical(rows.where)}"
@@ -133,7 +130,7 @@ def rename_columns(condition: Condition, names: Mapping[str, str]) -> Condition:
 
 
 def rename_column(column: str, names: Mapping[str, str]) -> str:
-    """Return a column's other name; of one that is computed, the expression with other names in it."""
+    """Return the new name of a column. For a computed column, rename the columns inside its expression."""
 
     def rename(term: RowTerm) -> RowTerm:
         return replace(term, value=names.get(str(term.value), term.value))
@@ -142,7 +139,7 @@ def rename_column(column: str, names: Mapping[str, str]) -> str:
 
 
 def map_columns(column: ComputedName, change: Callable[[RowTerm], RowTerm]) -> ComputedName:
-    """Return the computed column with others in the place of those that it reads."""
+    """Return the computed column with `change` applied to each column that it reads."""
     derived = column.column.derivation
     if not isinstance(derived, Computed):
         raise KeyholeError("KH900", "a column of one privacy unit that is not computed")
@@ -158,7 +155,7 @@ def map_columns(column: ComputedName, change: Callable[[RowTerm], RowTerm]) -> C
 
 
 def find_stored_columns(names: Iterable[str]) -> frozenset[str]:
-    """Return the stored columns of these names; a computed one stands for those that it reads."""
+    """Return the stored columns with these names, and those that computed columns among them read."""
     found: set[str] = set()
     for name in names:
         derived = name.column.derivation if isinstance(name, ComputedName) else None
@@ -167,10 +164,10 @@ def find_stored_columns(names: Iterable[str]) -> frozenset[str]:
 
 
 def convert_to_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Condition:
-    """Return the condition with totals compared as whole numbers of steps, NULL where it was.
+    """Return the condition with totals compared in whole steps. It is NULL for the same rows.
 
     Parameters:
-        steps: of the columns that are totals, what one step is worth.
+        steps: the worth of one step, by the name of each column that is a total.
     """
 
     def step_leaf(leaf: Leaf) -> Condition:
@@ -192,7 +189,7 @@ def convert_to_steps(condition: Condition, steps: Mapping[str, Fraction]) -> Con
 
 
 def convert_column_to_steps(column: str, steps: Mapping[str, Fraction]) -> str:
-    """Return a computed column over totals that are whole numbers of steps."""
+    """Return a computed column over totals that are stored as whole numbers of steps."""
 
     def count_steps(term: RowTerm) -> RowTerm:
         if term.value not in steps:
@@ -230,5 +227,5 @@ def _compare_steps(column: str, operator: str, value: Fraction) -> Condition:
 
 
 def _make_never(column: str) -> Condition:
-    """Return a condition that is false wherever the column has a value, NULL elsewhere."""
+    """Return a condition that is false if the column has a value, and NULL otherwise."""
     return And((Compare(column, "<", 0), Compare(column, ">", 0)))

@@ -1,15 +1,18 @@
-"""A variance against a constant as sums of squares around finitely many centres.
+"""A variance compared with a constant, as sums of squares around finitely many centres.
 
 The mean of the squares around a centre m is the variance plus the square of the mean's distance from m. So a variance
-is above v exactly where the squares around *every* centre are on average above v; and of finitely many centres, no two
-neighbours further apart than 2 r, one is within r of the mean, so that where all of theirs are above v the variance is
-above `v - r^2`. A variance up to v is the opposite: around *some* centre the squares are on average at most `v + r^2`.
+is above v exactly if the squares around *every* centre are on average above v. Take finitely many centres, with
+neighbours at most 2 r apart. One of them is within r of the mean, so if all of their averages are above v, the variance
+is above `v - r^2`. A variance up to v is the opposite: around *some* centre the squares are on average at most `v +
+r^2`.
+
 Either way the centres use up `r^2` of the tolerance, and the noise has the rest. More centres leave more of it and
-share it among more functionals; the number with the least product is taken, which is near `r^2 = tolerance / 3`.
+share it among more functionals. The number with the least product is taken, which is near `r^2 = tolerance / 3`.
 
 Guarantee: on exact values the literals hold in every group in which SQL's comparison does. With their tolerances they
-hold in no group of at least `min_rows` values that misses the threshold by more than the tolerance, nor, for `>` and
-`<`, by just that.
+hold in no group of at least `min_rows` values that misses the threshold by more than the tolerance. For `>` and `<`
+they also hold in none that misses it by exactly the tolerance.
+
 Proof: docs/proofs/variance.md.
 
 | symbol | name | meaning |
@@ -55,11 +58,11 @@ def replace_variances(
     """Return the formula with comparisons of means of squares in the place of every variance.
 
     Parameters:
-        rows_of: for groups of at least how many values the tolerance of a variance is meant.
-        outside: whether the formula's complement is what counts, for which the centres must err on the other side.
+        rows_of: the group size for which the tolerance of a variance is meant.
+        is_complement: True if the formula's complement counts, so that the centres must err on the other side.
 
     Raises:
-        KeyholeError: KH203, KH204, KH211 where the tolerance needs too many centres, KH304.
+        KeyholeError: KH203, KH204, KH211 if the tolerance needs too many centres, KH304.
     """
     match formula:
         case Spread():
@@ -90,13 +93,13 @@ class _Centres:
 
     @property
     def used_slack(self) -> Fraction:
-        """Return their use of the variance's tolerance, in squares of grid steps."""
+        """The part of the variance's tolerance that the centres use, in squares of grid steps."""
         return self.radius**2 / 4
 
 
 @dataclass(frozen=True, slots=True)
 class _BoundedSpread:
-    """A comparison with its range of values; `size` is a grid step of what the variance is taken of."""
+    """A comparison of a variance with its range of values. `size` is a grid step of the values."""
 
     spread: Spread
     accuracy: Accuracy
@@ -151,7 +154,7 @@ class _BoundedSpread:
         return Every(literals) if (operator in _ABOVE) is not is_complement else Some(literals)
 
     def _find_constant(self) -> Having | None:
-        """Return the constant that thresholds below 0 and above the largest possible variance come down to."""
+        """Return a constant if the threshold is below 0 or above the largest possible variance, else None."""
         operator, threshold = self.spread.operator, self.spread.threshold
         if threshold < 0 or (threshold == 0 and operator in (">=", "<")):
             return self._make_existence() if operator in _ABOVE else FAILS
@@ -165,7 +168,7 @@ class _BoundedSpread:
         return Values(self.spread.column.name, self.spread.condition, 2 if self.spread.sample else 1)
 
     def _make_existence(self) -> Comparison:
-        """Return a comparison that there are enough values for SQL not to say NULL."""
+        """Return a comparison that is true if there are enough values for SQL not to give NULL."""
         spread, least = self.spread, self._values.least
         counted = f"count({spread.column.name}){spread.suffix}"
         return Comparison(
@@ -208,7 +211,7 @@ class _BoundedSpread:
         return amount
 
     def _find_edge(self, amount: Amount, operator: str) -> Fraction:
-        """Return the edge of errors, in the analyst's unit."""
+        """Return the value up to which a group near the threshold may be misjudged, in the analyst's unit."""
         threshold, most = self.spread.threshold, self.half_range * self.size / 2  # the largest standard deviation
         allowed = amount.size(threshold=threshold, bounds=most if self.spread.root else most**2)
         return max(Fraction(0), threshold - allowed) if operator in _ABOVE else threshold + allowed
@@ -218,7 +221,7 @@ class _BoundedSpread:
         return abs(self.level - (edge**2 if self.spread.root else edge) / self.size**2)
 
     def _choose_centres(self, operator: str, slack: Fraction) -> _Centres | None:
-        """Return the centres that cost least, as far as this is known beforehand; None if there are none."""
+        """Return the centres that are estimated to cost least, or None if no number of centres is enough."""
         return min(
             self._list_near_enough(operator, slack), key=lambda made: self._estimate_price(made, operator), default=None
         )
@@ -234,7 +237,7 @@ class _BoundedSpread:
         return Fraction(self.rows - 1, self.rows) if self.spread.sample else Fraction(1)
 
     def _find_reach(self, operator: str, slack: Fraction) -> int:
-        """Return how far from the middle of the range means can lie, in half steps."""
+        """Return the largest distance of a mean from the middle of the range, in half steps."""
         if operator in _ABOVE:
             near = (self.level - slack) * self._sample_factor
         else:
@@ -246,7 +249,7 @@ class _BoundedSpread:
         return reach + (reach**2 < room or (operator == "<" and reach**2 == room))
 
     def _space_centres(self, number: int, reach: int, slack: Fraction) -> _Centres | None:
-        """Return the given number of centres at equal distances; None if they are too far apart for the tolerance."""
+        """Return that number of centres at equal distances, or None if they are too far apart for the tolerance."""
         middle = self.low + self.high
         # in whole numbers, which fractions are twenty times slower than; halves are rounded away from the middle
         farther = [(2 * reach * place + number) // (2 * number) for place in range((number + 1) % 2, number, 2)]
@@ -259,7 +262,7 @@ class _BoundedSpread:
         return _Centres(tuple(points), Fraction(diameter, 2), left) if left > 0 else None
 
     def _estimate_price(self, made: _Centres, operator: str) -> float:
-        """Return their cost, except for a factor: all their sensitivities, by the tolerance left for the noise."""
+        """Return the cost up to a factor: the sum of sensitivities, divided by the tolerance left for noise."""
         level = self.level if operator in _ABOVE else self.level + made.used_slack
         farthest = (max(abs(2 * end - point) for end in (self.low, self.high)) for point in made.points)
         changes = sum(max(float(Fraction(far**2, 4) - level), float(level)) for far in farthest)
@@ -269,7 +272,7 @@ class _BoundedSpread:
         return changes * (log(len(made.points) / shared) + log(1 / whole)) / float(made.slack_left)
 
     def _make_literal(self, point: int, operator: str, centres: _Centres, *, is_complement: bool) -> Comparison:
-        """Return the squares around one centre against the threshold; `outside`, the negation."""
+        """Return the squares around one centre compared with the threshold, or the negation if `is_complement`."""
         spread, size = self.spread, self.size
         above = operator in _ABOVE
         level = (self.level if above else self.level + centres.used_slack) * size**2
@@ -333,7 +336,10 @@ class _BoundedSpread:
         )
 
     def _suggest_coarser(self, operator: str) -> str:
-        """Return a tolerance, or else a range of values, that this number of centres meets; both are tried."""
+        """Return a tolerance, or else a range of values, for which `MOST_CENTRES` are enough.
+
+        Both are found by trying.
+        """
         percent = bool(self.spread.threshold)
         for number in range(1, 101) if percent else (2**doublings for doublings in range(-10, 30)):
             amount = Amount(decimal(Fraction(number)), percent=percent)

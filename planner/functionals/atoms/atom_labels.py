@@ -1,4 +1,4 @@
-"""Atoms as they are described: their letters, bands and literals."""
+"""Descriptions of atoms for EXPLAIN: letters, error bands and literals."""
 
 from fractions import Fraction
 
@@ -12,7 +12,7 @@ _COUNTED = {Slack.THRESHOLD: "", Slack.ROWS: "% of rows", Slack.RECORD: "rows"}
 
 
 def make_label(index: int) -> str:
-    """Return A, B, ..., Z, AA, AB, ..."""
+    """Return the letter of an atom: A, B, ..., Z, AA, AB, ..."""
     letters = ""
     index += 1
     while index:
@@ -24,7 +24,7 @@ def make_label(index: int) -> str:
 def describe_atom(
     number: int, comparison: Comparison, index: int, size: Fraction, formula: Formula, collected: FormulaCollector
 ) -> Atom:
-    """Describe a comparison as the atom of this number: its band, literals and guard."""
+    """Return the atom with this number for a comparison: its error band, literals and guard."""
     made = collected.functionals[index]
     step = size / (comparison.per_row or comparison.shown_by) / made.rows
     below = max((cut.tolerance for cut in cuts(formula) if cut.above), default=0)

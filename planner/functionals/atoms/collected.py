@@ -1,4 +1,4 @@
-"""The functionals, comparisons and warnings that the formulas of one question have met so far."""
+"""The functionals, comparisons and warnings that are collected while the formulas of one question are read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ ComparedLiterals: TypeAlias = tuple[Comparison, int, Fraction, Formula]
 
 @dataclass(slots=True)
 class FormulaCollector:
-    """The functionals and comparisons met so far, in order."""
+    """The functionals and comparisons found so far, in order."""
 
     table: Table
     where: Condition
@@ -34,28 +34,31 @@ class FormulaCollector:
     warnings: dict[str, None] = field(default_factory=dict)
 
     def add_functional(self, made: Functional, *, meaning: tuple[object, ...]) -> int:
-        """Return the place of the functional with this meaning: the next one if it is new."""
+        """Return the index of the functional with this meaning. Add the functional if the meaning is new."""
         place = self.places.setdefault(meaning, len(self.functionals))
         if place == len(self.functionals):
             self.functionals.append(made)
         return place
 
     def warn(self, text: str) -> None:
-        """Say it once."""
+        """Add a warning once."""
         self.warnings[text] = None
 
     def save_state(self) -> tuple[dict[str, ComparedLiterals], dict[str, tuple[Comparison, Formula]], dict[str, None]]:
-        """Return what a formula adds to, so that it can be read again; a functional that nothing uses is left out."""
+        """Return the state before a formula is read, so that the formula can be read again.
+
+        Functionals are not part of it, because unused ones are left out in the end.
+        """
         return dict(self.comparisons), dict(self.settled), dict(self.warnings)
 
     def restore_state(
         self, mark: tuple[dict[str, ComparedLiterals], dict[str, tuple[Comparison, Formula]], dict[str, None]]
     ) -> None:
-        """Forget what was added since the mark."""
+        """Forget everything that was added after the state was saved."""
         self.comparisons, self.settled, self.warnings = dict(mark[0]), dict(mark[1]), dict(mark[2])
 
     def set_group_sizes(self, formula: Having) -> None:
-        """Find out for how large groups the tolerances of means are meant, unless the analyst said it."""
+        """Set the group sizes for which means' tolerances are meant, unless the analyst set `keyhole.min_rows`."""
         if not self.accuracy.min_rows_set:
             self.sizes = find_group_sizes(
                 formula,
@@ -71,14 +74,14 @@ class FormulaCollector:
         return self.accuracy.min_rows if size is None else max(size.rows, self.accuracy.min_rows)
 
     def find_guard_text(self, leaf: Comparison) -> str:
-        """Return the count that says so, as typed; "" if the setting does."""
+        """Return the typed count that decides the group size of a mean, or "" if the setting decides it."""
         size = self.sizes.get(identify_mean(leaf))
         return size.guard if size is not None and size.rows > self.accuracy.min_rows else ""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadFormula:
-    """A formula of literals, and what it was read as, with what must exist for each comparison not to be NULL."""
+    """A formula of literals, and the guarded formula from which it was made."""
 
     formula: Formula
     guarded: GuardedFormula

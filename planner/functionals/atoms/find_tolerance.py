@@ -62,10 +62,10 @@ def _find_allowed_steps(
 def _suggest_tolerance(
     comparison: Comparison, made: Functional, size: Fraction, bounds: Fraction, collected: FormulaCollector
 ) -> str:
-    """Return the tolerance to set where the threshold is 0.
+    """Return a hint with the tolerance to set if the threshold is 0.
 
-    A difference gets a tenth of what the bounds allow, in groups so large that this is worth a few units' rows. An
-    aggregate that is never below 0 gets nearly none, since groups without rows are 0.
+    A difference gets a tenth of its declared bounds, in groups so large that this is worth a few units' rows. An
+    aggregate that is never below 0 gets nearly none, since groups without rows have 0.
     """
     setting, named = collected.accuracy.tolerance, comparison.left
 

@@ -1,4 +1,4 @@
-"""Warnings about formulas: groups without rows, means on both sides, tolerances that promise nothing."""
+"""Warnings about formulas: groups without rows qualify, a mean has two bounds, a tolerance promises nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -15,9 +15,9 @@ the count costs about as much as the mean then does."""
 
 
 def warn_of_mean_between_bounds(functionals: Sequence[Functional]) -> Iterator[str]:
-    """Warn of a mean that is compared with a number and with its negative: it pays for noise twice, a sum once.
+    """Yield a warning for a mean that is compared with a number and with its negative, which takes noise twice.
 
-    Where its thresholds are read off common sums this is not so.
+    A sum would take noise once. Thresholds that are read off common sums are an exception.
     """
     means = [one for one in functionals if one.origin > 0 and not one.name.endswith(")")]
     for mean in means:
@@ -30,7 +30,7 @@ def warn_of_mean_between_bounds(functionals: Sequence[Functional]) -> Iterator[s
 
 
 def _write_sums(mean: Functional, text: str) -> str:
-    """Return both sides of a mean as sums, which share their noise, as they would be typed."""
+    """Return both comparisons of a mean as comparisons of a sum, which share their noise."""
     if not text.startswith("avg("):
         return "a sum in the place of the mean is one"
     added, at = f"sum{text.removeprefix('avg')}", f"{(mean.origin * mean.rows).normalize():f}"
@@ -45,10 +45,10 @@ def warn_of_predicates(
     *,
     into: str,
 ) -> Iterator[str]:
-    """Warn of predicates that are true, or may be shown as true, of groups without rows.
+    """Yield warnings for predicates that are true, or may be shown as true, of groups without rows.
 
     Parameters:
-        into: how a guard is added to HAVING. It fits whatever a predicate is written as, a column of bands too.
+        into: how a guard is added to HAVING. It fits any form of a predicate, also a column of bands.
     """
     true = []
     for name, one in zip(names, read, strict=True):
@@ -64,7 +64,7 @@ def warn_of_predicates(
 
 
 def suggest_guard(formula: GuardedFormula, accuracy: Accuracy, *, into: str) -> str:
-    """Return what would keep groups without values out, for the first comparison that is NULL in them."""
+    """Return a hint with a guard for the first comparison that is NULL in groups without values."""
     for guarded in formula.walk_leaves():
         if guarded.values and not guarded.is_complement:
             setting, _, guard = write_guard_hint(guarded, guarded.values[0].values).rpartition("Add: AND ")
@@ -76,7 +76,7 @@ def suggest_guard(formula: GuardedFormula, accuracy: Accuracy, *, into: str) -> 
 
 
 def warn_of_comparison(comparison: Comparison, formula: Formula, collected: FormulaCollector) -> None:
-    """Add the warnings of one comparison, and those of literals without a tolerance."""
+    """Add the warnings of one comparison, among them those about literals without a tolerance."""
     text = comparison.text
     collected.warnings.update(dict.fromkeys(comparison.warnings))
     if comparison.operator == "<>" and any(cut.tolerance >= 1 for cut in cuts(formula)):

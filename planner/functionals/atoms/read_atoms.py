@@ -1,4 +1,4 @@
-"""A formula of comparisons to functionals, atoms and integer literals with their tolerances."""
+"""Reader of a formula of comparisons: it returns functionals, atoms and integer literals with their tolerances."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,7 +42,10 @@ MOST_LITERALS = 64  # what planning is measured with: docs/benchmarks.md has the
 
 @dataclass(frozen=True, slots=True)
 class Atoms:
-    """A HAVING and predicates as atoms; `formula` and `predicates` are in negation normal form, as typed."""
+    """A HAVING formula and its predicates as atoms.
+
+    `formula` and `predicates` are in negation normal form, as typed.
+    """
 
     functionals: tuple[Functional, ...]
     atoms: tuple[Atom, ...]
@@ -60,10 +63,11 @@ def read_atoms(
     where: Condition,
     accuracy: Accuracy,
 ) -> Atoms:
-    """Return the functionals, atoms and literals of formula and predicates, over the rows that satisfy `where`.
+    """Return the functionals, atoms and literals of a formula and its predicates over the rows that satisfy `where`.
 
-    Guarantee: on exact values each formula of literals holds exactly where SQL's formula is true, for every group with
-    rows, and a group without rows counts as one whose counts are 0 and whose sums and averages are NULL.
+    Guarantee: on exact values a formula of literals holds exactly if SQL's formula is true, for every group with rows.
+    A group without rows is treated as one whose counts are 0 and whose sums and averages are NULL.
+
     Raises KH203-KH206, KH208, KH211, KH220, KH304, KH402.
     """
     collected = FormulaCollector(table=table, where=where, accuracy=accuracy, tolerances=tolerances(accuracy.tolerance))
@@ -99,10 +103,10 @@ def read_atoms(
 
 
 def _read(formula: Having, collected: FormulaCollector, *, refuse_settled: bool = False) -> ReadFormula:
-    """Read one formula. Its own counts guard its sums and set the group sizes for which its means are meant.
+    """Return one formula as literals. Its own counts guard its sums and set the group sizes of its means.
 
-    Guards that it misses are added, unless the analyst wants none. Raises KH206, and KH220 if `refuse_settled` and
-    declared bounds alone decide the whole formula.
+    Missing guards are added unless the analyst wants none. Raises KH206, and KH220 if `refuse_settled` and declared
+    bounds alone decide the whole formula.
     """
     formula = RatioBases(collected.table, collected.where, collected.accuracy, collected.tolerances).add_bases(
         formula, warn=collected.warn
@@ -126,7 +130,7 @@ def _read(formula: Having, collected: FormulaCollector, *, refuse_settled: bool 
 
 
 def _read_as_typed(formula: Having, collected: FormulaCollector, *, refuse_settled: bool) -> ReadFormula:
-    """Read one formula with no guards but its own. Raise KH206, KH220."""
+    """Return one formula as literals, with no guards but those that were typed. Raise KH206, KH220."""
     collected.set_group_sizes(formula)
     formula = replace_variances(
         formula,
@@ -151,7 +155,7 @@ def _read_as_typed(formula: Having, collected: FormulaCollector, *, refuse_settl
 
 
 def _refuse_settled(guarded: GuardedFormula, collected: FormulaCollector) -> None:
-    """Raise KH220 if nothing is left to the data once declared bounds are applied."""
+    """Raise KH220 if declared bounds decide the formula, whatever the data."""
     whole = _simplify(strip_guards(replace_settled(guarded, only_unguarded=False), capped=frozenset()))
     deciding = next(
         (leaf for leaf in guarded.walk_leaves() if leaf.settled is not None and leaf.settled == whole), None
@@ -163,7 +167,7 @@ def _refuse_settled(guarded: GuardedFormula, collected: FormulaCollector) -> Non
 def _find_guards(guarded: GuardedFormula, collected: FormulaCollector) -> tuple[GuardedFormula, Counts]:
     """Return the formula without the comparisons that declared bounds settle, and the counts that guard the rest.
 
-    A settled comparison stays if it would need a guard that it does not need as it stands. Raise KH206.
+    A settled comparison stays if leaving it out would make a guard necessary. Raises KH206.
     """
     functionals = dict(enumerate(collected.functionals))
     shorter = replace_settled(guarded, only_unguarded=False)
@@ -175,7 +179,10 @@ def _find_guards(guarded: GuardedFormula, collected: FormulaCollector) -> tuple[
 
 
 def _read_predicate(formula: Having, collected: FormulaCollector) -> ReadFormula:
-    """Return a formula that is shown: its guard belongs into itself, and its opposite may be asked instead."""
+    """Return a formula whose truth is shown.
+
+    The hint of a refusal tells how to guard it, or how to ask for its opposite.
+    """
     try:
         return _read(formula, collected)
     except KeyholeError as error:
@@ -189,7 +196,7 @@ def _read_predicate(formula: Having, collected: FormulaCollector) -> ReadFormula
 
 
 def _spell_as_else(formula: Having) -> str:
-    """Return a single comparison as it is typed below its opposite: a band of width_bucket, where no guard can be."""
+    """Return a CASE that asks for the opposite of a single comparison, or "" for any other formula."""
     if not isinstance(formula, Comparison):
         return ""
     left, operator, right = formula.text.rpartition(f" {formula.operator} ")
@@ -197,7 +204,7 @@ def _spell_as_else(formula: Having) -> str:
 
 
 def _negate(formula: Having) -> Having:
-    """Return the opposite, NULL where the formula is."""
+    """Return the opposite formula. It is NULL if the formula is NULL."""
     return formula.fold(
         lambda leaf: replace(leaf, operator=OPPOSITE[leaf.operator]),
         outside=Outside,

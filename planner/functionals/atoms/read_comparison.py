@@ -1,4 +1,4 @@
-"""One comparison to the literals of its functional, and to what is NULL in it."""
+"""Reader of one comparison: it returns the literals of its functional, and the values without which SQL gives NULL."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -21,7 +21,10 @@ from planner.values.decimals import decimal
 
 
 def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guarded:
-    """Read a comparison as literals of its functional, with what is NULL in it. Raise KH208, KH304."""
+    """Return a comparison as literals of its functional, with the values whose absence makes it NULL.
+
+    Raise KH208, KH304.
+    """
     source = ComparisonPlace.from_comparison(comparison)
     made, size = make_functional(
         comparison, table=collected.table, min_rows=collected.find_group_rows(comparison), where=collected.where
@@ -70,7 +73,10 @@ def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guar
 
 
 def _settle(comparison: Comparison, made: Functional, at: Fraction, collected: FormulaCollector) -> Formula | None:
-    """Settle a comparison by declared bounds, and warn of it: it may be part of a longer formula."""
+    """Return the truth of a comparison if declared bounds decide it, else None.
+
+    Warn, as it may be part of a formula.
+    """
     table, where = collected.table, collected.where
     ranges = {name: find_grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
     typed = make_literals(0, comparison.operator, at, tolerance=0)
@@ -96,7 +102,10 @@ def _find_remedy(comparison: Comparison, collected: FormulaCollector, *, mean_ro
 
 
 def _set_own_thresholds(comparison: Comparison, own: KeyNumbers) -> Comparison:
-    """Return the comparison with thresholds of each group's own. A percentage is one of the least in absolute value."""
+    """Return the comparison with a threshold for each group.
+
+    A percentage tolerance is one of the least absolute threshold.
+    """
     least, most = min(own.known), max(own.known)
     shown = f"{decimal(least)} to {decimal(most)}" if least < most else f"{decimal(least)}"
     return replace(
@@ -110,7 +119,7 @@ def _set_own_thresholds(comparison: Comparison, own: KeyNumbers) -> Comparison:
 def _find_absences(
     comparison: Comparison, made: Functional, at: Fraction, collected: FormulaCollector
 ) -> tuple[Absence, ...]:
-    """Return the values that the sum can have in groups where the comparison is NULL."""
+    """Return the ranges of the sum in groups that lack a value which the comparison needs."""
     table, where = collected.table, collected.where
     ranges = {name: find_grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
     found: list[Absence] = []
@@ -137,7 +146,7 @@ def _find_absences(
 
 
 def _settle_count(made: Functional, formula: Formula) -> Formula | None:
-    """Return TRUE or FALSE for a comparison of a count that every count settles, else None."""
+    """Return TRUE or FALSE if a comparison of a count has the same truth for every count, else None."""
     largest = made.offsets.largest if made.offsets else 0
     counts = made.measure not in (Measure.TOTAL, Measure.UNIT_SUM)
     if not counts or not isinstance(formula, Cut) or formula.cut + largest >= 0:
