@@ -25,7 +25,7 @@ from planner.aggregates.order_statistics import picks_a_value
 from planner.aggregates.variance import is_variance
 from planner.catalog.catalog import Column, SqlType
 from planner.errors import KeyholeError
-from planner.groups.ranges import number_range, time_range
+from planner.groups.ranges import find_number_range, find_time_range
 from planner.parser.tree import bare, contains, write_node
 from planner.scope.name_resolution import find_column
 from planner.values.constant import Constant, NotConstant, Number, Span, Untyped, number
@@ -91,7 +91,7 @@ class _Length:
         Return None if that is not known, or too short.
         """
         column = _read_column(self.first, within)
-        times = None if column is None else time_range(column, within.scope, within.where.conjuncts())
+        times = None if column is None else find_time_range(column, within.scope, within.where.conjuncts())
         if times is None or not 0 < self.seconds < Fraction((times.past - times.first).total_seconds()):
             return None
         free = times.past - times.first - timedelta(seconds=float(self.seconds))
@@ -200,7 +200,7 @@ class _Two:
         if isinstance(self.second, exp.Count):
             return Decimal(_count_values(self.second, within))
         columns = [_read_column(_find_inner(one), within) for one in (self.first, self.second)]
-        ranges = [None if one is None else number_range(one, within.where.conjuncts()) for one in columns]
+        ranges = [None if one is None else find_number_range(one, within.where.conjuncts()) for one in columns]
         if any(one is None or None in one for one in ranges):
             return None
         (low, high), (least, most) = ((Fraction(end or 0) for end in one or ()) for one in ranges)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from planner.catalog.catalog import Computed, ComputedName, Table, Value
 from planner.catalog.row_terms import Ends, RowTerm, TermKind
 from planner.errors import KeyholeError
-from planner.groups.ranges import number_range, time_ends
+from planner.groups.ranges import find_number_range, find_time_ends
 from planner.parser.lexer import tokens
 from planner.parser.tree import parse
 from planner.predicates.computed.number_arithmetic import NUMBERS
@@ -83,12 +83,12 @@ def _read_expression(text: str, table: Table) -> RowTerm | None:
 def _of_column(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> Ends:
     column = scope.table.column(str(term.value))
     if term.kind in NUMBERS:
-        low, high = number_range(column, said)
+        low, high = find_number_range(column, said)
         scale = 10**term.scale
         return None if low is None else low * scale, None if high is None else high * scale
     if term.kind not in _STEP:
         return None, None
-    first, past = time_ends(column, scope, said)
+    first, past = find_time_ends(column, scope, said)
     step = _STEP[term.kind]
     return (
         None if first is None else Fraction((first - _EPOCH) // step),
@@ -97,7 +97,7 @@ def _of_column(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> Ends
 
 
 def _years_of(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> Ends:
-    first, past = time_ends(scope.table.column(str(term.value)), scope, said)
+    first, past = find_time_ends(scope.table.column(str(term.value)), scope, said)
     return (None if first is None else Fraction(first.year)), (
         None if past is None else Fraction((past - _STEP[TermKind.MOMENT]).year)
     )

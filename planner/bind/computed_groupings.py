@@ -19,7 +19,7 @@ from planner.catalog.catalog import Catalog, Column, Grouping, Merged, Parts, Ta
 from planner.catalog.derived_columns import PART_ENDS, derived_type
 from planner.catalog.fault import Fault, Faults
 from planner.errors import KeyholeError
-from planner.groups.computed_keys import with_computed_keys
+from planner.groups.computed_keys import add_computed_keys
 from planner.parser.lexer import quote_identifier, tokens
 from planner.parser.tree import bare, parse
 from planner.scope.group_by import read_group_by
@@ -68,7 +68,7 @@ def _read_expression(table: Table, text: str) -> tuple[Table, Column]:
         values: tuple[Value, ...] = () if ends is None else tuple(range(ends[0], ends[1] + 1))
         column = Column(text, kind, kind.value, domain=values, derivation=derived, computed=True)
         return table, column
-    scope = with_computed_keys(scope, select)
+    scope = add_computed_keys(scope, select)
     keys = read_group_by(select, scope)
     if len(keys) != 1 or isinstance(keys[0].derivation, Merged):
         raise not_a_group(text)

@@ -22,8 +22,8 @@ from planner.extract.form import checked_keys, partition_keys
 from planner.extract.hints.curve_thresholds import ask_by_thresholds
 from planner.extract.key_edits import key_edits, shown_keys
 from planner.extract.private_read import QuestionReading
-from planner.groups.computed_keys import with_computed_keys
-from planner.groups.shown_values import around_answer
+from planner.groups.computed_keys import add_computed_keys
+from planner.groups.shown_values import wrap_answer
 from planner.parser.clauses import Clauses, at_offset, check_fits, clauses, clauses_at
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
@@ -91,7 +91,7 @@ def _compute_keys(select: exp.Select, scope: Scope) -> Scope:
     Raise KH202, with a question by thresholds if there is one.
     """
     try:
-        return with_computed_keys(scope, select)
+        return add_computed_keys(scope, select)
     except KeyholeError as error:
         instead = ask_by_thresholds(select, scope) if error.code == "KH202" else None
         raise error if instead is None else error.with_hint(instead) from None
@@ -205,7 +205,7 @@ def _place(place: QuestionReading, catalog: Catalog) -> Place:
         ranked=None if ranked is None else _ranked_expression(ranked, partition_keys(place, keys)),
         tree=select,
     )
-    before, behind = around = around_answer(keys, embedded.table)
+    before, behind = around = wrap_answer(keys, embedded.table)
     if ranked is not None and ranked.partition and (existing := existing_sql(keys, scope)):
         before, behind = before or "(SELECT answered.* FROM ", f"{behind[:-1] or ' AS answered'} WHERE {existing})"
     inner = [name for key in keys if isinstance(key.derivation, Merged) for name in key.derivation.columns]

@@ -45,7 +45,7 @@ from planner.extract.hints.people import refuse_people
 from planner.extract.hints.scorecards import suggest_ranking, suggest_scorecard
 from planner.extract.key_domains import lists_domain
 from planner.extract.private_read import QuestionReading
-from planner.groups.computed_keys import with_computed_keys
+from planner.groups.computed_keys import add_computed_keys
 from planner.parser.tree import bare, contains, name, read_limit
 from planner.scope.group_by import grouped_expressions, grouping_sets, read_group_by, resolve_item
 from planner.scope.key_classes import known_text, list_read_keys
@@ -293,7 +293,7 @@ def _find_alike(node: exp.Expr, place: QuestionReading, keys: tuple[Column, ...]
     alone = place.select.copy()
     alone.set("group", exp.Group(expressions=[node.copy()]))
     try:
-        found = read_group_by(alone, with_computed_keys(place.scope, alone))
+        found = read_group_by(alone, add_computed_keys(place.scope, alone))
     except KeyholeError:
         return ()
     wanted = {one.identity for one in found}

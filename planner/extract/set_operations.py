@@ -17,7 +17,7 @@ from planner.aggregates.aggregate import contains_aggregate
 from planner.catalog.catalog import Column, Lookup, Merged, Parts, Table
 from planner.extract.cut import Place
 from planner.extract.extract_refusals import compares_scorecards
-from planner.groups.inhabited.column_roots import roots_of
+from planner.groups.inhabited.column_roots import find_roots
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token
@@ -293,9 +293,9 @@ def _restrictions(select: exp.Select, embedded: Embedded) -> Iterator[str]:
 def _reads_keys(node: exp.Expr, embedded: Embedded) -> bool:
     """Return True if an expression reads the base of a key, or anything made of it: WHERE restricts the key by it."""
     table = embedded.table
-    roots = frozenset().union(*(roots_of(key, table) for key in embedded.keys))
+    roots = frozenset().union(*(find_roots(key, table) for key in embedded.keys))
     read = [embedded.scope.column(column) for column in node.find_all(exp.Column)]
-    return any(roots & roots_of(column, table) or _is_determined(column, embedded) for column in read)
+    return any(roots & find_roots(column, table) or _is_determined(column, embedded) for column in read)
 
 
 def _is_determined(column: Column, embedded: Embedded) -> bool:

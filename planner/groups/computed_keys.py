@@ -21,17 +21,17 @@ from planner.catalog.domains import count_values
 from planner.catalog.fault import Fault
 from planner.catalog.key_space import as_text
 from planner.errors import KeyholeError, cut_at_word
-from planner.groups.computed_numbers import with_numbers, without_numbers
+from planner.groups.computed_numbers import add_numbers, replace_numbers
 from planner.groups.conditions import part_by_conditions
 from planner.groups.cuts import CutFinder
-from planner.groups.null_groups import has_null_group, keeps_null, part_of_time
-from planner.groups.number_parts import column_unit, number_parts
-from planner.groups.open_texts import list_said_ends, list_said_texts, refuse_open_texts
+from planner.groups.null_groups import group_time_part, has_null_group, keeps_null
+from planner.groups.number_parts import find_column_unit, make_number_parts
+from planner.groups.open_texts import group_listed_ends, group_listed_texts, refuse_open_texts
 from planner.groups.pieces import MOST_CUTS, MOST_STEPS, NotFinite, TooManyCuts
 from planner.groups.pinned_values import is_listed_number, part_by_values
-from planner.groups.ranges import Times, number_range, said_of_rows, time_range
-from planner.groups.time_cuts import count_starts, list_steps, part_times
-from planner.groups.truths import with_truths, without_truths
+from planner.groups.ranges import Times, find_number_range, find_time_range, list_fixed_conditions
+from planner.groups.time_cuts import group_times, list_starts, list_steps
+from planner.groups.truths import add_truths, replace_truths
 from planner.groups.unlisted_times import check_times
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, contains, position, write_node, write_short
@@ -50,7 +50,7 @@ _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
 _LONGEST_HINT = 200  # characters of a hint that a reader takes in at once
 
 
-def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
+def add_computed_keys(scope: Scope, select: exp.Select) -> Scope:
     """Return the scope with a column for everything that GROUP BY computes and that is no expression of declared keys.
 
     Raises KH202 for an expression whose values are not finitely many, or more than a question may have groups.
@@ -61,8 +61,8 @@ def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
     try:
         items = [resolve_item(bare(item), select, scope) for item in group.expressions]
         plain = {column.name for item in items if (column := find_plain(item, scope)) is not None}
-        scope = _without_wide_lists(scope, items, plain)
-        said = said_of_rows(select, scope)
+        scope = _replace_wide_lists(scope, items, plain)
+        said = list_fixed_conditions(select, scope)
         open_ = [item for item in items if _is_computed(item, scope, said, plain)]
     except KeyholeError:
         return scope  # it is refused where the keys are read
@@ -72,29 +72,29 @@ def with_computed_keys(scope: Scope, select: exp.Select) -> Scope:
         if uses_clock(item):
             raise _refuse_changing(item)
     try:
-        scope = _with_keys(scope, items, open_, said_of_rows(select, scope))
+        scope = _add_keys(scope, items, open_, list_fixed_conditions(select, scope))
     except KeyholeError:
         for item in open_:
-            check_times(item, scope, several=True)
+            check_times(item, scope, only_several=True)
         raise
     for item in open_:
         check_times(item, scope)
     return scope
 
 
-def _with_keys(scope: Scope, items: list[exp.Expr], open_: list[exp.Expr], said: tuple[Condition, ...]) -> Scope:
+def _add_keys(scope: Scope, items: list[exp.Expr], open_: list[exp.Expr], said: tuple[Condition, ...]) -> Scope:
     """Return the scope with a column for everything that the open items of GROUP BY compute."""
     for item in open_:
-        scope = with_truths(scope, item, several=True)
-    scope = with_numbers(scope, open_, said, lengths=True)
+        scope = add_truths(scope, item, only_several=True)
+    scope = add_numbers(scope, open_, said, only_lengths=True)
     for item in open_:
-        for derived in _derivations(_without_keys(item, scope), scope, said):
-            scope = _with_derived(scope, derived, said, item, among=items)
-        scope = with_truths(scope, item, several=False)
-    scope = with_numbers(scope, open_, said, lengths=False)
-    for column in _read_columns(open_, scope):
-        reading = [item for item in items if column.name in _names_read(item, scope)]  # also a column by itself
-        scope = _with_parts(scope, column, reading, said)
+        for derived in _list_derivations(_replace_known_keys(item, scope), scope, said):
+            scope = _add_derived(scope, derived, said, item, among=items)
+        scope = add_truths(scope, item, only_several=False)
+    scope = add_numbers(scope, open_, said, only_lengths=False)
+    for column in _list_columns_read(open_, scope):
+        reading = [item for item in items if column.name in _list_names_read(item, scope)]  # also a column by itself
+        scope = _add_parts(scope, column, reading, said)
     refuse_open_texts(open_, scope)
     return scope
 
@@ -147,7 +147,7 @@ def _write_derivation(derived: Derivation) -> str:
             return f"{column}::date"
 
 
-def _without_wide_lists(scope: Scope, items: Iterable[exp.Expr], plain: Collection[str]) -> Scope:
+def _replace_wide_lists(scope: Scope, items: Iterable[exp.Expr], plain: Collection[str]) -> Scope:
     """Return the scope in which days are a range if items compute with them and they are too many to list.
 
     Parameters:
@@ -193,7 +193,7 @@ def _is_computed(item: exp.Expr, scope: Scope, said: tuple[Condition, ...], plai
 
 def _has_few_values(column: Column, said: tuple[Condition, ...]) -> bool:
     """Return True if a column's type and bounds alone tell its values, or WHERE lists them."""
-    if column.derivation is None and list_said_texts(column, said) is not None:
+    if column.derivation is None and group_listed_texts(column, said) is not None:
         return True
     whole = column.sql_type is SqlType.INTEGER and column.bounds is not None
     if is_listed_number(column):
@@ -202,20 +202,20 @@ def _has_few_values(column: Column, said: tuple[Condition, ...]) -> bool:
     return column.derivation is None and (whole or dated or column.sql_type is SqlType.BOOLEAN)
 
 
-def _derivations(item: exp.Expr, scope: Scope, said: tuple[Condition, ...]) -> Iterator[Derivation]:
+def _list_derivations(item: exp.Expr, scope: Scope, said: tuple[Condition, ...]) -> Iterator[Derivation]:
     """Yield the parts of times that an expression reads and that are no columns of the table yet."""
     for node in item.walk():
         if isinstance(node, exp.TimeToStr):
             read = find_column(bare(node.this), scope)
             if read is not None and read.domain is None and read.sql_type in _TIMES:
-                yield from _shown_derivation(node, read, scope, said)
+                yield from _list_shown_derivations(node, read, scope, said)
             continue
         written = derivation(node, scope)
         if written is not None and find_column(node, scope) is None:
             yield written
 
 
-def _shown_derivation(
+def _list_shown_derivations(
     node: exp.TimeToStr, read: Column, scope: Scope, said: tuple[Condition, ...]
 ) -> Iterator[Derivation]:
     """Yield the derivations that determine what to_char shows of a time.
@@ -224,7 +224,7 @@ def _shown_derivation(
     """
     cycle, part = find_cycle(node), shown_part(node)
     column = node.find(exp.Column)
-    open_ = (column is None or stand_in(column, scope) is None) and time_range(read, scope, said) is None
+    open_ = (column is None or stand_in(column, scope) is None) and find_time_range(read, scope, said) is None
     if cycle and (open_ or part in OF_CLOCK):
         derived = Derivation("extract", cycle, read.name)
         if all(one.derivation != derived for one in scope.table.columns):
@@ -233,7 +233,7 @@ def _shown_derivation(
         yield Derivation("date_trunc", part, read.name)
 
 
-def _with_derived(
+def _add_derived(
     scope: Scope, derived: Derivation, said: tuple[Condition, ...], item: exp.Expr, *, among: list[exp.Expr]
 ) -> Scope:
     """Return the scope with a derived column.
@@ -242,7 +242,7 @@ def _with_derived(
     """
     base = scope.table.column(derived.column)
     if not base.groupable:
-        raise _not_groupable(item, base)
+        raise _refuse_ungroupable(item, base)
     if derived.part == "day" and derived.function == "date_trunc":
         derived = Derivation("date", "", derived.column)  # one column for both spellings
     try:
@@ -256,10 +256,10 @@ def _with_derived(
     if always is not None:
         domain = tuple(range(always[0], always[1] + 1))
     else:
-        times = time_range(base, scope, said)
+        times = find_time_range(base, scope, said)
         if times is None:
-            raise _open_range(item, base)
-        domain = _periods(derived, times, item)
+            raise _refuse_open_range(item, base)
+        domain = _list_periods(derived, times, item)
     if not domain:
         return scope
     column = Column(
@@ -277,11 +277,11 @@ def _with_derived(
     if always is None or not has_null_group(base, among, scope, said):
         return replace(scope, table=replace(scope.table, columns=(*scope.table.columns, column)))
     column = replace(column, domain=None, ledger=column.name)
-    key = _group_column(_write_derivation(derived), part_of_time(column, always), column)
+    key = _make_group_column(_write_derivation(derived), group_time_part(column, always), column)
     return replace(scope, table=replace(scope.table, columns=(*scope.table.columns, column, key)))
 
 
-def _periods(derived: Derivation, times: Times, item: exp.Expr) -> tuple[Value, ...]:
+def _list_periods(derived: Derivation, times: Times, item: exp.Expr) -> tuple[Value, ...]:
     last = times.past - timedelta(microseconds=1)
     if derived.function == "extract":
         return tuple(range(extract_part(derived.part, times.first), extract_part(derived.part, last) + 1))
@@ -291,7 +291,7 @@ def _periods(derived: Derivation, times: Times, item: exp.Expr) -> tuple[Value, 
     least = {"hour": 1 / 24, "day": 1, "week": 7, "month": 28, "quarter": 90, "year": 365}[part]
     size = int((last - times.first).days / least) + 1
     if size > MOST_CUTS:
-        raise _too_many(item, size)
+        raise _refuse_too_many(item, size)
     first = truncate_to_unit(times.first, part)
     if part == "hour":
         return count_values(first, truncate_to_unit(last, part), "1 hour", SqlType.TIMESTAMP, most=MOST_CUTS)
@@ -299,11 +299,11 @@ def _periods(derived: Derivation, times: Times, item: exp.Expr) -> tuple[Value, 
     return count_values(first.date(), last.date(), step, SqlType.DATE, most=MOST_CUTS)
 
 
-def _names_read(item: exp.Expr, scope: Scope) -> frozenset[str]:
-    return frozenset(column.name for column in _read_columns([item], scope))
+def _list_names_read(item: exp.Expr, scope: Scope) -> frozenset[str]:
+    return frozenset(column.name for column in _list_columns_read([item], scope))
 
 
-def _read_columns(items: Iterable[exp.Expr], scope: Scope) -> tuple[Column, ...]:
+def _list_columns_read(items: Iterable[exp.Expr], scope: Scope) -> tuple[Column, ...]:
     """Return the columns without a list of values that expressions read, except as far as keys determine them."""
     found: dict[str, Column] = {}
 
@@ -324,11 +324,11 @@ def _read_columns(items: Iterable[exp.Expr], scope: Scope) -> tuple[Column, ...]
     return tuple(found.values())
 
 
-def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[Condition, ...]) -> Scope:
+def _add_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[Condition, ...]) -> Scope:
     """Return the scope with the parts into which expressions cut a column's values."""
     if not column.groupable:
-        raise _not_groupable(items[0], column)
-    name = ", ".join(dict.fromkeys(write_node(_name_alike(item, scope)) for item in items))
+        raise _refuse_ungroupable(items[0], column)
+    name = ", ".join(dict.fromkeys(write_node(_spell_columns_alike(item, scope)) for item in items))
     taken = {known.name for known in scope.table.columns}
     while name in taken:
         name += " by value"
@@ -338,20 +338,20 @@ def _with_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple
     elif column.sql_type in _NUMBERS:
         parts = _cut_numbers(scope, column, items, said)
     else:
-        parts = part_by_conditions(scope, column, [_without_keys(item, scope) for item in items])
+        parts = part_by_conditions(scope, column, [_replace_known_keys(item, scope) for item in items])
     if parts is None and column.sql_type is SqlType.TEXT:
-        parts = list_said_texts(column, said) or list_said_ends(column, items, scope, said)
+        parts = group_listed_texts(column, said) or group_listed_ends(column, items, scope, said)
     if parts is None and column.sql_type in _TIMES:
         parts = _cut_times(scope, column, items, said)
     if parts is None and column.sql_type is SqlType.DATE:
         parts = _cut_days(scope, column, said, items[0])
     if parts is None:
         return scope
-    made = _group_column(name, parts, column)
+    made = _make_group_column(name, parts, column)
     return replace(scope, table=replace(scope.table, columns=(*scope.table.columns, made)))
 
 
-def _group_column(name: str, parts: Parts, column: Column) -> Column:
+def _make_group_column(name: str, parts: Parts, column: Column) -> Column:
     """Return the key that groups of a column's values are."""
     return Column(
         name=name,
@@ -367,9 +367,9 @@ def _group_column(name: str, parts: Parts, column: Column) -> Column:
     )
 
 
-def _without_keys(item: exp.Expr, scope: Scope) -> exp.Expr:
+def _replace_known_keys(item: exp.Expr, scope: Scope) -> exp.Expr:
     """Return the expression without the conditions and numbers that have keys of their own."""
-    return without_numbers(without_truths(item, scope), scope)
+    return replace_numbers(replace_truths(item, scope), scope)
 
 
 @lru_cache(maxsize=4)
@@ -380,25 +380,25 @@ def _count_groups(count: int) -> tuple[int, ...]:
 
 def _cut_times(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[Condition, ...]) -> Parts | None:
     """Return the parts into which steps of a time cut a range of it; None for an expression without steps of it."""
-    steps = list_steps(column, [_without_keys(item, scope) for item in items], scope)
+    steps = list_steps(column, [_replace_known_keys(item, scope) for item in items], scope)
     if not steps or (column.sql_type is SqlType.DATE and any(one.is_of_clock for one in steps)):
         return None
-    times = time_range(column, scope, said)
+    times = find_time_range(column, scope, said)
     if times is None:
-        raise _open_range(items[0], column)
+        raise _refuse_open_range(items[0], column)
     try:
-        starts = count_starts(steps, times)
+        starts = list_starts(steps, times)
     except TooManyCuts as many:
-        raise _too_many(items[0], many.args[0]) from None
-    return part_times(column, starts, times, nullable=not column.required and keeps_null(column, scope, said))
+        raise _refuse_too_many(items[0], many.args[0]) from None
+    return group_times(column, starts, times, nullable=not column.required and keeps_null(column, scope, said))
 
 
 def _cut_days(scope: Scope, column: Column, said: tuple[Condition, ...], item: exp.Expr) -> Parts | None:
     """Return every day of a range by itself; None if the range is open and the days themselves are not asked for."""
-    times = time_range(column, scope, said)
+    times = find_time_range(column, scope, said)
     if times is None and (find_column(item, scope) == column or contains(item, exp.Add, exp.Sub)):
-        raise _open_range(item, column)
-    days = () if times is None else _periods(Derivation("date", "", column.name), times, item)
+        raise _refuse_open_range(item, column)
+    days = () if times is None else _list_periods(Derivation("date", "", column.name), times, item)
     if not days or max(days) == date.max:
         return None
     last = max(day for day in days if isinstance(day, date))
@@ -413,32 +413,32 @@ def _cut_days(scope: Scope, column: Column, said: tuple[Condition, ...], item: e
 
 
 def _cut_numbers(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[Condition, ...]) -> Parts | None:
-    low, high = number_range(column, said)
+    low, high = find_number_range(column, said)
     finder = CutFinder(
         name=write_node(scope.reference(column)),
         is_whole=column.sql_type is SqlType.INTEGER,
         is_double=column.sql_type is SqlType.DOUBLE,
         low=low,
         high=high,
-        unit=column_unit(column),
+        unit=find_column_unit(column),
     )
     read: list[exp.Expr] = []
     for item in items:
-        named = _name_alike(_without_keys(item, scope), scope)
+        named = _spell_columns_alike(_replace_known_keys(item, scope), scope)
         read.append(named)
         try:
-            finder.read(named)
+            finder.add_cuts(named)
         except NotFinite as part:
-            raise _not_finite(item, column, str(part)) from None
+            raise _refuse_infinite(item, column, str(part)) from None
         except TooManyCuts as many:
-            raise _too_many(item, many.args[0]) from None
+            raise _refuse_too_many(item, many.args[0]) from None
     try:
-        return number_parts(column, finder, distinct=len(read) == 1 and finder.is_chain(read[0]))
+        return make_number_parts(column, finder, distinct=len(read) == 1 and finder.is_chain(read[0]))
     except TooManyCuts as many:
-        raise _too_many(items[0], many.args[0]) from None
+        raise _refuse_too_many(items[0], many.args[0]) from None
 
 
-def _name_alike(item: exp.Expr, scope: Scope) -> exp.Expr:
+def _spell_columns_alike(item: exp.Expr, scope: Scope) -> exp.Expr:
     """Return the expression with every reference to a column spelled as the scope spells it."""
 
     def spell(node: exp.Expr) -> exp.Expr:
@@ -450,7 +450,7 @@ def _name_alike(item: exp.Expr, scope: Scope) -> exp.Expr:
     return copied.transform(spell, copy=False)
 
 
-def _not_groupable(item: exp.Expr, column: Column) -> KeyholeError:
+def _refuse_ungroupable(item: exp.Expr, column: Column) -> KeyholeError:
     return KeyholeError(
         "KH202",
         f"{write_short(item)} is not a column with a public domain",
@@ -461,7 +461,7 @@ def _not_groupable(item: exp.Expr, column: Column) -> KeyholeError:
 
 
 def _refuse_changing(item: exp.Expr) -> KeyholeError:
-    written = write_node(_on_day(item))
+    written = write_node(_fix_clock(item))
     return KeyholeError(
         "KH202",
         f"{write_short(item)} is not a column with a public domain",
@@ -471,7 +471,7 @@ def _refuse_changing(item: exp.Expr) -> KeyholeError:
     )
 
 
-def _on_day(item: exp.Expr) -> exp.Expr:
+def _fix_clock(item: exp.Expr) -> exp.Expr:
     """Return the expression with a day in the place of the clock."""
     day = exp.Cast(this=exp.Literal.string("2026-01-01"), to=exp.DataType(this=exp.DType.DATE))
 
@@ -486,7 +486,7 @@ def _on_day(item: exp.Expr) -> exp.Expr:
     return copied.transform(settle, copy=False)
 
 
-def _not_finite(item: exp.Expr, column: Column, part: str) -> KeyholeError:
+def _refuse_infinite(item: exp.Expr, column: Column, part: str) -> KeyholeError:
     named = readable(column.name)
     return KeyholeError(
         "KH202",
@@ -509,7 +509,7 @@ def _suggest_step(bounds: tuple[Decimal, Decimal]) -> str:
     return f"{next(one * scale for one in (1, 2, 5, 10) if one * scale >= width).normalize():f}"
 
 
-def _open_range(item: exp.Expr, column: Column) -> KeyholeError:
+def _refuse_open_range(item: exp.Expr, column: Column) -> KeyholeError:
     named = readable(column.name)
     return KeyholeError(
         "KH202",
@@ -520,7 +520,7 @@ def _open_range(item: exp.Expr, column: Column) -> KeyholeError:
     )
 
 
-def _too_many(item: exp.Expr, size: int) -> KeyholeError:
+def _refuse_too_many(item: exp.Expr, size: int) -> KeyholeError:
     return KeyholeError(
         "KH202",
         f"{write_short(item)} has {size:,} values",

@@ -23,11 +23,11 @@ from planner.errors import KeyholeError
 from planner.groups.cuts import CutFinder
 from planner.groups.lengths import find_length_range, is_length
 from planner.groups.null_groups import keeps_null
-from planner.groups.number_parts import number_parts
-from planner.groups.number_spans import Ends, NumberSpan, find_span, never_null
+from planner.groups.number_parts import make_number_parts
+from planner.groups.number_spans import Ends, NumberSpan, find_span, is_never_null
 from planner.groups.pieces import NotFinite, TooManyCuts
-from planner.groups.ranges import number_range
-from planner.groups.truths import without_truths
+from planner.groups.ranges import find_number_range
+from planner.groups.truths import replace_truths
 from planner.parser.tree import bare, write_node
 from planner.predicates.computed.compare import computed_column
 from planner.predicates.computed.number_arithmetic import NoTermError, TooWideError
@@ -50,7 +50,7 @@ _ROUNDED = (exp.Floor, exp.Ceil, exp.Round, exp.Trunc)
 _EXACT = (SqlType.INTEGER, SqlType.NUMERIC)
 
 
-def with_numbers(scope: Scope, items: Sequence[exp.Expr], said: tuple[Condition, ...], *, lengths: bool) -> Scope:
+def add_numbers(scope: Scope, items: Sequence[exp.Expr], said: tuple[Condition, ...], *, only_lengths: bool) -> Scope:
     """Return the scope with a column for each number in expressions that reads several columns, one of them no key.
 
     Parameters:
@@ -60,13 +60,13 @@ def with_numbers(scope: Scope, items: Sequence[exp.Expr], said: tuple[Condition,
         return scope
     for item in items:
         for node in _list_numbers(bare(item), scope):
-            if lengths and not is_length(node, scope):
+            if only_lengths and not is_length(node, scope):
                 continue
-            scope = _with_number(scope, node, items, said)
+            scope = _add_number(scope, node, items, said)
     return scope
 
 
-def without_numbers(item: exp.Expr, scope: Scope) -> exp.Expr:
+def replace_numbers(item: exp.Expr, scope: Scope) -> exp.Expr:
     """Return the expression with the keys that its numbers are in their place."""
 
     def instead(node: exp.Expr) -> exp.Expr:
@@ -84,7 +84,7 @@ def _list_numbers(node: exp.Expr, scope: Scope) -> Iterator[exp.Expr]:
     """
     if find_truth(node, scope) is not None or find_number(node, scope) is not None:
         return
-    read = _columns_read(node, scope)
+    read = _list_columns_read(node, scope)
     if all(column.domain is not None for column in read) and not is_too_wide(read):
         return
     if isinstance(node, _ROUNDED) and len(read) > 1 and _is_number(node, scope) and _divides_columns(node, scope):
@@ -110,25 +110,25 @@ def _divides_columns(node: exp.Expr, scope: Scope) -> bool:
     return found is not None and found.function.endswith(" of")
 
 
-def _columns_read(node: exp.Expr, scope: Scope) -> dict[Column, None]:
+def _list_columns_read(node: exp.Expr, scope: Scope) -> dict[Column, None]:
     found = (find_column(one, scope) for one in node.find_all(exp.Column))
     return dict.fromkeys(column for column in found if column is not None)
 
 
 def _is_number(node: exp.Expr, scope: Scope) -> bool:
-    return all(column.sql_type in _EXACT for column in _columns_read(node, scope))
+    return all(column.sql_type in _EXACT for column in _list_columns_read(node, scope))
 
 
-def _with_number(scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], said: tuple[Condition, ...]) -> Scope:
+def _add_number(scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], said: tuple[Condition, ...]) -> Scope:
     """Return the scope with a column for a number; unchanged if its values are not known to be finitely many."""
     name = name_alike(node, scope)
-    read = tuple(_columns_read(node, scope))
+    read = tuple(_list_columns_read(node, scope))
     if any(column.name == name for column in scope.table.columns) or not all(one.groupable for one in read):
         return scope
     base = _read_number(node, scope)
     if base is None:
         return scope
-    term = _term_of(base)
+    term = _get_term(base)
     span, low, high = _find_range(node, base, term, scope, said)
     unit = Fraction(1, 10**term.scale)
     made = Column(name, SqlType.INTEGER, "integer", domain=(0,), computed=True)
@@ -148,15 +148,15 @@ def _with_number(scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], said: 
         unit=unit,
         stride=(unit * (1 if span is None else span.step or 1), unit * (0 if span is None else span.offset)),
     )
-    replaced = [without_numbers(without_truths(item, scope), finding) for item in reading]
+    replaced = [replace_numbers(replace_truths(item, scope), finding) for item in reading]
     try:
         for item in replaced:
-            finder.read(item)
-        shape = _shape_of(base, term, required=_is_never_null(base, term, scope, said))
-        parts = number_parts(shape, finder, distinct=len(replaced) == 1 and finder.is_chain(replaced[0]))
+            finder.add_cuts(item)
+        shape = _make_value_column(base, term, required=_is_never_null(base, term, scope, said))
+        parts = make_number_parts(shape, finder, distinct=len(replaced) == 1 and finder.is_chain(replaced[0]))
     except (NotFinite, TooManyCuts):
         return scope
-    parts = replace(parts, column=base.name, cuts=_in_steps(parts, term.scale))
+    parts = replace(parts, column=base.name, cuts=_scale_cuts(parts, term.scale))
     made = replace(
         made,
         domain=tuple(range(len(parts.shown))),
@@ -170,7 +170,7 @@ def _with_number(scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], said: 
 
 def _read_number(node: exp.Expr, scope: Scope) -> Column | None:
     """Return the column that a number is, in steps of its own, with PostgreSQL's type as its comment."""
-    shown = _type_of(node, scope)
+    shown = _find_type(node, scope)
     if shown is None:
         return None
     within = RowScope(scope, _NOTHING_GIVEN)
@@ -194,7 +194,7 @@ def _find_range(
     PostgreSQL has no others.
     """
     span = find_span(
-        term, lambda one: _ends(scope.table.column(one), said), required=lambda one: _is_required(scope, one, said)
+        term, lambda one: _find_ends(scope.table.column(one), said), required=lambda one: _is_required(scope, one, said)
     )
     if span is None and (apart := find_length_range(node, term, scope, said)) is not None:
         span = NumberSpan(*apart)
@@ -204,30 +204,30 @@ def _find_range(
         span = replace(
             span, high=term.limit - 1 if typed is None or typed > term.limit else typed
         )  # longer ones are cut
-    low, high = number_range(replace(base, bounds=None if span is None else _bounds(span)), said)
+    low, high = find_number_range(replace(base, bounds=None if span is None else _convert_bounds(span)), said)
     shown = str(base.comment)
     largest = Fraction(_FARTHEST if shown == "numeric" else min(integer_limit(shown), _FARTHEST))
     return span, None if low is None else max(low, -largest - 1), None if high is None else min(high, largest)
 
 
-def _term_of(base: Column) -> RowTerm:
+def _get_term(base: Column) -> RowTerm:
     assert isinstance(base.derivation, Computed)
     return base.derivation.term
 
 
-def _bounds(span: NumberSpan) -> tuple[Decimal, Decimal]:
+def _convert_bounds(span: NumberSpan) -> tuple[Decimal, Decimal]:
     return Decimal(span.low), Decimal(span.high)
 
 
-def _ends(column: Column, said: tuple[Condition, ...]) -> Ends:
+def _find_ends(column: Column, said: tuple[Condition, ...]) -> Ends:
     if column.domain is not None:
         numbers = [Fraction(one) for one in column.domain if isinstance(one, int | Decimal)]
         if column.bounds is None and numbers:
-            column = replace(column, bounds=(_decimal(min(numbers)), _decimal(max(numbers))))
-    return number_range(column, said)
+            column = replace(column, bounds=(_to_decimal(min(numbers)), _to_decimal(max(numbers))))
+    return find_number_range(column, said)
 
 
-def _decimal(value: Fraction) -> Decimal:
+def _to_decimal(value: Fraction) -> Decimal:
     return Decimal(value.numerator) / Decimal(value.denominator)
 
 
@@ -236,7 +236,7 @@ def _is_never_null(base: Column, term: RowTerm, scope: Scope, said: tuple[Condit
     if not keeps_null(base, scope, said):
         return True
     known = all(_is_required(scope, one, said) for one in term.columns)
-    return known and never_null(term, lambda one: _is_required(scope, one, said))
+    return known and is_never_null(term, lambda one: _is_required(scope, one, said))
 
 
 def _is_required(scope: Scope, name: str, said: tuple[Condition, ...]) -> bool:
@@ -244,51 +244,51 @@ def _is_required(scope: Scope, name: str, said: tuple[Condition, ...]) -> bool:
     return column.required or not keeps_null(column, scope, said)
 
 
-def _shape_of(base: Column, term: RowTerm, *, required: bool) -> Column:
+def _make_value_column(base: Column, term: RowTerm, *, required: bool) -> Column:
     """Return a column of the number's own values, in the place of that of its steps."""
     if term.scale == 0:
         return replace(base, required=required)
     return replace(base, sql_type=SqlType.NUMERIC, declared=f"numeric(38,{term.scale})", required=required)
 
 
-def _in_steps(parts: Parts, scale: int) -> Steps | tuple[int, ...]:
+def _scale_cuts(parts: Parts, scale: int) -> Steps | tuple[int, ...]:
     if isinstance(parts.cuts, Steps):
         return Steps(parts.cuts.runs, None)
     return tuple(int(Fraction(str(cut)) * 10**scale) for cut in parts.cuts)
 
 
-def _type_of(node: exp.Expr, scope: Scope) -> str | None:
+def _find_type(node: exp.Expr, scope: Scope) -> str | None:
     """Return PostgreSQL's type of an exact number; None for others, and for functions of unknown type."""
     node = bare(node)
     if is_length(node, scope):
         return "numeric" if isinstance(node, exp.Extract) else "integer"
     match node:
         case exp.Column():
-            return _type_of_column(node, scope)
+            return _find_column_type(node, scope)
         case exp.Literal() if not node.is_string:
             text = str(node.this)
             if not text.isdigit():
                 return "numeric"
             return "integer" if int(text) < 2**31 else "bigint" if int(text) < 2**63 else "numeric"
         case exp.Neg() | exp.Abs():
-            return _type_of(node.this, scope)
+            return _find_type(node.this, scope)
         case exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.Mod() | exp.Nullif():
-            found = [_type_of(node.this, scope), _type_of(node.expression, scope)]
+            found = [_find_type(node.this, scope), _find_type(node.expression, scope)]
         case exp.Coalesce() | exp.Greatest() | exp.Least():
-            found = [_type_of(one, scope) for one in (node.this, *node.expressions)]
+            found = [_find_type(one, scope) for one in (node.this, *node.expressions)]
         case exp.Length():
             return "integer"
         case exp.Cast() if kind_of(node) == "DECIMAL":
-            return None if _type_of(node.this, scope) is None else "numeric"
+            return None if _find_type(node.this, scope) is None else "numeric"
         case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc():
-            return "numeric" if _type_of(node.this, scope) == "numeric" else None
+            return "numeric" if _find_type(node.this, scope) == "numeric" else None
         case _:
             return None
     known = [one for one in found if one is not None]
     return max(known, key=_TYPES.index) if len(known) == len(found) else None
 
 
-def _type_of_column(node: exp.Column, scope: Scope) -> str | None:
+def _find_column_type(node: exp.Column, scope: Scope) -> str | None:
     column = find_column(node, scope)
     if column is None:
         return None

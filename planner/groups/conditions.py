@@ -34,7 +34,7 @@ def part_by_conditions(scope: Scope, column: Column, items: list[exp.Expr]) -> P
     """Return the groups that conditions on a column make of its values; None if anything else is asked of it."""
     leaves: dict[Condition, None] = {}
     for item in items:
-        found = _conditions(bare(item), column, scope)
+        found = _list_conditions(bare(item), column, scope)
         if found is None:
             return None
         leaves |= dict.fromkeys(leaf for one in found for leaf in one.leaves())
@@ -44,16 +44,16 @@ def part_by_conditions(scope: Scope, column: Column, items: list[exp.Expr]) -> P
         return None
     match column.sql_type:
         case SqlType.BOOLEAN:
-            return _of_truths(column)
+            return _group_truths(column)
         case SqlType.DATE | SqlType.TIMESTAMP:
-            return _of_times(column, list(leaves))
+            return _group_times(column, list(leaves))
         case SqlType.TEXT:
-            return _of_texts(column, list(leaves), scope.table)
+            return _group_texts(column, list(leaves), scope.table)
         case _:
             return None
 
 
-def _conditions(node: exp.Expr, column: Column, scope: Scope) -> list[Condition] | None:
+def _list_conditions(node: exp.Expr, column: Column, scope: Scope) -> list[Condition] | None:
     """Return the conditions of an expression on a column; None if it reads it otherwise."""
     if not any(find_column(one, scope) == column for one in node.find_all(exp.Column)):
         return []
@@ -77,7 +77,7 @@ def _conditions(node: exp.Expr, column: Column, scope: Scope) -> list[Condition]
         parts = [one for one in node.iter_expressions() if not isinstance(one, exp.DataType)]
     found: list[Condition] = []
     for part in parts:
-        inner = _conditions(bare(part), column, scope)
+        inner = _list_conditions(bare(part), column, scope)
         if inner is None:
             return None
         found += inner
@@ -91,7 +91,7 @@ def _reads_itself(node: exp.Case, column: Column, scope: Scope) -> bool:
     return any(find_column(bare(one), scope) == column or contains(one, exp.Column) for one in results)
 
 
-def _made(column: Column, shown: list[Value | None], *, cuts: list[Value], tests: list[Condition]) -> Parts:
+def _make_parts(column: Column, shown: list[Value | None], *, cuts: list[Value], tests: list[Condition]) -> Parts:
     groups: tuple[int | None, ...] = tuple(range(len(shown)))
     nulls = None if column.required else len(shown)
     return Parts(
@@ -105,12 +105,12 @@ def _made(column: Column, shown: list[Value | None], *, cuts: list[Value], tests
     )
 
 
-def _of_truths(column: Column) -> Parts:
+def _group_truths(column: Column) -> Parts:
     tests: list[Condition] = [Compare(column.name, "=", value) for value in (False, True)]
-    return _made(column, [False, True], cuts=[], tests=tests)
+    return _make_parts(column, [False, True], cuts=[], tests=tests)
 
 
-def _of_times(column: Column, leaves: list[Condition]) -> Parts | None:
+def _group_times(column: Column, leaves: list[Condition]) -> Parts | None:
     starts: set[date] = set()
     for operator, value in _list_compared(leaves):
         if not isinstance(value, date):
@@ -118,22 +118,22 @@ def _of_times(column: Column, leaves: list[Condition]) -> Parts | None:
         if operator in ("=", "<>", ">=", "<"):
             starts.add(value)
         if operator in ("=", "<>", ">", "<="):
-            starts.add(_next(value))
+            starts.add(_find_next(value))
     cuts = sorted(starts)
     if not cuts:
-        return _made(column, [_of_type(column, date(2000, 1, 1))], cuts=[], tests=[])
+        return _make_parts(column, [_to_column_type(column, date(2000, 1, 1))], cuts=[], tests=[])
     try:
         shown: list[Value | None] = [cuts[0] - timedelta(days=1), *cuts]
     except OverflowError:
         return None
-    return _made(column, shown, cuts=list(cuts), tests=[])
+    return _make_parts(column, shown, cuts=list(cuts), tests=[])
 
 
-def _of_type(column: Column, value: date) -> date:
+def _to_column_type(column: Column, value: date) -> date:
     return value if column.sql_type is SqlType.DATE else datetime(value.year, value.month, value.day)
 
 
-def _next(value: date) -> date:
+def _find_next(value: date) -> date:
     return value + (timedelta(microseconds=1) if isinstance(value, datetime) else timedelta(days=1))
 
 
@@ -148,7 +148,7 @@ def _list_compared(leaves: list[Condition]) -> Iterator[tuple[str, Value]]:
                 pass
 
 
-def _of_texts(column: Column, leaves: list[Condition], table: Table) -> Parts | None:
+def _group_texts(column: Column, leaves: list[Condition], table: Table) -> Parts | None:
     compared = list(_list_compared(leaves))
     if any(operator not in ("=", "<>") for operator, _ in compared):
         return None
@@ -159,20 +159,20 @@ def _of_texts(column: Column, leaves: list[Condition], table: Table) -> Parts | 
     limit = text_limit(column.declared)
     most = min(column.longest_text, limit or column.longest_text)
     others: dict[tuple[bool, ...], str] = {}
-    for text in _texts(patterns):
+    for text in _list_texts(patterns):
         if len(text) < most and text not in constants:
             others.setdefault(tuple(like(text, pattern) for pattern in patterns), text)
     matched = sorted(others)
     tests = list_tests(column.name, constants, patterns, matched)
     if not tests:
         return None
-    return _made(column, [*constants, *map(others.__getitem__, matched)], cuts=[], tests=list(tests))
+    return _make_parts(column, [*constants, *map(others.__getitem__, matched)], cuts=[], tests=list(tests))
 
 
-def _texts(patterns: list[str]) -> Iterator[str]:
+def _list_texts(patterns: list[str]) -> Iterator[str]:
     """Yield a text for each combination of patterns: their own texts together in every order, and others."""
     yield from ("", "x", "~", "xx", "-")
-    said = [_plain(pattern) for pattern in patterns]
+    said = [_make_matching_text(pattern) for pattern in patterns]
     for count in range(1, len(said) + 1):
         for chosen in permutations(said, count):
             yield "".join(chosen)
@@ -181,7 +181,7 @@ def _texts(patterns: list[str]) -> Iterator[str]:
             yield "".join(chosen) + "x"
 
 
-def _plain(pattern: str) -> str:
+def _make_matching_text(pattern: str) -> str:
     """Return a text that a pattern matches."""
     found, characters = "", iter(pattern)
     for character in characters:

@@ -23,13 +23,13 @@ from planner.errors import KeyholeError
 from planner.groups.doubles import (
     ARITHMETIC,
     Cut,
-    always,
     combine,
+    find_bucket_share,
     find_crossing,
-    find_unit,
-    itself,
-    share_of,
-    without_sign,
+    find_crossing_unit,
+    keep_number,
+    return_constant,
+    take_absolute,
 )
 from planner.groups.even_cuts import (
     EvenCuts,
@@ -39,7 +39,7 @@ from planner.groups.even_cuts import (
     cut_half_even,
     cut_toward_zero,
     cut_up,
-    cuts_around,
+    find_cuts_around,
 )
 from planner.groups.pieces import MOST_CUTS, MOST_STEPS, Line, NotFinite, Pieces, TooManyCuts, limit_lines, pair_lines
 from planner.parser.tree import bare, contains, write_node, write_short
@@ -57,8 +57,8 @@ _COMPARED: dict[type[exp.Expr], bool | None] = {  # whether a number that is equ
 }
 
 
-_STEPS = Pieces(steps=True)
-_ZERO = Pieces(frozenset(((Fraction(0), Fraction(0)),)), whole=True)
+_STEPS = Pieces(has_steps=True)
+_ZERO = Pieces(frozenset(((Fraction(0), Fraction(0)),)), is_whole=True)
 _X = (Fraction(1), Fraction(0))  # the column itself, as a line
 _STILL = (Fraction(0), Fraction(0))  # 0, whatever the column is
 
@@ -75,20 +75,20 @@ class CutFinder:
     unit: Fraction | None = None  # of which its numbers are multiples, if its type says so
     stride: tuple[Fraction, Fraction] | None = None  # how far apart its numbers lie, and one of them
     cuts: set[Cut] = field(default_factory=set)
-    even: dict[EvenCuts, None] = field(default_factory=dict)  # beside `cuts`, those at equal distances
+    even_cuts: dict[EvenCuts, None] = field(default_factory=dict)  # beside `cuts`, those at equal distances
     window: tuple[Cut, Cut] | None = None
-    known: dict[int, Pieces] = field(default_factory=dict)  # by node, each looked at once
+    shapes: dict[int, Pieces] = field(default_factory=dict)  # by node, each looked at once
 
-    def read(self, node: exp.Expr) -> None:
+    def add_cuts(self, node: exp.Expr) -> None:
         """Add the cuts of an expression. Raise `NotFinite`, `TooManyCuts`."""
-        if self._shape(node).varies:
+        if self._get_shape(node).varies:
             self._cut_everywhere(node)
 
     def list_cuts(self) -> list[Cut]:
         """Return all cuts, rising. Raise `TooManyCuts` for more than are looked at one by one."""
-        size = len(self.cuts) + sum(one.count for one in self.even)
+        size = len(self.cuts) + sum(one.count for one in self.even_cuts)
         if size <= 2 * MOST_STEPS:
-            found = self.cuts.union(*self.even)
+            found = self.cuts.union(*self.even_cuts)
             size = len(found)
             if size <= MOST_STEPS + 1:  # so many ends have so many steps
                 return sorted(found)
@@ -100,76 +100,76 @@ class CutFinder:
         alone = self.is_whole or self.stride is not None  # each value is a group
         if alone and self._is_line(node) and not contains(node, exp.Cast, exp.Div):
             return True
-        if self._steps_down(node) is not None:
+        if self._find_step_down(node) is not None:
             return self._is_line(node.this)
         match node:
             case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc() if self._keeps_whole(node):
                 return self.is_chain(node.this)
             case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc() | exp.WidthBucket():
                 return self._is_line(node.this)
-            case exp.Div() if self._shape(node).steps and self._shape(node.this).varies:
+            case exp.Div() if self._get_shape(node).has_steps and self._get_shape(node.this).varies:
                 return self._is_line(node.this)
             case exp.Neg() | exp.Cast() | exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
                 if isinstance(node, exp.Cast):
                     numbers = (exp.DataType.Type.DECIMAL, exp.DataType.Type.DOUBLE)  # an integer may be one for several
                     if node.to.expressions or node.to.this not in numbers:
                         return False
-                    return self.is_chain(node.this) and not self._shape(node.this).varies
+                    return self.is_chain(node.this) and not self._get_shape(node.this).varies
                 if isinstance(node, exp.Neg):
                     return self.is_chain(node.this)
-                by = self._shape(node.expression).constant
-                whole = isinstance(node, exp.Div) and self._shape(node.this).whole
+                by = self._get_shape(node.expression).constant
+                whole = isinstance(node, exp.Div) and self._get_shape(node.this).is_whole
                 return by is not None and by != 0 and not whole and self.is_chain(node.this)
             case _:
                 return False
 
     def _keeps_whole(self, node: exp.Expr) -> bool:
         """Return True if what is rounded is a whole number already."""
-        return node.args.get("decimals") is None and self._shape(node.this).whole
+        return node.args.get("decimals") is None and self._get_shape(node.this).is_whole
 
     def _is_line(self, node: exp.Expr) -> bool:
-        found = self._shape(node)
+        found = self._get_shape(node)
         choice = node.find(exp.Nullif, exp.Case, exp.Coalesce, exp.Greatest, exp.Least)  # NULL may come of a number
-        return found.varies and not found.steps and len(found.pieces) == 1 and choice is None
+        return found.varies and not found.has_steps and len(found.lines) == 1 and choice is None
 
-    def _shape(self, node: exp.Expr) -> Pieces:
+    def _get_shape(self, node: exp.Expr) -> Pieces:
         node = bare(node)
-        if id(node) not in self.known:
-            self.known[id(node)] = self._find_shape(node)
-        return self.known[id(node)]
+        if id(node) not in self.shapes:
+            self.shapes[id(node)] = self._find_shape(node)
+        return self.shapes[id(node)]
 
     def _find_shape(self, node: exp.Expr) -> Pieces:
         match node:
             case exp.Column():
                 own = write_node(node) == self.name
-                return Pieces(frozenset((_X,)), whole=self.is_whole) if own else _STEPS
+                return Pieces(frozenset((_X,)), is_whole=self.is_whole) if own else _STEPS
             case exp.Literal():
-                return _literal(node)
+                return _read_literal(node)
             case exp.Neg():
-                return self._linear(_ZERO, node.this, exp.Sub, node)
-            case exp.Sub() if (taken := self._steps_down(node)) is not None:
-                by = self._shape(taken.expression).constant
+                return self._combine_lines(_ZERO, node.this, exp.Sub, node)
+            case exp.Sub() if (taken := self._find_step_down(node)) is not None:
+                by = self._get_shape(taken.expression).constant
                 assert by
-                inner = Pieces(frozenset((a / abs(by), b / abs(by)) for a, b in self._shape(node.this).pieces))
-                return Pieces(steps=self._cut_whole(inner, cut_toward_zero, node).steps, whole=True)
+                inner = Pieces(frozenset((a / abs(by), b / abs(by)) for a, b in self._get_shape(node.this).lines))
+                return Pieces(has_steps=self._cut_whole(inner, cut_toward_zero, node).has_steps, is_whole=True)
             case exp.Add() | exp.Sub() | exp.Mul():
-                return self._linear(self._shape(node.this), node.expression, type(node), node)
+                return self._combine_lines(self._get_shape(node.this), node.expression, type(node), node)
             case exp.Div():
-                return self._quotient(node)
+                return self._divide(node)
             case exp.Floor() | exp.Ceil() | exp.Round() | exp.Trunc():
                 return self._cut_rounded(node)
             case exp.Cast():
-                return self._cast(node)
+                return self._cut_cast(node)
             case exp.WidthBucket():
-                return self._buckets(node)
+                return self._cut_buckets(node)
             case exp.Predicate():
-                return self._truth(node)
+                return self._cut_truth(node)
             case exp.Case() | exp.Coalesce() | exp.Greatest() | exp.Least() | exp.Nullif() | exp.Abs() | exp.Sign():
-                return self._choice(node)
+                return self._cut_choice(node)
             case _:
-                return self._function(node)
+                return self._cut_arguments(node)
 
-    def _truth(self, node: exp.Expr) -> Pieces:
+    def _cut_truth(self, node: exp.Expr) -> Pieces:
         match node:
             case exp.GT() | exp.LTE() | exp.GTE() | exp.LT() | exp.EQ() | exp.NEQ():
                 self._compare_nodes(node.this, node.expression, _COMPARED[type(node)], node)
@@ -179,96 +179,100 @@ class CutFinder:
             case exp.In():
                 self._compare_all(node.this, node.expressions, node)
             case exp.Is(expression=exp.Null()):
-                self._shape(node.this)
+                self._get_shape(node.this)
             case _:
-                return self._function(node)
+                return self._cut_arguments(node)
         return _STEPS
 
-    def _steps_down(self, node: exp.Expr) -> exp.Mod | None:
+    def _find_step_down(self, node: exp.Expr) -> exp.Mod | None:
         """Return `x % n` of `x - x % n`, by which x steps down, if both are integers; None for other expressions."""
         taken = bare(node.expression) if isinstance(node, exp.Sub) else None
-        if not isinstance(taken, exp.Mod) or bare(taken.this) != bare(node.this) or not self._shape(node.this).whole:
+        if (
+            not isinstance(taken, exp.Mod)
+            or bare(taken.this) != bare(node.this)
+            or not self._get_shape(node.this).is_whole
+        ):
             return None
-        by = self._shape(taken.expression)
-        return taken if by.whole and by.constant else None
+        by = self._get_shape(taken.expression)
+        return taken if by.is_whole and by.constant else None
 
-    def _linear(self, left: Pieces, right_node: exp.Expr, operation: type[exp.Expr], node: exp.Expr) -> Pieces:
-        right = self._shape(right_node)
-        whole = left.whole and right.whole
-        if left.steps or right.steps:
+    def _combine_lines(self, left: Pieces, right_node: exp.Expr, operation: type[exp.Expr], node: exp.Expr) -> Pieces:
+        right = self._get_shape(right_node)
+        whole = left.is_whole and right.is_whole
+        if left.has_steps or right.has_steps:
             if left.varies or right.varies:
                 self._cut_everywhere(node)
-            return Pieces(steps=True, whole=whole)
+            return Pieces(has_steps=True, is_whole=whole)
         found = set[Line]()
         for (a, b), (c, d) in pair_lines(left, right):
             if operation is exp.Mul:
                 if a and c:
                     self._cut_everywhere(node)
-                    return Pieces(steps=True, whole=whole)
+                    return Pieces(has_steps=True, is_whole=whole)
                 found.add((a * d + b * c, b * d))
             else:
                 sign = 1 if operation is exp.Add else -1
                 found.add((a + sign * c, b + sign * d))
         if any(part.numerator.bit_length() + part.denominator.bit_length() > _MOST_BITS for part in chain(*found)):
             raise NotFinite(write_short(node))
-        return Pieces(frozenset(found), whole=whole)
+        return Pieces(frozenset(found), is_whole=whole)
 
-    def _quotient(self, node: exp.Div) -> Pieces:
-        left, divisor = self._shape(node.this), self._shape(node.expression)
+    def _divide(self, node: exp.Div) -> Pieces:
+        left, divisor = self._get_shape(node.this), self._get_shape(node.expression)
         if not left.varies and not divisor.varies:
-            return Pieces(steps=True, whole=left.whole and divisor.whole)
+            return Pieces(has_steps=True, is_whole=left.is_whole and divisor.is_whole)
         by = divisor.constant
-        if not by or left.steps:
+        if not by or left.has_steps:
             raise NotFinite(write_short(node))
-        found = Pieces(frozenset((a / by, b / by) for a, b in left.pieces), whole=False)
-        if left.whole and divisor.whole:
-            return Pieces(steps=self._cut_whole(found, cut_toward_zero, node).steps, whole=True)
+        found = Pieces(frozenset((a / by, b / by) for a, b in left.lines), is_whole=False)
+        if left.is_whole and divisor.is_whole:
+            return Pieces(has_steps=self._cut_whole(found, cut_toward_zero, node).has_steps, is_whole=True)
         return found
 
     def _cut_rounded(self, node: exp.Expr) -> Pieces:
-        inner = self._shape(node.this)
+        inner = self._get_shape(node.this)
         places = node.args.get("decimals")
         scale = Fraction(1)
         if places is not None:
-            digits = self._shape(places).constant
+            digits = self._get_shape(places).constant
             if digits is None or digits.denominator != 1 or abs(digits) > 12:
                 raise NotFinite(write_short(node))
             scale = Fraction(10) ** digits.numerator
         if not inner.varies:
-            return Pieces(steps=True, whole=False)
-        scaled = Pieces(frozenset((a * scale, b * scale) for a, b in inner.pieces))
+            return Pieces(has_steps=True, is_whole=False)
+        scaled = Pieces(frozenset((a * scale, b * scale) for a, b in inner.lines))
         sides: dict[type[exp.Expr], Side] = {exp.Floor: cut_down, exp.Ceil: cut_up, exp.Trunc: cut_toward_zero}
         if places is not None and self._is_floating(node.this):
             raise NotFinite(write_short(node))  # PostgreSQL has no such function
         return self._cut_whole(scaled, sides.get(type(node), self._round_half(node)), node)
 
-    def _cast(self, node: exp.Cast) -> Pieces:
-        inner = self._shape(node.this)
+    def _cut_cast(self, node: exp.Cast) -> Pieces:
+        inner = self._get_shape(node.this)
         kind = node.to.this
         value = str(kind.value) if isinstance(kind, exp.DataType.Type) else ""
         if value in ("INT", "BIGINT", "SMALLINT"):
-            if not inner.varies or inner.whole:
-                return Pieces(inner.pieces, inner.steps, whole=True)
+            if not inner.varies or inner.is_whole:
+                return Pieces(inner.lines, inner.has_steps, is_whole=True)
             found = self._cut_whole(inner, self._round_half(node), node)
-            return Pieces(found.pieces, found.steps, whole=True)
+            return Pieces(found.lines, found.has_steps, is_whole=True)
         if value in ("DECIMAL", "DOUBLE") and not node.to.expressions:
-            return Pieces(inner.pieces, inner.steps)
+            return Pieces(inner.lines, inner.has_steps)
         if (sizes := numeric_scale(node)) is not None and inner.varies:
             return self._cut_decimals(inner, *sizes, node)
-        return self._function(node)
+        return self._cut_arguments(node)
 
     def _cut_decimals(self, inner: Pieces, precision: int, scale: int, node: exp.Cast) -> Pieces:
         """Return the pieces of a cast to `numeric(p, s)`.
 
         It rounds as round does, halves away from 0, and fails on longer numbers.
         """
-        low, high = self._bounds(node)
-        ends = [a * x + b for a, b in inner.pieces for x in (low, high)]
+        low, high = self._get_bounds(node)
+        ends = [a * x + b for a, b in inner.lines for x in (low, high)]
         if any(abs(end) + 1 >= Fraction(10) ** (precision - scale) for end in ends):
             raise NotFinite(write_short(node))
         step = Fraction(10) ** scale
-        rounded = self._cut_whole(Pieces(frozenset((a * step, b * step) for a, b in inner.pieces)), cut_half_away, node)
-        return Pieces(rounded.pieces, rounded.steps)
+        rounded = self._cut_whole(Pieces(frozenset((a * step, b * step) for a, b in inner.lines)), cut_half_away, node)
+        return Pieces(rounded.lines, rounded.has_steps)
 
     def _round_half(self, node: exp.Expr) -> Side:
         """Return where rounding changes.
@@ -281,26 +285,26 @@ class CutFinder:
         """Return True if PostgreSQL computes an expression of the column with double precision."""
         return not _is_cast_to(node, exp.DType.DECIMAL) if self.is_double else _is_cast_to(node, exp.DType.DOUBLE)
 
-    def _buckets(self, node: exp.WidthBucket) -> Pieces:
-        inner = self._shape(node.this)
+    def _cut_buckets(self, node: exp.WidthBucket) -> Pieces:
+        inner = self._get_shape(node.this)
         floating = self._is_floating(node)
         if floating and not self.is_double and (self.unit is None or "num_buckets" not in node.args):
             raise NotFinite(write_short(node))
         if (array := _find_edges(node)) is not None:
-            edges = [self._shape(one).constant for one in array.expressions]
+            edges = [self._get_shape(one).constant for one in array.expressions]
         else:
             low, high, count = (
-                self._shape(node.args[name]).constant for name in ("min_value", "max_value", "num_buckets")
+                self._get_shape(node.args[name]).constant for name in ("min_value", "max_value", "num_buckets")
             )
             if low is None or high is None or count is None or count.denominator != 1 or count <= 0 or low >= high:
                 raise NotFinite(write_short(node))
-            (line, *others) = inner.pieces or (_STILL,)
-            if not floating and not others and not inner.steps and line[0]:
+            (line, *others) = inner.lines or (_STILL,)
+            if not floating and not others and not inner.has_steps and line[0]:
                 a, b = line
                 first = ((low if a > 0 else high) - b) / a
                 step = (high - low) / count / abs(a)
-                self._cut_evenly((EvenCuts(first, step, count.numerator + 1, below=a < 0),))
-                return Pieces(steps=True, whole=True)
+                self._cut_evenly((EvenCuts(first, step, count.numerator + 1, equal_is_below=a < 0),))
+                return Pieces(has_steps=True, is_whole=True)
             if count > MOST_STEPS:
                 raise TooManyCuts(count.numerator)
             edges = [low + (high - low) * i / count.numerator for i in range(count.numerator + 1)]
@@ -308,8 +312,8 @@ class CutFinder:
         if len(known) < len(edges) or known != sorted(known):
             raise NotFinite(write_short(node))
         arithmetic = self._find_arithmetic(node.this) if floating and "num_buckets" in node.args else None
-        if arithmetic is not None and len(inner.pieces - {_X}) == 0:
-            share = partial(share_of, arithmetic, float(known[0]), float(known[-1]), len(known) - 1)
+        if arithmetic is not None and len(inner.lines - {_X}) == 0:
+            share = partial(find_bucket_share, arithmetic, float(known[0]), float(known[-1]), len(known) - 1)
             inside = ((edge, False) for edge in known[1:-1])
             steps = ((Fraction(place), False) for place in range(1, len(known) - 1))
             cross = self._crossing
@@ -318,90 +322,92 @@ class CutFinder:
             if not self.is_double:
                 ends = [((edge, False), (Fraction(float(edge)), False)) for edge in known]
                 self._cut(cross(cut, end, arithmetic, rises=True) for cut, end in ends)
-                return Pieces(steps=True, whole=True)
+                return Pieces(has_steps=True, is_whole=True)
         elif floating and not self.is_double:
             raise NotFinite(write_short(node))
         for edge in known:
             self._compare(inner, Pieces(frozenset(((Fraction(0), edge),))), _COMPARED[exp.GTE], node)
-        return Pieces(steps=True, whole=True)
+        return Pieces(has_steps=True, is_whole=True)
 
-    def _around_zero(self, node: exp.Expr) -> Pieces:
-        inner = self._shape(node.this)
+    def _cut_around_zero(self, node: exp.Expr) -> Pieces:
+        inner = self._get_shape(node.this)
         self._compare(inner, _ZERO, None, node)
         if isinstance(node, exp.Sign):
             return _STEPS
-        mirrored = {(-a, -b) for a, b in inner.pieces}
-        return Pieces(limit_lines(inner.pieces | mirrored), inner.steps, whole=inner.whole)
+        mirrored = {(-a, -b) for a, b in inner.lines}
+        return Pieces(limit_lines(inner.lines | mirrored), inner.has_steps, is_whole=inner.is_whole)
 
-    def _choice(self, node: exp.Expr) -> Pieces:
+    def _cut_choice(self, node: exp.Expr) -> Pieces:
         if isinstance(node, exp.Abs | exp.Sign):
-            return self._around_zero(node)
+            return self._cut_around_zero(node)
         if isinstance(node, exp.Nullif):
-            first = self._shape(node.this)
-            other = self._shape(node.expression)
+            first = self._get_shape(node.this)
+            other = self._get_shape(node.expression)
             self._compare(first, other, None, node)
-            return Pieces(first.pieces, first.steps, whole=first.whole and other.whole)  # their common type is compared
+            return Pieces(
+                first.lines, first.has_steps, is_whole=first.is_whole and other.is_whole
+            )  # their common type is compared
         if isinstance(node, exp.Case):
             for branch in node.args["ifs"]:
                 if node.this is None:
-                    self._shape(branch.this)
+                    self._get_shape(branch.this)
                 else:
-                    self._compare(self._shape(node.this), self._shape(branch.this), None, node)
+                    self._compare(self._get_shape(node.this), self._get_shape(branch.this), None, node)
             results = [branch.args["true"] for branch in node.args["ifs"]]
             results += [] if node.args.get("default") is None else [node.args["default"]]
         else:
             results = [node.this, *node.expressions]
-        found = [self._shape(one) for one in results]
+        found = [self._get_shape(one) for one in results]
         if isinstance(node, exp.Greatest | exp.Least):
             for index, one in enumerate(found):
                 for other in found[:index]:
                     self._compare(one, other, None, node)
         return Pieces(
-            limit_lines(frozenset(line for one in found for line in one.pieces)),
-            steps=any(one.steps for one in found),
-            whole=all(one.whole or one.steps for one in found),
+            limit_lines(frozenset(line for one in found for line in one.lines)),
+            has_steps=any(one.has_steps for one in found),
+            is_whole=all(one.is_whole or one.has_steps for one in found),
         )
 
-    def _function(self, node: exp.Expr) -> Pieces:
+    def _cut_arguments(self, node: exp.Expr) -> Pieces:
         """Return the pieces of any other function: constant where its arguments are."""
         for child in node.iter_expressions():
-            if not isinstance(child, exp.DataType | exp.Var | exp.Identifier) and self._shape(child).varies:
+            if not isinstance(child, exp.DataType | exp.Var | exp.Identifier) and self._get_shape(child).varies:
                 self._cut_everywhere(node)
         return _STEPS
 
     def _compare_all(self, tested: exp.Expr, others: Iterable[exp.Expr], node: exp.Expr) -> None:
-        inner = self._shape(tested)
+        inner = self._get_shape(tested)
         for other in others:
-            self._compare(inner, self._shape(other), None, node)
+            self._compare(inner, self._get_shape(other), None, node)
 
     def _compare_nodes(self, left: exp.Expr, right: exp.Expr, equal_below: bool | None, node: exp.Expr) -> None:  # noqa: FBT001
-        shapes = self._shape(left), self._shape(right)
+        shapes = self._get_shape(left), self._get_shape(right)
         mirrored = None if equal_below is None else not equal_below
-        if self._cross(left, shapes[1], equal_below) or self._cross(right, shapes[0], mirrored):
+        if self._cut_at_crossing(left, shapes[1], equal_below) or self._cut_at_crossing(right, shapes[0], mirrored):
             return
         self._compare(*shapes, equal_below, node)
 
-    def _cross(self, tested: exp.Expr, other: Pieces, equal_below: bool | None) -> bool:  # noqa: FBT001
+    def _cut_at_crossing(self, tested: exp.Expr, other: Pieces, equal_below: bool | None) -> bool:  # noqa: FBT001
         """Cut where arithmetic that is rounded at each step crosses a constant; False for any other comparison."""
-        inner, at = self._shape(tested), other.constant
-        if not self.is_double or at is None or inner.steps or not inner.varies or not self._is_floating(tested):
+        inner, at = self._get_shape(tested), other.constant
+        if not self.is_double or at is None or inner.has_steps or not inner.varies or not self._is_floating(tested):
             return False
         computed = self._find_arithmetic(tested)
-        if computed in (None, itself):
+        if computed in (None, keep_number):
             return False
         assert computed is not None
         sides = (True, False) if equal_below is None else (equal_below,)
         rounded = Fraction(float(at))
         self._cut(
             find_crossing(((at - b) / a, side), (rounded, side), computed, rises=a > 0)
-            for a, b in inner.pieces
+            for a, b in inner.lines
             if a
             for side in sides
         )
         return True
 
     def _compare(self, left: Pieces, right: Pieces, equal_below: bool | None, node: exp.Expr) -> None:  # noqa: FBT001
-        if (left.steps and right.varies) or (right.steps and left.varies):
+        if (left.has_steps and right.varies) or (right.has_steps and left.varies):
             raise NotFinite(write_short(node))
         for (a, b), (c, d) in pair_lines(left, right):
             if a == c:
@@ -419,26 +425,26 @@ class CutFinder:
 
     def _cut_whole(self, inner: Pieces, side: Side, node: exp.Expr) -> Pieces:
         """Return the pieces of a rounding to whole numbers: it changes at each of them."""
-        if inner.steps:
+        if inner.has_steps:
             raise NotFinite(write_short(node))
-        for a, b in inner.pieces:
+        for a, b in inner.lines:
             if a:
                 self._cut_at_steps(a, b, side, node)
         return _STEPS
 
     def _cut_at_steps(self, a: Fraction, b: Fraction, side: Side, node: exp.Expr) -> None:
-        low, high = self._bounds(node)
+        low, high = self._get_bounds(node)
         ends = sorted((a * low + b, a * high + b))
         first, last = floor(ends[0]) - 1, ceil(ends[1]) + 1
         most = MOST_STEPS if self._is_floating(node.this) else MOST_CUTS + 2
         if last - first > most:
             raise TooManyCuts(last - first - 2)
-        runs = [run.through_line(a, b) for run in side(first, last)]
+        runs = [run.map_through_line(a, b) for run in side(first, last)]
         runs = runs if a > 0 else runs[::-1]
         if not self._is_floating(node.this):
-            within = cuts_around(runs, (low, False), (high, False))
-            self._cut_evenly(one for run in runs if (one := run.between(*within)) is not None)
-            self._look_through(within)
+            within = find_cuts_around(runs, (low, False), (high, False))
+            self._cut_evenly(one for run in runs if (one := run.keep_between(*within)) is not None)
+            self._narrow_window(within)
             return
         computed = self._find_arithmetic(node.this)
         if computed is None or not (self.is_double or self.unit is not None):
@@ -449,15 +455,15 @@ class CutFinder:
         found = [self._crossing(cut, step, computed, rises=a > 0) for cut, step in zip(exact, steps, strict=True)]
         first_cut = max(cut for cut in found if cut <= (low, False))
         self._cut(found)
-        self._look_through((first_cut, min(cut for cut in found if cut > (high, False))))
+        self._narrow_window((first_cut, min(cut for cut in found if cut > (high, False))))
 
     @property
     def _crossing(self) -> "_Crossing":
-        return find_crossing if self.unit is None else partial(find_unit, self.unit)
+        return find_crossing if self.unit is None else partial(find_crossing_unit, self.unit)
 
     def _cut_evenly(self, found: Iterable[EvenCuts]) -> None:
-        self.even |= dict.fromkeys(found)
-        size = sum(one.count for one in self.even)
+        self.even_cuts |= dict.fromkeys(found)
+        size = sum(one.count for one in self.even_cuts)
         if size > MOST_CUTS + 1:
             raise TooManyCuts(size - 1)
 
@@ -465,20 +471,20 @@ class CutFinder:
         """Return the double-precision arithmetic of an expression; None for anything else."""
         node = bare(node)
         if isinstance(node, exp.Column):
-            return itself
+            return keep_number
         if isinstance(node, exp.Cast) and isinstance(bare(node.this), exp.Column):
-            return itself if node.to.this == exp.DType.DOUBLE else None
+            return keep_number if node.to.this == exp.DType.DOUBLE else None
         if node.find(exp.Column) is None:
-            constant = self._shape(node).constant
-            return None if constant is None else partial(always, float(constant))
+            constant = self._get_shape(node).constant
+            return None if constant is None else partial(return_constant, float(constant))
         if isinstance(node, exp.Neg):
             inner = self._find_arithmetic(node.this)
-            return None if inner is None else partial(combine, float.__mul__, inner, partial(always, -1.0))
+            return None if inner is None else partial(combine, float.__mul__, inner, partial(return_constant, -1.0))
         if isinstance(node, exp.Coalesce | exp.Nullif):
             return self._find_arithmetic(node.this)
         if isinstance(node, exp.Abs):
             inner = self._find_arithmetic(node.this)
-            return None if inner is None else partial(without_sign, inner)
+            return None if inner is None else partial(take_absolute, inner)
         operation = ARITHMETIC.get(type(node))
         if operation is None:
             return None
@@ -496,21 +502,21 @@ class CutFinder:
         """Cut at every whole number."""
         if not self.is_whole and self.stride is None:
             raise NotFinite(write_short(node))
-        low, high = self._bounds(node)
+        low, high = self._get_bounds(node)
         step, one = self.stride or (Fraction(1), Fraction(0))
         first, last = ceil((low - one) / step), floor((high - one) / step) + 1
         if last - first > MOST_CUTS:
             raise TooManyCuts(last - first)
         begin, end = one + step * first, one + step * last
-        self._cut_evenly((EvenCuts(begin, step, last - first + 1, below=False),))
-        self._look_through(((begin, False), (end, False)))
+        self._cut_evenly((EvenCuts(begin, step, last - first + 1, equal_is_below=False),))
+        self._narrow_window(((begin, False), (end, False)))
 
-    def _look_through(self, within: tuple[Cut, Cut]) -> None:
+    def _narrow_window(self, within: tuple[Cut, Cut]) -> None:
         if self.window is not None:
             within = max(self.window[0], within[0]), min(self.window[1], within[1])
         self.window = within
 
-    def _bounds(self, node: exp.Expr) -> tuple[Fraction, Fraction]:
+    def _get_bounds(self, node: exp.Expr) -> tuple[Fraction, Fraction]:
         if self.low is None or self.high is None:
             raise NotFinite(write_short(node))
         return self.low, self.high
@@ -544,7 +550,7 @@ class _Crossing(Protocol):
     def __call__(self, cut: Cut, step: Cut, computed: Callable[[float], float], *, rises: bool) -> Cut: ...
 
 
-def _literal(node: exp.Literal) -> Pieces:
+def _read_literal(node: exp.Literal) -> Pieces:
     text = str(node.this)
     try:
         value = number(text, node).value
@@ -552,4 +558,4 @@ def _literal(node: exp.Literal) -> Pieces:
         if node.is_string:
             return _STEPS
         raise
-    return Pieces(frozenset(((Fraction(0), value),)), whole=text.isdigit() and not node.is_string)
+    return Pieces(frozenset(((Fraction(0), value),)), is_whole=text.isdigit() and not node.is_string)

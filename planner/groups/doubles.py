@@ -20,22 +20,22 @@ ARITHMETIC: dict[type[exp.Expr], Callable[[float, float], float]] = {
 _NEAR = (1e-9, 1e-5, 1e-1)  # how far off a crossing may be: the more, the larger the numbers that were added on the way
 
 
-def itself(x: float) -> float:
+def keep_number(x: float) -> float:
     """Return the number."""
     return x
 
 
-def always(constant: float, _: float) -> float:
+def return_constant(constant: float, _: float) -> float:
     """Return the constant, whatever the number is."""
     return constant
 
 
-def without_sign(inner: Callable[[float], float], x: float) -> float:
+def take_absolute(inner: Callable[[float], float], x: float) -> float:
     """Return the absolute value of what is computed of a number."""
     return abs(inner(x))
 
 
-def share_of(inner: Callable[[float], float], low: float, high: float, count: int, x: float) -> float:
+def find_bucket_share(inner: Callable[[float], float], low: float, high: float, count: int, x: float) -> float:
     """Return the place of a number between the ends of width_bucket, in buckets."""
     return count * ((inner(x) - low) / (high - low))
 
@@ -71,7 +71,7 @@ def find_crossing(cut: Cut, step: Cut, computed: Callable[[float], float], *, ri
     return Fraction(high), False
 
 
-def find_unit(unit: Fraction, cut: Cut, step: Cut, computed: Callable[[float], float], *, rises: bool) -> Cut:
+def find_crossing_unit(unit: Fraction, cut: Cut, step: Cut, computed: Callable[[float], float], *, rises: bool) -> Cut:
     """Return the first multiple of a unit whose computed value is on the other side of a step than those before."""
     at, below = step
 

@@ -18,51 +18,53 @@ class EvenCuts:
     first: Fraction
     step: Fraction
     count: int
-    below: bool
+    equal_is_below: bool
 
     def __iter__(self) -> Iterator[Cut]:
-        return ((self.first + self.step * place, self.below) for place in range(self.count))
+        return ((self.first + self.step * place, self.equal_is_below) for place in range(self.count))
 
-    def through_line(self, a: Fraction, b: Fraction) -> "EvenCuts":
+    def map_through_line(self, a: Fraction, b: Fraction) -> "EvenCuts":
         """Return where `a x + b` crosses these cuts, for x rising."""
         if a > 0:
             return replace(self, first=(self.first - b) / a, step=self.step / a)
         last = self.first + self.step * (self.count - 1)
-        return replace(self, first=(last - b) / a, step=self.step / -a, below=not self.below)
+        return replace(self, first=(last - b) / a, step=self.step / -a, equal_is_below=not self.equal_is_below)
 
     def count_up_to(self, end: Cut) -> int:
         """Return how many of the cuts are not above another one."""
         at, below = end
         exact = (at - self.first) / self.step
         steps = floor(exact)
-        if steps == exact and (self.below and not below):
+        if steps == exact and (self.equal_is_below and not below):
             steps -= 1
         return max(0, min(self.count, steps + 1))
 
-    def between(self, low: Cut, high: Cut) -> "EvenCuts | None":
+    def keep_between(self, low: Cut, high: Cut) -> "EvenCuts | None":
         """Return the cuts from one to another, with these; None if there are none."""
         past = self.count_up_to(high)
         before = self.count_up_to(low)
-        if before and (self.first + self.step * (before - 1), self.below) == low:
+        if before and (self.first + self.step * (before - 1), self.equal_is_below) == low:
             before -= 1
         return None if past <= before else replace(self, first=self.first + self.step * before, count=past - before)
 
-    def in_units(self, unit: Fraction) -> Run | None:
+    def convert_to_units(self, unit: Fraction) -> Run | None:
         """Return the least whole numbers of a unit that do not lie below each cut; None if their distances differ."""
         first, step = self.first / unit, self.step / unit
-        start, end = (floor(at) + 1 if self.below else ceil(at) for at in (first, first + step * (self.count - 1)))
+        start, end = (
+            floor(at) + 1 if self.equal_is_below else ceil(at) for at in (first, first + step * (self.count - 1))
+        )
         if step <= 1:  # every number is the first that does not lie below some cut
             return Run(start, 1, end - start + 1)
         return Run(start, step.numerator, self.count) if step.denominator == 1 else None
 
 
-def cuts_around(runs: Sequence[EvenCuts], low: Cut, high: Cut) -> tuple[Cut, Cut]:
+def find_cuts_around(runs: Sequence[EvenCuts], low: Cut, high: Cut) -> tuple[Cut, Cut]:
     """Return the last cut that is not above `low`, and the first that is above `high`."""
     below = [(run, run.count_up_to(low)) for run in runs]
     above = [(run, run.count_up_to(high)) for run in runs]
     return (
-        max((run.first + run.step * (count - 1), run.below) for run, count in below if count),
-        min((run.first + run.step * count, run.below) for run, count in above if count < run.count),
+        max((run.first + run.step * (count - 1), run.equal_is_below) for run, count in below if count),
+        min((run.first + run.step * count, run.equal_is_below) for run, count in above if count < run.count),
     )
 
 
@@ -73,14 +75,14 @@ def join_runs(found: Sequence[Run]) -> tuple[Run, ...] | None:
         before = runs[-1] if runs else None
         if before is not None and run.first <= before.last:
             return None
-        if before is not None and _goes_on(before, run):
+        if before is not None and _continues(before, run):
             runs[-1] = Run(before.first, run.first - before.last, before.count + run.count)
         else:
             runs.append(run)
     return tuple(runs)
 
 
-def _goes_on(run: Run, after: Run) -> bool:
+def _continues(run: Run, after: Run) -> bool:
     """Return True if the second run goes on where the first ends, with steps of the same size."""
     step = after.first - run.last
     return all(one.count == 1 or one.step == step for one in (run, after))
@@ -92,12 +94,12 @@ Side = Callable[[int, int], tuple[EvenCuts, ...]]
 
 def cut_down(first: int, last: int) -> tuple[EvenCuts, ...]:
     """Cut where floor changes."""
-    return () if first > last else (EvenCuts(Fraction(first), Fraction(1), last - first + 1, below=False),)
+    return () if first > last else (EvenCuts(Fraction(first), Fraction(1), last - first + 1, equal_is_below=False),)
 
 
 def cut_up(first: int, last: int) -> tuple[EvenCuts, ...]:
     """Cut where ceil changes."""
-    return tuple(replace(run, below=True) for run in cut_down(first, last))
+    return tuple(replace(run, equal_is_below=True) for run in cut_down(first, last))
 
 
 def cut_toward_zero(first: int, last: int) -> tuple[EvenCuts, ...]:
@@ -117,7 +119,7 @@ def cut_half_even(first: int, last: int) -> tuple[EvenCuts, ...]:
     even, odd = first + first % 2, first + 1 - first % 2
     runs = ((even, True), (odd, False))  # the half above an even number is rounded down
     return tuple(
-        EvenCuts(start + _HALF, Fraction(2), (last - start) // 2 + 1, below=below)
+        EvenCuts(start + _HALF, Fraction(2), (last - start) // 2 + 1, equal_is_below=below)
         for start, below in runs
         if start <= last
     )

@@ -15,7 +15,7 @@ from sqlglot import exp
 from planner.catalog.catalog import Column, SqlType
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
-from planner.groups.ranges import find_end, find_moment, number_range, time_ends
+from planner.groups.ranges import find_end, find_moment, find_number_range, find_time_ends
 from planner.parser.tree import bare
 from planner.predicates.computed.compare import computed_column
 from planner.predicates.computed.number_arithmetic import NoTermError
@@ -97,14 +97,14 @@ def find_length_range(
     node = bare(node)
     if not is_length(node, scope):
         return None
-    found = [_said_of(term, scope, said)]
+    found = [_find_where_range(term, scope, said)]
     of = bare(node.expression) if isinstance(node, exp.Extract) else node
     times = _find_times(of, scope)
     if times is not None:
-        later, earlier = (_ends_of(one, scope, said) for one in times)
-        found.append(_count(node, of, later, earlier))
+        later, earlier = (_find_time_ends(one, scope, said) for one in times)
+        found.append(_count_units(node, of, later, earlier))
     if isinstance(node, exp.Extract) and isinstance(of, exp.Sub) and term.arguments:
-        low, high = _said_of(term.arguments[0], scope, said)
+        low, high = _find_where_range(term.arguments[0], scope, said)
         step = Fraction(_PARTS[_name_part(node)] // timedelta(microseconds=1))
         found.append((None if low is None else low / step, None if high is None else high / step))
     lows = [low for low, _ in found if low is not None]
@@ -112,16 +112,16 @@ def find_length_range(
     return (floor(max(lows)), ceil(min(highs))) if lows and highs and max(lows) <= min(highs) else None
 
 
-def _said_of(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> _Numbers:
+def _find_where_range(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> _Numbers:
     """Return the range that WHERE gives a term, in its steps."""
     try:
         column = computed_column(term, RowScope(scope, _NOTHING_GIVEN))
     except NoTermError:
         return None, None
-    return number_range(Column(column.name, SqlType.INTEGER, "bigint"), said)
+    return find_number_range(Column(column.name, SqlType.INTEGER, "bigint"), said)
 
 
-def _ends_of(node: exp.Expr, scope: Scope, said: tuple[Condition, ...]) -> _Ends | None:
+def _find_time_ends(node: exp.Expr, scope: Scope, said: tuple[Condition, ...]) -> _Ends | None:
     found = next((one for one in node.find_all(exp.Column)), None)
     if found is None:
         value = _fold(node)
@@ -132,7 +132,7 @@ def _ends_of(node: exp.Expr, scope: Scope, said: tuple[Condition, ...]) -> _Ends
     column = _find_time(found, scope)
     if column is None:
         return None
-    first, past = time_ends(column, scope, said)
+    first, past = find_time_ends(column, scope, said)
     listed = [value for value in column.domain or () if isinstance(value, date)]
     if listed:  # a key's own values are its range
         first = max(filter(None, (first, find_moment(min(listed)))))
@@ -140,7 +140,7 @@ def _ends_of(node: exp.Expr, scope: Scope, said: tuple[Condition, ...]) -> _Ends
     return None if first is None or past is None else (first, past)
 
 
-def _count(node: exp.Expr, of: exp.Expr, later: _Ends | None, earlier: _Ends | None) -> _Numbers:
+def _count_units(node: exp.Expr, of: exp.Expr, later: _Ends | None, earlier: _Ends | None) -> _Numbers:
     """Return the ends of a number, from those of the times of which it is a difference."""
     if isinstance(of, exp.Anonymous) and isinstance(node, exp.Extract) and _name_part(node) == "month":
         return Fraction(-11), Fraction(11)

@@ -36,11 +36,11 @@ def has_null_group(base: Column, items: Iterable[exp.Expr], scope: Scope, said: 
 def keeps_null(base: Column, scope: Scope, said: tuple[Condition, ...]) -> bool:
     """Return True if WHERE may be true of a row in which a column is NULL."""
     derived = (one for one in scope.table.columns if isinstance(one.derivation, Derivation))
-    names = {base.name, *(one.name for one in derived if _is_of(one, base))}
+    names = {base.name, *(one.name for one in derived if _is_derived_of(one, base))}
     return not any(_rejects_null(one, names) for one in said)
 
 
-def _is_of(column: Column, base: Column) -> bool:
+def _is_derived_of(column: Column, base: Column) -> bool:
     return isinstance(column.derivation, Derivation) and column.derivation.column == base.name
 
 
@@ -64,10 +64,10 @@ def _leaves_out(node: exp.Expr, base: Column, scope: Scope) -> bool:
             shown = isinstance(around, exp.TimeToStr) and bool(find_cycle(around))
             return not shown and not isinstance(around, exp.Predicate)
         return written.function != "extract" or written.part not in PART_ENDS
-    return found is not None and bool(found.domain) and _is_of(found, base)
+    return found is not None and bool(found.domain) and _is_derived_of(found, base)
 
 
-def part_of_time(derived: Column, ends: tuple[int, int]) -> Parts:
+def group_time_part(derived: Column, ends: tuple[int, int]) -> Parts:
     """Return the numbers of a part of a time, each a group, and a group of rows without a time."""
     count = ends[1] - ends[0] + 1
     numbers: tuple[Value, ...] = tuple(range(ends[0], ends[1] + 1))

@@ -21,7 +21,7 @@ _FEW_STEPS = 8  # that are compared one by one
 _FARTHEST = 10**18  # units of numbers that are computed with in 64 bits
 
 
-def number_parts(column: Column, finder: CutFinder, *, distinct: bool) -> Parts:
+def make_number_parts(column: Column, finder: CutFinder, *, distinct: bool) -> Parts:
     """Return the parts between the cuts that were found; outside of the window are none. Raise `TooManyCuts`.
 
     Parameters:
@@ -53,10 +53,10 @@ def _find_steps(column: Column, finder: CutFinder) -> Steps | None:
 
     Return None if they lie otherwise or too far away.
     """
-    if finder.cuts or not finder.even or column_unit(column) is None:
+    if finder.cuts or not finder.even_cuts or find_column_unit(column) is None:
         return None
-    scale = _scale(column)
-    found = [one.in_units(Fraction(1, 10**scale)) for one in finder.even]
+    scale = _find_scale(column)
+    found = [one.convert_to_units(Fraction(1, 10**scale)) for one in finder.even_cuts]
     runs = join_runs([run for run in found if run is not None])
     if runs is None or None in found:
         return None
@@ -72,13 +72,13 @@ def _find_steps(column: Column, finder: CutFinder) -> Steps | None:
     return Steps(runs, None if column.sql_type is SqlType.INTEGER else scale)
 
 
-def column_unit(column: Column) -> Fraction | None:
+def find_column_unit(column: Column) -> Fraction | None:
     """Return the unit of which the column's numbers are multiples, if its type says so."""
     if column.sql_type is SqlType.INTEGER:
         return Fraction(1)
     typed = numeric_modifier(column.declared)
     has_units = column.sql_type is SqlType.NUMERIC and typed is not None and 0 <= typed[1] <= typed[0]
-    return Fraction(1, 10 ** _scale(column)) if has_units else None
+    return Fraction(1, 10 ** _find_scale(column)) if has_units else None
 
 
 def _list_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None) -> Parts:
@@ -87,7 +87,7 @@ def _list_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None
         found = [cut for cut in found if window[0] <= cut <= window[1]]
     starts: dict[Value, Cut] = {}
     for cut in found:
-        starts.setdefault(_first_above(column, cut), cut)
+        starts.setdefault(_find_first_above(column, cut), cut)
     kept = list(starts.items())
     ends = [cut[0] for _, cut in kept]
     shown: list[Value | None] = []
@@ -98,8 +98,8 @@ def _list_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None
         around_zero = (place == 0 or ends[place - 1] < 0) and (place == len(kept) or ends[place] > 0)
         chosen = Fraction(0) if around_zero else middle  # of 0 few expressions make -0
         if column.sql_type is SqlType.DOUBLE and 0 < place < len(kept):
-            chosen = _double_between(chosen, kept[place - 1][0], kept[place][0])
-        value = None if outside else _value_in(column, place, kept, chosen)
+            chosen = _find_double_between(chosen, kept[place - 1][0], kept[place][0])
+        value = None if outside else _find_value_in(column, place, kept, chosen)
         groups.append(None if value is None else len(shown))
         if value is not None:
             shown.append(value)
@@ -117,7 +117,7 @@ def _list_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None
     )
 
 
-def _double_between(middle: Fraction, first: Value, behind: Value) -> Fraction:
+def _find_double_between(middle: Fraction, first: Value, behind: Value) -> Fraction:
     """Return the double nearest to a middle; of a part of few doubles, which it may not lie in, the first."""
     assert isinstance(first, Decimal)
     assert isinstance(behind, Decimal)
@@ -125,7 +125,7 @@ def _double_between(middle: Fraction, first: Value, behind: Value) -> Fraction:
     return found if Fraction(first) <= found < Fraction(behind) else Fraction(first)
 
 
-def _first_above(column: Column, cut: Cut) -> Value:
+def _find_first_above(column: Column, cut: Cut) -> Value:
     """Return the least value of a column that does not lie below a cut."""
     at, below = cut
     if column.sql_type is SqlType.DOUBLE:
@@ -133,20 +133,20 @@ def _first_above(column: Column, cut: Cut) -> Value:
         if Fraction(number) < at or (below and Fraction(number) == at):
             number = nextafter(number, inf)
         return Decimal(number)
-    scale = _scale(column)
+    scale = _find_scale(column)
     steps = at * 10**scale
     first = floor(steps) + 1 if below else ceil(steps)
     return first if column.sql_type is SqlType.INTEGER else Decimal(first).scaleb(-scale)
 
 
-def _scale(column: Column) -> int:
+def _find_scale(column: Column) -> int:
     if column.sql_type is SqlType.INTEGER:
         return 0
     typed = numeric_modifier(column.declared)
     return _FINEST if typed is None else typed[1]
 
 
-def _value_in(column: Column, place: int, kept: list[tuple[Value, Cut]], middle: Fraction) -> Value | None:
+def _find_value_in(column: Column, place: int, kept: list[tuple[Value, Cut]], middle: Fraction) -> Value | None:
     """Return a value that lies in a part and that the column's type has; None if there is none."""
     typed = numeric_modifier(column.declared)
     if column.sql_type is SqlType.DOUBLE or (column.sql_type is SqlType.NUMERIC and typed is None):
@@ -154,7 +154,7 @@ def _value_in(column: Column, place: int, kept: list[tuple[Value, Cut]], middle:
             return None
         # the shortest text of a double: what is written like it is compared with it as equal
         return Decimal(repr(float(middle))) if column.sql_type is SqlType.DOUBLE else _round_middle(middle)
-    unit = Fraction(1, 10 ** _scale(column))
+    unit = Fraction(1, 10 ** _find_scale(column))
     if not kept:
         exact = Fraction(0)
     else:

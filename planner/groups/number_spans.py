@@ -52,11 +52,11 @@ def find_span(term: RowTerm, ends: Callable[[str], Ends], *, required: Callable[
             known = [one for one in parts if one is not None]
             if not known or len(known) < len(parts):
                 return None
-            sure = [never_null(one, required) for one in term.arguments]
-            return _span_of(term.function, known, sure)
+            sure = [is_never_null(one, required) for one in term.arguments]
+            return _combine_spans(term.function, known, sure)
 
 
-def never_null(term: RowTerm, required: Callable[[str], bool]) -> bool:
+def is_never_null(term: RowTerm, required: Callable[[str], bool]) -> bool:
     """Return True if a term has a value on every row."""
     match term.function:
         case "column":
@@ -66,12 +66,12 @@ def never_null(term: RowTerm, required: Callable[[str], bool]) -> bool:
         case "nullif" | "quotient" | "remainder" | "floor of" | "ceil of" | "trunc of" | "round of":
             return False
         case "coalesce" | "greatest" | "least":
-            return any(never_null(one, required) for one in term.arguments)
+            return any(is_never_null(one, required) for one in term.arguments)
         case _:
-            return all(never_null(one, required) for one in term.arguments)
+            return all(is_never_null(one, required) for one in term.arguments)
 
 
-def _span_of(function: str, parts: Sequence[NumberSpan], sure: Sequence[bool]) -> NumberSpan | None:
+def _combine_spans(function: str, parts: Sequence[NumberSpan], never_null: Sequence[bool]) -> NumberSpan | None:
     one, other = parts[0], parts[-1]
     match function:
         case "+":
@@ -91,7 +91,7 @@ def _span_of(function: str, parts: Sequence[NumberSpan], sure: Sequence[bool]) -
         case "nullif":
             return one
         case "coalesce" | "greatest" | "least":
-            return _choose(function, parts, sure)
+            return _choose(function, parts, never_null)
         case "quotient":
             return _divide(one, other)
         case "floor of" | "ceil of" | "trunc of" | "round of":
@@ -106,13 +106,13 @@ def _span_of(function: str, parts: Sequence[NumberSpan], sure: Sequence[bool]) -
             return None
 
 
-def _choose(function: str, parts: Sequence[NumberSpan], sure: Sequence[bool]) -> NumberSpan:
+def _choose(function: str, parts: Sequence[NumberSpan], never_null: Sequence[bool]) -> NumberSpan:
     """Return the span of the least of numbers: no more than any that is never NULL.
 
     Those that are NULL are left out.
     """
     low, high = min(one.low for one in parts), max(one.high for one in parts)
-    present = [one for one, known in zip(parts, sure, strict=True) if known]
+    present = [one for one, known in zip(parts, never_null, strict=True) if known]
     if function == "least":
         high = min([high, *(one.high for one in present)])
     if function == "greatest":
@@ -138,10 +138,10 @@ def _divide(one: NumberSpan, other: NumberSpan) -> NumberSpan | None:
     divisors = {by for by in (other.low, -1, 1, other.high) if by and other.low <= by <= other.high}
     if not divisors:
         return None
-    found = [_quotient(a, b) for a, b in product((one.low, one.high), divisors)]
+    found = [_truncate_quotient(a, b) for a, b in product((one.low, one.high), divisors)]
     return NumberSpan(min(found), max(found))
 
 
-def _quotient(a: int, b: int) -> int:
+def _truncate_quotient(a: int, b: int) -> int:
     whole = abs(a) // abs(b)
     return whole if (a < 0) == (b < 0) else -whole

@@ -84,7 +84,7 @@ def _is_compared(node: exp.Expr, scope: Scope) -> bool:
     return True
 
 
-def list_said_texts(column: Column, said: tuple[Condition, ...]) -> Parts | None:
+def group_listed_texts(column: Column, said: tuple[Condition, ...]) -> Parts | None:
     """Return the groups of a column's texts that WHERE leaves, in order; None if it does not list few."""
     found: set[str] | None = None
     for one in said:
@@ -101,7 +101,7 @@ def list_said_texts(column: Column, said: tuple[Condition, ...]) -> Parts | None
     return _group_by_tests(column, {text: Compare(column.name, "=", text) for text in sorted(found)})
 
 
-def list_said_ends(
+def group_listed_ends(
     column: Column, items: Iterable[exp.Expr], scope: Scope, said: tuple[Condition, ...]
 ) -> Parts | None:
     """Return the groups of texts by their beginnings, or ends, that WHERE leaves, all of one length.

@@ -23,27 +23,27 @@ class TooManyCuts(Exception):
 class Pieces:
     """The values of a part of an expression between two cuts; `whole` if PostgreSQL computes it with integers."""
 
-    pieces: frozenset[Line] = frozenset()
-    steps: bool = False
-    whole: bool = False
+    lines: frozenset[Line] = frozenset()
+    has_steps: bool = False
+    is_whole: bool = False
 
     @property
     def varies(self) -> bool:
         """Return True if it is another number for each x."""
-        return any(a for a, _ in self.pieces)
+        return any(a for a, _ in self.lines)
 
     @property
     def constant(self) -> Fraction | None:
         """Its one value, whatever x is; None if it has none."""
-        (line, *others) = self.pieces or ((Fraction(1), Fraction(0)),)
-        return line[1] if not (self.steps or others or line[0]) else None
+        (line, *others) = self.lines or ((Fraction(1), Fraction(0)),)
+        return line[1] if not (self.has_steps or others or line[0]) else None
 
 
 def pair_lines(left: Pieces, right: Pieces) -> Iterator[tuple[Line, Line]]:
     """Pair each line of one with each of the other. Raise `TooManyCuts`."""
-    if (size := len(left.pieces) * len(right.pieces)) > MOST_STEPS:
+    if (size := len(left.lines) * len(right.lines)) > MOST_STEPS:
         raise TooManyCuts(size)
-    return product(left.pieces, right.pieces)
+    return product(left.lines, right.lines)
 
 
 def limit_lines(pieces: frozenset[Line]) -> frozenset[Line]:

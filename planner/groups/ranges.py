@@ -31,17 +31,17 @@ class Times:
     past: datetime
 
 
-def said_of_rows(select: exp.Select, scope: Scope) -> tuple[Condition, ...]:
+def list_fixed_conditions(select: exp.Select, scope: Scope) -> tuple[Condition, ...]:
     """Return the conjuncts of WHERE that say the same each time: without parameters, and without the clock."""
     where = select.args.get("where")
-    return () if where is None else tuple(_list_said(where.this, scope))
+    return () if where is None else tuple(_list_fixed(where.this, scope))
 
 
-def _list_said(node: exp.Expr, scope: Scope) -> Iterator[Condition]:
+def _list_fixed(node: exp.Expr, scope: Scope) -> Iterator[Condition]:
     inner = bare(node)
     if isinstance(inner, exp.And) and not inner.args.get("negate"):
-        yield from _list_said(inner.this, scope)
-        yield from _list_said(inner.expression, scope)
+        yield from _list_fixed(inner.this, scope)
+        yield from _list_fixed(inner.expression, scope)
         return
     if uses_clock(inner) or inner.find(exp.Parameter, exp.Placeholder, exp.Query) is not None:
         return
@@ -52,7 +52,7 @@ def _list_said(node: exp.Expr, scope: Scope) -> Iterator[Condition]:
     yield from condition.conjuncts()
 
 
-def number_range(column: Column, said: tuple[Condition, ...]) -> tuple[Fraction | None, Fraction | None]:
+def find_number_range(column: Column, said: tuple[Condition, ...]) -> tuple[Fraction | None, Fraction | None]:
     """Return the least and the greatest number of a column that a question asks about; None if that is open."""
     lows: list[Fraction] = []
     highs: list[Fraction] = []
@@ -69,29 +69,31 @@ def number_range(column: Column, said: tuple[Condition, ...]) -> tuple[Fraction 
     return max(lows, default=None), min(highs, default=None)
 
 
-def time_range(column: Column, scope: Scope, said: tuple[Condition, ...]) -> Times | None:
+def find_time_range(column: Column, scope: Scope, said: tuple[Condition, ...]) -> Times | None:
     """Return the moments of a date or timestamp that a question asks about, or for which keys are declared.
 
     Return None if open.
 
     Where WHERE leaves an end open, it is that of the key with the shortest calendar.
     """
-    first, past = time_ends(column, scope, said)
+    first, past = find_time_ends(column, scope, said)
     return None if first is None or past is None else Times(first, past)
 
 
-def time_ends(column: Column, scope: Scope, said: tuple[Condition, ...]) -> tuple[datetime | None, datetime | None]:
-    """Return the first moment of a date or timestamp and the one behind its last, as `time_range` has it.
+def find_time_ends(
+    column: Column, scope: Scope, said: tuple[Condition, ...]
+) -> tuple[datetime | None, datetime | None]:
+    """Return the first moment of a date or timestamp and the one behind its last, as `find_time_range` has it.
 
     Return None for an open end.
     """
-    found = _ends(column, "", said)
+    found = _list_ends(column, "", said)
     spans: list[Times] = []
     for key in scope.table.columns:
-        part = _truncates(key, column)
+        part = _find_truncation(key, column)
         if not part or not key.domain:
             continue
-        lows, pasts = _ends(key, part, said)
+        lows, pasts = _list_ends(key, part, said)
         found = found[0] + lows, found[1] + pasts
         days = [value for value in key.domain if isinstance(value, date)]
         spans.append(Times(find_moment(min(days)), find_end(part, max(days))))
@@ -105,14 +107,14 @@ def time_ends(column: Column, scope: Scope, said: tuple[Condition, ...]) -> tupl
     return first, past
 
 
-def _truncates(key: Column, column: Column) -> str:
+def _find_truncation(key: Column, column: Column) -> str:
     derived = key.derivation
     if not isinstance(derived, Derivation) or derived.column != column.name or derived.function == "extract":
         return ""
     return calendar_step(key) or ""
 
 
-def _ends(column: Column, part: str, said: tuple[Condition, ...]) -> tuple[list[datetime], list[datetime]]:
+def _list_ends(column: Column, part: str, said: tuple[Condition, ...]) -> tuple[list[datetime], list[datetime]]:
     """Return the first moment of a column and the one behind its last; `part` is the part that its values stand for."""
     firsts: list[datetime] = []
     pasts: list[datetime] = []

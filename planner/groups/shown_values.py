@@ -11,7 +11,7 @@ from planner.scope.number_keys import is_number_key, number_name, shown_type
 from planner.scope.truth_keys import is_truth_key, value_name
 
 
-def around_answer(keys: tuple[Column, ...], table: Table) -> tuple[str, str]:
+def wrap_answer(keys: tuple[Column, ...], table: Table) -> tuple[str, str]:
     """Return SQL to put before and behind the answered keys.
 
     It gives each group one value of each column that is grouped by parts: PostgreSQL computes what is shown from values
@@ -22,21 +22,21 @@ def around_answer(keys: tuple[Column, ...], table: Table) -> tuple[str, str]:
     for key in keys:
         match key.derivation:
             case Parts() as parts:
-                shown |= _shown_values(key, table.column(parts.column), parts.shown)
+                shown |= _write_values(key, table.column(parts.column), parts.shown)
             case Merged() as merged:
                 for place, name in enumerate(merged.columns):
                     inner, values = table.column(name), [one[place] for one in merged.shown]
                     if isinstance(inner.derivation, Parts):
                         base, lying = table.column(inner.derivation.column), inner.derivation.shown
                         held = [lying[int(str(value))] for value in values]
-                        shown |= _shown_values(key, base, held, inner)
+                        shown |= _write_values(key, base, held, inner)
                     elif name not in own:
-                        shown |= _shown_values(key, inner, values)
+                        shown |= _write_values(key, inner, values)
     columns = "".join(f", {value}" for name, value in shown.items() if name not in own)
     return (f"(SELECT answered.*{columns} FROM ", " AS answered)") if columns else ("", "")
 
 
-def _shown_values(
+def _write_values(
     key: Column, base: Column, values: Sequence[Value | None], parted: Column | None = None
 ) -> dict[str, str]:
     parted = parted or key
@@ -47,13 +47,15 @@ def _shown_values(
         declared, called = shown_type(parted), number_name(parted)
     named = quote_identifier(called)
     if isinstance(values, Lying):
-        return {called: f"{_lying_sql(f'answered.{quote_identifier(key.name)}', values, declared)} AS {named}"}
-    written = ", ".join("NULL" if value is None else _literal(as_text(value)) for value in values)
+        return {
+            called: f"{_write_stepped_value(f'answered.{quote_identifier(key.name)}', values, declared)} AS {named}"
+        }
+    written = ", ".join("NULL" if value is None else _quote(as_text(value)) for value in values)
     found = f"(ARRAY[{written}]::text[])[answered.{quote_identifier(key.name)} + 1]"
     return {called: f"{found}::{declared} AS {named}"}
 
 
-def _lying_sql(number: str, values: Lying, declared: str) -> str:
+def _write_stepped_value(number: str, values: Lying, declared: str) -> str:
     """Return the value in the group of a number, computed: reading a list of so many would take seconds."""
     steps = values.steps
     arms = [f"WHEN {number} = {len(values) - 1} THEN NULL"] if values.nulls else []
@@ -67,5 +69,5 @@ def _lying_sql(number: str, values: Lying, declared: str) -> str:
     return f"((CASE {' '.join(arms)} END){unit})::{declared}"
 
 
-def _literal(text: str) -> str:
+def _quote(text: str) -> str:
     return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -58,7 +58,7 @@ def list_steps(column: Column, items: Iterable[exp.Expr], scope: Scope) -> tuple
         copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]
         for node in copied.find_all(exp.Column):
             if find_column(node, scope) == column and not _is_derived(node, scope):
-                steps = _steps_around(node)
+                steps = _read_steps(node)
                 if steps is None:
                     return ()
                 found[steps] = None
@@ -75,7 +75,7 @@ def _is_derived(node: exp.Column, scope: Scope) -> bool:
     return False
 
 
-def _steps_around(node: exp.Column) -> TimeSteps | None:
+def _read_steps(node: exp.Column) -> TimeSteps | None:
     shift, months = timedelta(0), 0
     inner: exp.Expr = node
     while True:
@@ -101,7 +101,7 @@ def _steps_around(node: exp.Column) -> TimeSteps | None:
                 other = _read_other_end(around, inner)
                 return None if other is None else TimeSteps(shift, _AGE, origin=other)
             case _:
-                unit = _unit_of(around)
+                unit = _find_unit(around)
                 if months:  # the end of a month may move into an earlier day, and never into another month
                     return TimeSteps(shift, unit, months=months) if unit in _MONTHS and not shift else None
                 return TimeSteps(shift, unit) if unit in _FIXED or unit in _MONTHS else None
@@ -135,7 +135,7 @@ def _read_shift(node: exp.Add | exp.Sub) -> tuple[timedelta, int] | None:
     return timedelta(days=by.days, microseconds=by.microseconds), by.months
 
 
-def _unit_of(node: exp.Expr | None) -> str:
+def _find_unit(node: exp.Expr | None) -> str:
     match node:
         case exp.TimestampTrunc() if node.args.get("zone") is None:
             return part_of(node)
@@ -152,7 +152,7 @@ def _unit_of(node: exp.Expr | None) -> str:
             return ""
 
 
-def count_starts(steps: Iterable[TimeSteps], times: Times) -> list[datetime]:
+def list_starts(steps: Iterable[TimeSteps], times: Times) -> list[datetime]:
     """Return where the parts of a range begin, rising. Raise `TooManyCuts`."""
     found: set[datetime] = set()
     for one in steps:
@@ -212,7 +212,7 @@ def _start_year(year: int, origin: datetime) -> datetime:
     return same + timedelta(microseconds=1) if same <= origin else same
 
 
-def part_times(column: Column, starts: list[datetime], times: Times, *, nullable: bool) -> Parts | None:
+def group_times(column: Column, starts: list[datetime], times: Times, *, nullable: bool) -> Parts | None:
     """Return the parts of a range that begin at these moments, each a group, and NULL if it is one."""
     if not starts:
         return None

@@ -31,7 +31,7 @@ _NOTHING_GIVEN = Given(parameters={}, today=date.min)
 _NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
 
 
-def with_truths(scope: Scope, item: exp.Expr, *, several: bool) -> Scope:
+def add_truths(scope: Scope, item: exp.Expr, *, only_several: bool) -> Scope:
     """Return the scope with a column for each condition in an expression that cuts of one column cannot tell.
 
     Parameters:
@@ -39,33 +39,38 @@ def with_truths(scope: Scope, item: exp.Expr, *, several: bool) -> Scope:
     """
     if scope.table.members:
         return scope
-    return _read_tests(scope, bare(item), several=several)
+    return _read_tests(scope, bare(item), only_several=only_several)
 
 
-def _read_tests(scope: Scope, node: exp.Expr, *, several: bool) -> Scope:
+def _read_tests(scope: Scope, node: exp.Expr, *, only_several: bool) -> Scope:
     """Return the scope with a column for each comparison in an expression, or for those inside it where it has none."""
     if find_truth(node, scope) is not None:
         return scope
-    made = _with_test(scope, node, several=several) if is_test(node) else scope
+    made = _add_test(scope, node, only_several=only_several) if is_test(node) else scope
     if made is scope:
         for child in node.iter_expressions():
-            made = _read_tests(made, child, several=several)
+            made = _read_tests(made, child, only_several=only_several)
     return made
 
 
-def _with_test(scope: Scope, node: exp.Expr, *, several: bool) -> Scope:
+def _add_test(scope: Scope, node: exp.Expr, *, only_several: bool) -> Scope:
     read = {column.name: column for one in node.find_all(exp.Column) if (column := find_column(one, scope))}
     open_ = [column for column in read.values() if column.domain is None]
     if not all(column.groupable for column in read.values()):
         return scope
-    if several and len(read) > 1 and (open_ or is_too_wide(read.values())):
-        return _with_truth(scope, node)
-    if not several and len(open_) == 1 and open_[0].sql_type not in _NUMBERS and key_expression(node, scope) is None:
-        return _with_truth(scope, node)
+    if only_several and len(read) > 1 and (open_ or is_too_wide(read.values())):
+        return _add_truth(scope, node)
+    if (
+        not only_several
+        and len(open_) == 1
+        and open_[0].sql_type not in _NUMBERS
+        and key_expression(node, scope) is None
+    ):
+        return _add_truth(scope, node)
     return scope
 
 
-def _is_told_by_patterns(condition: Condition, scope: Scope) -> bool:
+def _needs_text_search(condition: Condition, scope: Scope) -> bool:
     """Return True if texts are searched for the condition, or matched with more patterns than make groups."""
     patterns = sum(isinstance(leaf, Like) for leaf in condition.leaves())
     try:
@@ -74,19 +79,19 @@ def _is_told_by_patterns(condition: Condition, scope: Scope) -> bool:
         return False  # more than any question may ask of a row
 
 
-def _name_of_text(condition: Condition, column: Column) -> ComputedName:
+def _name_text_value(condition: Condition, column: Column) -> ComputedName:
     """Return the name of the value of a condition on a text, which is computed of the text."""
     text = RowTerm("column", TermKind.TEXT, value=column.name, limit=column.longest_text)
     return ComputedName.of(Column(f"whether {canonical(condition)}", SqlType.TEXT, "text", derivation=Computed(text)))
 
 
-def without_truths(item: exp.Expr, scope: Scope) -> exp.Expr:
+def replace_truths(item: exp.Expr, scope: Scope) -> exp.Expr:
     """Return the expression with TRUE in the place of each condition that has a column."""
     copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]
     return copied.transform(lambda node: node if find_truth(node, scope) is None else exp.true(), copy=False)
 
 
-def _with_truth(scope: Scope, node: exp.Expr) -> Scope:
+def _add_truth(scope: Scope, node: exp.Expr) -> Scope:
     """Return the scope with a column for a condition.
 
     It is unchanged if the condition is not true, false or NULL with one value.
@@ -102,9 +107,9 @@ def _with_truth(scope: Scope, node: exp.Expr) -> Scope:
     if others or truth != known or not leaves or any(isinstance(leaf, IsNull) for leaf in leaves):
         return scope
     if not isinstance(name, ComputedName):
-        if not _is_told_by_patterns(truth.true, scope):
+        if not _needs_text_search(truth.true, scope):
             return scope  # the groups of the column itself tell it
-        name = _name_of_text(truth.true, scope.table.column(name))
+        name = _name_text_value(truth.true, scope.table.column(name))
     # a condition and its negation are one key
     tested: list[tuple[Condition, bool]] = sorted(
         ((truth.false, False), (truth.true, True)), key=lambda one: canonical(one[0])

@@ -14,7 +14,7 @@ from planner.scope.name_resolution import Scope, derivation, find_column, kind_o
 _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
 
 
-def check_times(item: exp.Expr, scope: Scope, *, several: bool = False) -> None:
+def check_times(item: exp.Expr, scope: Scope, *, only_several: bool = False) -> None:
     """Refuse an item of GROUP BY that reads times, and of which nothing has made a key (KH202).
 
     Parameters:
@@ -27,7 +27,7 @@ def check_times(item: exp.Expr, scope: Scope, *, several: bool = False) -> None:
         read = list(_read_times(item, scope))
     except KeyholeError:
         return  # it is refused where keys are read
-    if (found is not None and found.domain is not None) or len(read) <= several:
+    if (found is not None and found.domain is not None) or len(read) <= only_several:
         return
     detail, instead = _explain(item, scope, read)
     raise KeyholeError(

@@ -10,7 +10,7 @@ from planner.bind.select_list import check_beside_aggregates, check_shown
 from planner.catalog.catalog import Column, Derivation, Lookup, Merged, Parts
 from planner.errors import KeyholeError
 from planner.extract.private_read import QuestionReading
-from planner.groups.computed_keys import with_computed_keys
+from planner.groups.computed_keys import add_computed_keys
 from planner.parser.clauses import Clauses, at_offset, closing_index
 from planner.parser.lexer import Token, readable
 from planner.parser.subquery_readers import conjunct_spans
@@ -199,7 +199,7 @@ def by_positions(place: QuestionReading) -> tuple[str, str] | None:
         if isinstance(item, exp.Column) and item.args.get("table") is None and name(item.this) in positions:
             item.replace(exp.Literal.number(positions[name(item.this)][0]))
     try:
-        scope = with_computed_keys(scope, numbered)
+        scope = add_computed_keys(scope, numbered)
         read_group_by(numbered, scope)
         grouped = grouped_expressions(numbered, scope)
         check_shown(numbered, scope, *grouped)

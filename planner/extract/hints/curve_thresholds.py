@@ -17,8 +17,8 @@ from math import floor
 from sqlglot import exp
 
 from planner.extract.hints.answerable_questions import INSTEAD
-from planner.groups.number_parts import column_unit
-from planner.groups.ranges import number_range, said_of_rows
+from planner.groups.number_parts import find_column_unit
+from planner.groups.ranges import find_number_range, list_fixed_conditions
 from planner.parser.tree import bare, write_node
 from planner.scope.group_by import resolve_item
 from planner.scope.name_resolution import Scope, find_column
@@ -147,10 +147,10 @@ def _read_line(inner: exp.Expr, select: exp.Select, scope: Scope) -> tuple[Fract
             return None
         inner, shift = bare(one), -number if isinstance(inner, exp.Sub) else number
     column = find_column(inner, scope) if isinstance(inner, exp.Column) else None
-    unit = None if column is None else column_unit(column)
+    unit = None if column is None else find_column_unit(column)
     if column is None or unit is None or shift % unit:
         return None
-    low, high = number_range(column, said_of_rows(select, scope))
+    low, high = find_number_range(column, list_fixed_conditions(select, scope))
     return None if low is None or high is None else (low + shift, high + shift, unit)
 
 

@@ -15,7 +15,7 @@ from planner.bind.from_clause import alias_of
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.extract.push_down_thresholds import seems_per_unit
-from planner.groups.computed_keys import with_computed_keys
+from planner.groups.computed_keys import add_computed_keys
 from planner.parser.clauses import clauses, end_of, fits
 from planner.parser.edits import Edit
 from planner.parser.spans import Searched, spans
@@ -159,7 +159,7 @@ def _read_groups(
 
 
 def _find_keys(select: exp.Select, read: PrivateRead, alias: str) -> frozenset[str]:
-    scope = with_computed_keys(Scope(table=read.table, alias=alias), select)
+    scope = add_computed_keys(Scope(table=read.table, alias=alias), select)
     return frozenset(key.identity for key in read_group_by(select, scope))
 
 

@@ -12,21 +12,21 @@ CYCLIC = frozenset(("quarter", "month", "week", "day", "dow", "isodow", "doy", "
 """Parts of a time that come again."""
 
 
-def roots_of(column: Column, table: Table) -> frozenset[str]:
+def find_roots(column: Column, table: Table) -> frozenset[str]:
     """Return the names of the columns that decide a column's value: itself where the table has none of these."""
     bases = column.bases
     known = {one.name: one for one in table.columns} if bases else {}
     found = [base.column if isinstance(base, ComputedName) else known.get(base) for base in bases]
-    stored = [roots_of(one, table) for one in found if one is not None]
+    stored = [find_roots(one, table) for one in found if one is not None]
     return frozenset().union(*stored) if stored else frozenset((column.name,))
 
 
 def concerns(condition: Condition, roots: frozenset[str], table: Table) -> bool:
     """Return True if a condition reads a column that one of these roots decides."""
-    return any(name in roots or roots & roots_of(table.column(name), table) for name in columns(condition))
+    return any(name in roots or roots & find_roots(table.column(name), table) for name in columns(condition))
 
 
-def derive(derived: Derivation, value: Value | None) -> Value | None:
+def derive_value(derived: Derivation, value: Value | None) -> Value | None:
     """Return the value of a derived column where a date or timestamp stands."""
     if value is None:
         return None
@@ -42,16 +42,16 @@ def derive(derived: Derivation, value: Value | None) -> Value | None:
             return moment.date()
 
 
-def value_maker(column: Column, root: str, table: Table) -> Callable[[Value | None], Value | None] | None:
+def make_value_function(column: Column, root: str, table: Table) -> Callable[[Value | None], Value | None] | None:
     """Return how a column's value follows from its root's; None if it does not, or Keyhole does not compute it."""
     if column.name == root:
         return lambda value: value
     match column.derivation:
         case Derivation() as derived:
             follows = derived.column == root or follows_by_calendar(derived, table.column(root))
-            return (lambda value: derive(derived, value)) if follows else None
+            return (lambda value: derive_value(derived, value)) if follows else None
         case Lookup(column=base, pairs=pairs):
-            inner, found = value_maker(table.column(base), root, table), pairs.by_key
+            inner, found = make_value_function(table.column(base), root, table), pairs.by_key
             if inner is None:
                 return None
             return lambda value: None if (by := inner(value)) is None else found.get(by)

@@ -18,16 +18,22 @@ import numpy as np
 
 from planner.catalog.catalog import Column, ComputedName, Derivation, Lookup, Merged, Parts, Table, Value
 from planner.catalog.listed_values import remember_of_list
-from planner.groups.inhabited.column_roots import CYCLIC, concerns, derive, roots_of, value_maker
-from planner.groups.inhabited.possible_truth import MayBe, Places, allow_both, test_values, where_may_hold
+from planner.groups.inhabited.column_roots import CYCLIC, concerns, derive_value, find_roots, make_value_function
+from planner.groups.inhabited.possible_truth import (
+    Places,
+    PossibleTruths,
+    allow_both,
+    find_possible_places,
+    test_values,
+)
 from planner.groups.inhabited.root_spans import (
     MOST_MOMENTS,
     RootLine,
     Spans,
+    find_line,
     find_rising,
     find_spans,
-    line_of,
-    unit_of,
+    find_unit,
 )
 from planner.question.condition import And, Condition, Leaf, Not, Or, all_of, parts_of
 from planner.question.disjoint import Rows
@@ -39,7 +45,7 @@ def list_inhabited(
     key: Column, values: tuple[Value, ...], conditions: Iterable[Condition], table: Table
 ) -> tuple[Value, ...]:
     """Return those of a key's values that some row may have which satisfies the conditions."""
-    roots = roots_of(key, table)
+    roots = find_roots(key, table)
     told = [one for one in conditions if concerns(one, roots, table)]
     left = _mark(key, values, told, table) if told else None
     return values if left is None else _keep(values, left)
@@ -61,14 +67,14 @@ def _slice(values: tuple[Value, ...], first: int, count: int) -> tuple[Value, ..
 
 def _mark(column: Column, values: Sequence[Value], told: Sequence[Condition], table: Table) -> Places | None:
     """Return, by value, if there may be a row with it; None if none is known to be absent."""
-    roots = roots_of(column, table)
+    roots = find_roots(column, table)
     match column.derivation:
         case _ if column.name in roots:
             return _hold_at(values, told, root=column.name, table=table)
         case Merged() as merged:
-            return _mark_members(values, _left_together(merged, told, table))
+            return _mark_members(values, _list_left_groups(merged, told, table))
         case Parts(tests=tests) as parts if tests:
-            return _mark_members(values, _left_by_tests(parts, told, table))
+            return _mark_members(values, _list_tested_groups(parts, told, table))
         case Parts() as parts:
             return _mark_parts(parts, values, told, table)
         case Lookup(column=base, pairs=pairs):
@@ -92,18 +98,18 @@ def _hold_at(values: Sequence[Value | None], told: Sequence[Condition], *, root:
     """Return, by value of a column, if the conditions may hold where it stands."""
     known: dict[str, Sequence[Value | None] | None] = {root: values}
 
-    def test(leaf: Leaf) -> MayBe:
+    def test(leaf: Leaf) -> PossibleTruths:
         column = table.column(leaf.column)
         if column.name not in known:
-            make = value_maker(column, root, table)
+            make = make_value_function(column, root, table)
             known[column.name] = None if make is None else [make(value) for value in values]
         found = known[column.name]
         return allow_both(len(values)) if found is None else test_values(leaf, column, found)
 
-    return where_may_hold(told, test, len(values))
+    return find_possible_places(told, test, len(values))
 
 
-def _left_together(merged: Merged, told: Sequence[Condition], table: Table) -> Set[Value] | None:
+def _list_left_groups(merged: Merged, told: Sequence[Condition], table: Table) -> Set[Value] | None:
     """Return the groups of combinations of values that are left of each key."""
     marked = [
         _mark(table.column(name), values, told, table)
@@ -118,7 +124,7 @@ def _left_together(merged: Merged, told: Sequence[Condition], table: Table) -> S
     return {group for group, held in zip(merged.groups, product(*choices), strict=True) if all(held)}
 
 
-def _left_by_tests(parts: Parts, told: Sequence[Condition], table: Table) -> Set[int | None] | None:
+def _list_tested_groups(parts: Parts, told: Sequence[Condition], table: Table) -> Set[int | None] | None:
     """Return the groups of which a condition may hold beside the others."""
     tests = [test for test in parts.tests if isinstance(test, Leaf | Not | And | Or)]
     if sum(map(parts_of, told)) * sum(map(parts_of, tests)) > _MOST_COMPARED:
@@ -138,20 +144,20 @@ def _left_by_tests(parts: Parts, told: Sequence[Condition], table: Table) -> Set
 def _mark_parts(parts: Parts, values: Sequence[Any], told: Sequence[Condition], table: Table) -> Places | None:
     """Return the groups between cuts in which a number or a time may lie."""
     base = table.column(parts.column)
-    line = line_of(base if isinstance(base.name, ComputedName) else _find_root(base, table))
+    line = find_line(base if isinstance(base.name, ComputedName) else _find_root(base, table))
     if line is None:
         return None
     scale, cuts = find_rising(base, line), cast("Sequence[Any]", parts.cuts)
     within = scale is not None and cuts and parts.groups[0] is parts.groups[-1] is None
-    ends = (scale.at(cuts[0]), scale.at(cuts[-1])) if scale is not None and within else (None, None)
+    ends = (scale.find_place(cuts[0]), scale.find_place(cuts[-1])) if scale is not None and within else (None, None)
     spans = find_spans(line, told, table, among=ends)
     if spans is None:
         return None
     pieces = np.zeros(len(cuts) + 1, dtype=np.bool_)
     if scale is not None:
         for low, high in spans.spans:
-            first = 0 if low is None else bisect_right(cuts, low, key=scale.at)
-            pieces[first : 1 + (len(cuts) if high is None else bisect_left(cuts, high, key=scale.at))] = True
+            first = 0 if low is None else bisect_right(cuts, low, key=scale.find_place)
+            pieces[first : 1 + (len(cuts) if high is None else bisect_left(cuts, high, key=scale.find_place))] = True
     else:
         numbers = _list_numbers(base, cuts)
         marks = _mark(base, numbers, told, table)
@@ -161,7 +167,7 @@ def _mark_parts(parts: Parts, values: Sequence[Any], told: Sequence[Condition], 
     left = np.zeros(len(parts.shown) + 1, dtype=np.bool_)  # the last is none
     left[groups[pieces]] = True
     if parts.nulls is not None:
-        left[parts.nulls] |= spans.null or _may_miss(base, line, spans, table)
+        left[parts.nulls] |= spans.includes_null or _may_miss(base, line, spans, table)
     return left[np.fromiter(values, np.int64, len(values))]
 
 
@@ -173,7 +179,7 @@ def _may_miss(column: Column, line: RootLine, spans: Spans, table: Table) -> boo
     if base is None:
         return True
     known = [value for value, found in zip(pairs.known, pairs.found, strict=True) if found is not None]
-    return not spans.lie_within((base.at(value), base.after(value)) for value in known)
+    return not spans.lie_within((base.find_place(value), base.find_place_after(value)) for value in known)
 
 
 def _list_numbers(column: Column, cuts: Sequence[Any]) -> Sequence[Any]:
@@ -184,7 +190,7 @@ def _list_numbers(column: Column, cuts: Sequence[Any]) -> Sequence[Any]:
 
 
 def _find_root(column: Column, table: Table) -> Column:
-    (root,) = roots_of(column, table)
+    (root,) = find_roots(column, table)
     return table.column(root)
 
 
@@ -192,13 +198,19 @@ def _mark_times(
     column: Column, derived: Derivation, values: Sequence[Value], told: Sequence[Condition], table: Table
 ) -> Places | None:
     """Return the periods of a calendar, or the parts of a time, of which a span has a moment."""
-    line = line_of(table.column(derived.column))
+    line = find_line(table.column(derived.column))
     if line is None:
         return None
-    again = [one for one in told if line.comes_again(one, table)]  # which a period may decide, however many there are
+    again = [
+        one for one in told if line.reads_cyclic_part(one, table)
+    ]  # which a period may decide, however many there are
     told_by_value = _hold_at(values, again, root=column.name, table=table) if again else None
     scale, among = find_rising(column, line), cast("Sequence[Any]", values)
-    ends = (None, None) if scale is None or not among else (scale.at(min(among)), scale.after(max(among)))
+    ends = (
+        (None, None)
+        if scale is None or not among
+        else (scale.find_place(min(among)), scale.find_place_after(max(among)))
+    )
     spans = find_spans(line, told, table, among=ends)
     if spans is None:
         return told_by_value
@@ -214,8 +226,10 @@ def _mark_times(
 def _mark_periods(derived: Derivation, values: Sequence[Any], spans: Spans) -> Places:
     ordered = sorted(values)
     marks = np.zeros(len(ordered), dtype=np.bool_)
-    for first, last in spans.ends():
-        marks[bisect_left(ordered, derive(derived, first)) : bisect_right(ordered, derive(derived, last))] = True
+    for first, last in spans.list_ends():
+        marks[
+            bisect_left(ordered, derive_value(derived, first)) : bisect_right(ordered, derive_value(derived, last))
+        ] = True
     if ordered == list(values):
         return marks
     left = set(compress(ordered, marks))
@@ -227,10 +241,10 @@ def _find_parts(derived: Derivation, values: Sequence[Value], spans: Spans) -> S
     wanted, found = frozenset(values), set[Value]()
     if derived.function != "extract" or derived.part not in CYCLIC:
         return None
-    for place, (_, moment, _) in enumerate(spans.moments(unit_of([derived.part]))):
+    for place, (_, moment, _) in enumerate(spans.list_moments(find_unit([derived.part]))):
         if place == MOST_MOMENTS:
             return None
-        part = derive(derived, moment)
+        part = derive_value(derived, moment)
         if part is not None and part in wanted:
             found.add(part)
             if len(found) == len(wanted):

@@ -23,42 +23,42 @@ Places = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class MayBe:
+class PossibleTruths:
     """By place, whether a condition may be true there, and whether it may be false."""
 
-    true: Places
-    false: Places
+    may_be_true: Places
+    may_be_false: Places
 
 
-def allow_both(count: int) -> MayBe:
+def allow_both(count: int) -> PossibleTruths:
     """Return what a test of an unknown value may be."""
     every = np.ones(count, dtype=np.bool_)
-    return MayBe(every, every)
+    return PossibleTruths(every, every)
 
 
-def test_values(leaf: Leaf, column: Column, values: Sequence[Value | None]) -> MayBe:
+def test_values(leaf: Leaf, column: Column, values: Sequence[Value | None]) -> PossibleTruths:
     """Return what a test of a column is where these values stand: as conditions see them."""
-    seen = _as_conditions_see(column, values)
+    seen = _convert_values(column, values)
     count, whole = len(seen), None not in seen
     present = np.ones(count, np.bool_) if whole else np.fromiter(map(is_not, seen, repeat(None)), np.bool_, count)
     holds: Callable[[Any], bool]
     match leaf:
         case IsNull():
-            return MayBe(~present, present)
+            return PossibleTruths(~present, present)
         case Compare(_, operator, value):
-            holds = partial(COMPARISONS[FLIPPED[operator]], _as_conditions_see(column, [value])[0])
+            holds = partial(COMPARISONS[FLIPPED[operator]], _convert_values(column, [value])[0])
         case Within(_, listed):
-            holds = frozenset(_as_conditions_see(column, listed)).__contains__
+            holds = frozenset(_convert_values(column, listed)).__contains__
         case Like(_, pattern):
             holds = find_matcher(pattern)
     if whole:
         true = np.fromiter(map(holds, seen), np.bool_, count)
     else:
         true = np.fromiter((one is not None and holds(one) for one in seen), np.bool_, count)
-    return MayBe(true, ~true & present)
+    return PossibleTruths(true, ~true & present)
 
 
-def _as_conditions_see(column: Column, values: Sequence[Value | None]) -> Sequence[Any]:
+def _convert_values(column: Column, values: Sequence[Value | None]) -> Sequence[Any]:
     match column.sql_type:
         case SqlType.DOUBLE:
             numbers = cast("Sequence[int | Decimal | None]", values)
@@ -73,31 +73,33 @@ def _as_conditions_see(column: Column, values: Sequence[Value | None]) -> Sequen
             return values
 
 
-def where_may_hold(conditions: Iterable[Condition], test: Callable[[Leaf], MayBe], count: int) -> Places:
+def find_possible_places(conditions: Iterable[Condition], test: Callable[[Leaf], PossibleTruths], count: int) -> Places:
     """Return the places where all conditions may be true.
 
     Guarantee: a place is left out only if no row that is as known there satisfies all of them.
     """
     held = np.ones(count, dtype=np.bool_)
     for condition in conditions:
-        held &= condition.fold(test, negation=_negate, every=_join_every(count), some=_join_some(count)).true
+        held &= condition.fold(test, negation=_negate, every=_join_every(count), some=_join_some(count)).may_be_true
     return held
 
 
-def _negate(one: MayBe) -> MayBe:
-    return MayBe(one.false, one.true)
+def _negate(one: PossibleTruths) -> PossibleTruths:
+    return PossibleTruths(one.may_be_false, one.may_be_true)
 
 
-def _join_every(count: int) -> Callable[[Sequence[MayBe]], MayBe]:
-    def join(parts: Sequence[MayBe]) -> MayBe:
-        true = reduce(np.logical_and, (one.true for one in parts), np.ones(count, dtype=np.bool_))
-        return MayBe(true, reduce(np.logical_or, (one.false for one in parts), np.zeros(count, dtype=np.bool_)))
+def _join_every(count: int) -> Callable[[Sequence[PossibleTruths]], PossibleTruths]:
+    def join(parts: Sequence[PossibleTruths]) -> PossibleTruths:
+        true = reduce(np.logical_and, (one.may_be_true for one in parts), np.ones(count, dtype=np.bool_))
+        return PossibleTruths(
+            true, reduce(np.logical_or, (one.may_be_false for one in parts), np.zeros(count, dtype=np.bool_))
+        )
 
     return join
 
 
-def _join_some(count: int) -> Callable[[Sequence[MayBe]], MayBe]:
-    def join(parts: Sequence[MayBe]) -> MayBe:
+def _join_some(count: int) -> Callable[[Sequence[PossibleTruths]], PossibleTruths]:
+    def join(parts: Sequence[PossibleTruths]) -> PossibleTruths:
         inner = _join_every(count)([_negate(one) for one in parts])
         return _negate(inner)
 

@@ -21,9 +21,15 @@ import numpy as np
 
 from planner.catalog.catalog import Column, Computed, Derivation, Lookup, SqlType, Table, Value
 from planner.catalog.derived_columns import calendar_step
-from planner.groups.inhabited.column_roots import CYCLIC, derive
-from planner.groups.inhabited.possible_truth import MayBe, Places, allow_both, test_values, where_may_hold
-from planner.groups.number_parts import column_unit
+from planner.groups.inhabited.column_roots import CYCLIC, derive_value
+from planner.groups.inhabited.possible_truth import (
+    Places,
+    PossibleTruths,
+    allow_both,
+    find_possible_places,
+    test_values,
+)
+from planner.groups.number_parts import find_column_unit
 from planner.question.condition import Compare, Condition, IsNull, Leaf, Within, columns
 from planner.values.datetimes import STEPS, midnight, shift_moment, truncate_to_unit
 
@@ -51,17 +57,19 @@ class RootLine:
     @property
     def calendar(self) -> tuple[Key, Key]:
         """The first place of the calendar, and the first one behind it."""
-        return self.at(date.min), self.after(datetime.max if self.column.sql_type is SqlType.TIMESTAMP else date.max)
+        return self.find_place(date.min), self.find_place_after(
+            datetime.max if self.column.sql_type is SqlType.TIMESTAMP else date.max
+        )
 
-    def at(self, value: Value) -> Key:
+    def find_place(self, value: Value) -> Key:
         """Return the place of a value; of one that the column cannot have, the first place above it."""
-        return self._place(value, after=False)
+        return self._find_place(value, after=False)
 
-    def after(self, value: Value) -> Key:
+    def find_place_after(self, value: Value) -> Key:
         """Return the first place above a value."""
-        return self._place(value, after=True)
+        return self._find_place(value, after=True)
 
-    def _place(self, value: Any, *, after: bool) -> Key:
+    def _find_place(self, value: Any, *, after: bool) -> Key:
         match self.column.sql_type:
             case SqlType.DATE:
                 return midnight(value).toordinal() + after
@@ -71,24 +79,24 @@ class RootLine:
                 number = float(value)
                 return nextafter(number, inf) if after else number
             case _:
-                unit = column_unit(self.column)
+                unit = find_column_unit(self.column)
                 if unit is None:
                     return Decimal(value), after
                 units = Fraction(value) / unit
                 return floor(units) + 1 if after else ceil(units)
 
-    def moment(self, place: Key) -> datetime:
+    def find_moment(self, place: Key) -> datetime:
         """Return the time at a place, or just before it."""
         if self.column.sql_type is SqlType.DATE:
             return datetime.fromordinal(place)
         found: datetime = _EPOCH + place // 2 * _MICROSECOND
         return found
 
-    def comes_again(self, condition: Condition, table: Table) -> bool:
+    def reads_cyclic_part(self, condition: Condition, table: Table) -> bool:
         """Return True if a condition reads a part of the time that comes again."""
-        return any(_comes_again(table.column(name), self) for name in columns(condition))
+        return any(_find_cyclic_part(table.column(name), self) for name in columns(condition))
 
-    def is_constant(self, value: Value) -> bool:
+    def has_place(self, value: Value) -> bool:
         """Return True if a constant of a comparison has a place."""
         match self.column.sql_type:
             case SqlType.DATE:
@@ -107,7 +115,7 @@ class Spans:
 
     line: RootLine
     spans: tuple[Span, ...]
-    null: bool
+    includes_null: bool
 
     def clip(self, among: Span) -> "Spans":
         """Return the part between two places."""
@@ -118,7 +126,7 @@ class Spans:
             for low, high in self.spans
         )  # fmt: skip
         kept = ((low, high) for low, high in spans if low is None or high is None or low < high)
-        return Spans(self.line, tuple(kept), self.null)
+        return Spans(self.line, tuple(kept), self.includes_null)
 
     def lie_within(self, others: Iterable[tuple[Key, Key]]) -> bool:
         """Return True if every place in the spans lies in one of the others, each from a place to before another."""
@@ -133,16 +141,16 @@ class Spans:
                 reached = pieces[place][1]
         return True
 
-    def ends(self) -> Iterator[tuple[datetime, datetime]]:
+    def list_ends(self) -> Iterator[tuple[datetime, datetime]]:
         """Yield the first and the last time of the calendar in each span that has one."""
         first, past = self.line.calendar
         for low, high in self.spans:
             at = first if low is None else max(low, first)
             end = past if high is None else min(high, past)
             if at < end:
-                yield self.line.moment(at), self.line.moment(end - 1)
+                yield self.line.find_moment(at), self.line.find_moment(end - 1)
 
-    def moments(self, unit: str) -> Iterator[tuple[Key, datetime, Key]]:
+    def list_moments(self, unit: str) -> Iterator[tuple[Key, datetime, Key]]:
         """Yield each day, hour or minute of the calendar in a span, or its part within the span.
 
         It has the first place, the time there, and the place behind it.
@@ -153,14 +161,14 @@ class Spans:
             at = first if low is None else max(low, first)
             end = past if high is None else min(high, past)
             while at < end:
-                start = self.line.moment(at)
+                start = self.line.find_moment(at)
                 begun = truncate_to_unit(start, unit)
-                after = min(self.line.at(begun + step) if begun <= datetime.max - step else past, end)
+                after = min(self.line.find_place(begun + step) if begun <= datetime.max - step else past, end)
                 yield at, start, after
                 at = after
 
 
-def line_of(column: Column) -> RootLine | None:
+def find_line(column: Column) -> RootLine | None:
     """Return the line of a stored or computed column's values; None if they have no order that all engines share."""
     numbers = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
     rooted = column.derivation is None or isinstance(column.derivation, Computed)
@@ -169,62 +177,62 @@ def line_of(column: Column) -> RootLine | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rising:
+class RisingColumn:
     """A column whose value never decreases as the value of its root column increases."""
 
     line: RootLine
     derived: Derivation | None
 
-    def at(self, value: Value) -> Key:
+    def find_place(self, value: Value) -> Key:
         """Return the first place at which it is a value or more."""
-        return self._ends(value)[0]
+        return self._find_ends(value)[0]
 
-    def after(self, value: Value) -> Key:
+    def find_place_after(self, value: Value) -> Key:
         """Return the first place at which it is more than a value."""
-        return self._ends(value)[1]
+        return self._find_ends(value)[1]
 
-    def _ends(self, value: Any) -> tuple[Key, Key]:
+    def _find_ends(self, value: Any) -> tuple[Key, Key]:
         if self.derived is None:
-            return self.line.at(value), self.line.after(value)
+            return self.line.find_place(value), self.line.find_place_after(value)
         if self.derived.function == "extract":
-            return self._year(value), self._year(value + 1)
+            return self._find_year_start(value), self._find_year_start(value + 1)
         unit = "day" if self.derived.function == "date" else self.derived.part
         start = truncate_to_unit(value, unit)
-        past = self._next(start, unit)
-        return (self.line.at(start) if start == midnight(value) else past), past
+        past = self._find_next(start, unit)
+        return (self.line.find_place(start) if start == midnight(value) else past), past
 
-    def _next(self, start: datetime, unit: str) -> Key:
+    def _find_next(self, start: datetime, unit: str) -> Key:
         try:
-            return self.line.at(shift_moment(start, STEPS[unit], 1))
+            return self.line.find_place(shift_moment(start, STEPS[unit], 1))
         except (OverflowError, ValueError):
             return self.line.calendar[1]
 
-    def _year(self, number: int) -> Key:
+    def _find_year_start(self, number: int) -> Key:
         assert self.derived is not None
         if not 1 <= number <= 9999:
             return self.line.calendar[number > 9999]
         first = date.fromisocalendar(number, 1, 1) if self.derived.part == "isoyear" else date(number, 1, 1)
-        return self.line.at(first)
+        return self.line.find_place(first)
 
-    def is_constant(self, value: Value) -> bool:
+    def has_place(self, value: Value) -> bool:
         """Return True if a constant of a comparison has a place."""
         if self.derived is None:
-            return self.line.is_constant(value)
+            return self.line.has_place(value)
         if self.derived.function == "extract":
             return type(value) is int
         return isinstance(value, date)
 
 
-def find_rising(column: Column, line: RootLine) -> Rising | None:
+def find_rising(column: Column, line: RootLine) -> RisingColumn | None:
     """Return how a column rises with its root; None if it does not."""
     if column.name == line.column.name:
-        return Rising(line, None)
+        return RisingColumn(line, None)
     derived = column.derivation
     if not isinstance(derived, Derivation) or derived.column != line.column.name:
         return None
     if derived.function == "extract":
-        return Rising(line, derived) if derived.part in ("year", "isoyear") else None
-    return Rising(line, derived) if calendar_step(column) is not None else None
+        return RisingColumn(line, derived) if derived.part in ("year", "isoyear") else None
+    return RisingColumn(line, derived) if calendar_step(column) is not None else None
 
 
 def find_spans(
@@ -235,24 +243,24 @@ def find_spans(
     Parameters:
         among: the places that matter; others may be left out.
     """
-    cells = _Cells.of(line, conditions, table)
+    cells = _Cells.from_conditions(line, conditions, table)
     if cells is None:
         return None
-    test, count = cells.test, len(cells.cuts) + 2
-    coarse = cells.join(where_may_hold(conditions, test, count)).clip(among)
+    test, count = cells.test_leaf, len(cells.cuts) + 2
+    coarse = cells.join_cells(find_possible_places(conditions, test, count)).clip(among)
     leaves = [leaf for one in conditions for leaf in one.leaves()]
-    again = {part for leaf in leaves if (part := _comes_again(table.column(leaf.column), line))}
+    again = {part for leaf in leaves if (part := _find_cyclic_part(table.column(leaf.column), line))}
     if not again or not line.is_time:
         return coarse
-    return _look_closer(cells, coarse, conditions, unit=unit_of(again)) or coarse
+    return _refine_spans(cells, coarse, conditions, unit=find_unit(again)) or coarse
 
 
-def unit_of(parts: Iterable[str]) -> str:
+def find_unit(parts: Iterable[str]) -> str:
     """Return the longest of days, hours and minutes on which all of these parts of a time are one number."""
     return next((unit for unit in ("minute", "hour") if unit in parts), "day")
 
 
-def _comes_again(column: Column, line: RootLine) -> str | None:
+def _find_cyclic_part(column: Column, line: RootLine) -> str | None:
     derived = column.derivation
     found = isinstance(derived, Derivation) and derived.column == line.column.name and derived.function == "extract"
     return derived.part if found and isinstance(derived, Derivation) and derived.part in CYCLIC else None
@@ -267,69 +275,78 @@ class _Cells:
     cuts: tuple[Key, ...]
 
     @staticmethod
-    def of(line: RootLine, conditions: Iterable[Condition], table: Table) -> "_Cells | None":
+    def from_conditions(line: RootLine, conditions: Iterable[Condition], table: Table) -> "_Cells | None":
         found, tests = set(line.calendar if line.is_time else ()), 0
         for leaf in (leaf for one in conditions for leaf in one.leaves()):
             tests += 1
-            for scale, value in _list_cut(leaf, line, table):
-                found |= {scale.at(value), scale.after(value)}
+            for scale, value in _list_changes(leaf, line, table):
+                found |= {scale.find_place(value), scale.find_place_after(value)}
         return None if tests * len(found) > _MOST_TESTS else _Cells(line, table, tuple(sorted(found)))
 
-    def first(self, place: Key) -> int:
+    def find_first_cell(self, place: Key) -> int:
         """Return the first cell that does not lie below a cut."""
         return bisect_left(self.cuts, place) + 1
 
-    def test(self, leaf: Leaf) -> MayBe:
+    def test_leaf(self, leaf: Leaf) -> PossibleTruths:
         """Return the places at which a test may be true, and those at which it may be false."""
         count = len(self.cuts) + 2
         column = self.table.column(leaf.column)
         scale, lookup = find_rising(column, self.line), column.derivation
         if scale is not None:
-            return self._compare(leaf, scale, self._present(derived=scale.derived is not None))
-        if _comes_again(column, self.line):
-            present = self._present(derived=True)
-            return MayBe(~present if isinstance(leaf, IsNull) else present, present)
+            return self._compare(leaf, scale, self._mark_present(derived=scale.derived is not None))
+        if _find_cyclic_part(column, self.line):
+            present = self._mark_present(derived=True)
+            return PossibleTruths(~present if isinstance(leaf, IsNull) else present, present)
         if not isinstance(lookup, Lookup) or not lookup.is_listed:
             return allow_both(count)
         base = find_rising(self.table.column(lookup.column), self.line)
-        if base is None or not all(base.is_constant(known) for known in lookup.pairs.known):
+        if base is None or not all(base.has_place(known) for known in lookup.pairs.known):
             return allow_both(count)
         none = test_values(leaf, column, [None])
-        true, false = (np.full(count, bool(one[0])) for one in (none.true, none.false))
+        true, false = (np.full(count, bool(one[0])) for one in (none.may_be_true, none.may_be_false))
         found = test_values(leaf, column, lookup.pairs.found)
-        for known, held, failed in zip(lookup.pairs.known, found.true, found.false, strict=True):
-            place = slice(self.first(base.at(known)), self.first(base.after(known)))
+        for known, held, failed in zip(lookup.pairs.known, found.may_be_true, found.may_be_false, strict=True):
+            place = slice(
+                self.find_first_cell(base.find_place(known)), self.find_first_cell(base.find_place_after(known))
+            )
             true[place], false[place] = held, failed
-        return MayBe(true, false)
+        return PossibleTruths(true, false)
 
-    def _present(self, *, derived: bool) -> Places:
+    def _mark_present(self, *, derived: bool) -> Places:
         """Return the places at which a column has a value: outside of the calendar nothing is derived."""
         present = np.ones(len(self.cuts) + 2, dtype=np.bool_)
         present[-1] = False
         if derived:
-            first, past = map(self.first, self.line.calendar)
+            first, past = map(self.find_first_cell, self.line.calendar)
             present[:first] = False
             present[past:] = False
         return present
 
-    def _compare(self, leaf: Leaf, scale: Rising, present: Places) -> MayBe:
+    def _compare(self, leaf: Leaf, scale: RisingColumn, present: Places) -> PossibleTruths:
         true = np.zeros_like(present)
         match leaf:
             case IsNull():
-                return MayBe(~present, present)
-            case Compare(_, operator, value) if scale.is_constant(value):
-                low, high = self.first(scale.at(value)), self.first(scale.after(value))
+                return PossibleTruths(~present, present)
+            case Compare(_, operator, value) if scale.has_place(value):
+                low, high = (
+                    self.find_first_cell(scale.find_place(value)),
+                    self.find_first_cell(scale.find_place_after(value)),
+                )
                 sides = {"<": (0, low), "<=": (0, high), ">": (high, None), ">=": (low, None)}
                 true[slice(*sides.get(operator, (low, high)))] = True
                 true = ~true if operator == "<>" else true
-            case Within(_, values) if all(map(scale.is_constant, values)):
+            case Within(_, values) if all(map(scale.has_place, values)):
                 for value in values:
-                    true[self.first(scale.at(value)) : self.first(scale.after(value))] = True
+                    true[
+                        self.find_first_cell(scale.find_place(value)) : self.find_first_cell(
+                            scale.find_place_after(value)
+                        )
+                    ] = True
             case _:
                 return allow_both(len(present))
-        return MayBe(true & present, ~true & present)
+        return PossibleTruths(true & present, ~true & present)
 
-    def join(self, held: Places) -> Spans:
+    def join_cells(self, held: Places) -> Spans:
         """Return the spans of cells that are marked, the last of which is NULL."""
         ends: list[Key | None] = [None, *self.cuts, None]
         spans: list[Span] = []
@@ -342,51 +359,51 @@ class _Cells:
         return Spans(self.line, tuple(spans), bool(held[-1]))
 
 
-def _list_cut(leaf: Leaf, line: RootLine, table: Table) -> Iterator[tuple[Rising, Value]]:
+def _list_changes(leaf: Leaf, line: RootLine, table: Table) -> Iterator[tuple[RisingColumn, Value]]:
     """Yield the values at which a test changes, each on the scale where it does."""
     column = table.column(leaf.column)
     scale = find_rising(column, line)
     if scale is None and isinstance(column.derivation, Lookup) and column.derivation.is_listed:
         base = find_rising(table.column(column.derivation.column), line)
         if base is not None:
-            yield from ((base, known) for known in column.derivation.pairs.known if base.is_constant(known))
+            yield from ((base, known) for known in column.derivation.pairs.known if base.has_place(known))
     match leaf:
-        case Compare(_, _, value) if scale is not None and scale.is_constant(value):
+        case Compare(_, _, value) if scale is not None and scale.has_place(value):
             yield scale, value
-        case Within(_, values) if scale is not None and all(map(scale.is_constant, values)):
+        case Within(_, values) if scale is not None and all(map(scale.has_place, values)):
             yield from ((scale, value) for value in values)
         case _:
             pass
 
 
-def _look_closer(cells: _Cells, coarse: Spans, conditions: Sequence[Condition], *, unit: str) -> Spans | None:
+def _refine_spans(cells: _Cells, coarse: Spans, conditions: Sequence[Condition], *, unit: str) -> Spans | None:
     """Return the days, hours or minutes of these spans in which the conditions may hold; None if they are too many."""
     cut = _cut_spans(coarse, cells.cuts)
-    if sum((last - first) / _UNITS[unit] for first, last in cut.ends()) > MOST_MOMENTS:
+    if sum((last - first) / _UNITS[unit] for first, last in cut.list_ends()) > MOST_MOMENTS:
         return None
-    moments = list(islice(cut.moments(unit), MOST_MOMENTS + 1))
+    moments = list(islice(cut.list_moments(unit), MOST_MOMENTS + 1))
     if len(moments) > MOST_MOMENTS:
         return None
     line, (first, past) = cells.line, cells.line.calendar
     places = np.array([bisect_right(cells.cuts, at) for at, _, _ in moments], dtype=np.int64)
     known: dict[str, Sequence[Value | None]] = {}
 
-    def test(leaf: Leaf) -> MayBe:
+    def test(leaf: Leaf) -> PossibleTruths:
         column = cells.table.column(leaf.column)
-        if not _comes_again(column, line):
-            found = cells.test(leaf)
-            return MayBe(found.true[places], found.false[places])
+        if not _find_cyclic_part(column, line):
+            found = cells.test_leaf(leaf)
+            return PossibleTruths(found.may_be_true[places], found.may_be_false[places])
         derived = column.derivation
         assert isinstance(derived, Derivation)
         if column.name not in known:
-            known[column.name] = [derive(derived, start) for _, start, _ in moments]
+            known[column.name] = [derive_value(derived, start) for _, start, _ in moments]
         return test_values(leaf, column, known[column.name])
 
-    held = where_may_hold(conditions, test, len(moments))
+    held = find_possible_places(conditions, test, len(moments))
     found = [(at, after) for marked, (at, _, after) in zip(held.tolist(), moments, strict=True) if marked]
     before = [(low, high) for low, high in cut.spans if high is not None and high <= first]
     behind = [(low, high) for low, high in cut.spans if low is not None and low >= past]
-    return Spans(line, (*before, *found, *behind), coarse.null)
+    return Spans(line, (*before, *found, *behind), coarse.includes_null)
 
 
 def _cut_spans(coarse: Spans, cuts: Sequence[Key]) -> Spans:
@@ -397,4 +414,4 @@ def _cut_spans(coarse: Spans, cuts: Sequence[Key]) -> Spans:
         inside = [cut for cut in cuts[first:] if high is None or cut < high]
         ends = [low, *inside, high]
         found += pairwise(ends)
-    return Spans(coarse.line, tuple(found), coarse.null)
+    return Spans(coarse.line, tuple(found), coarse.includes_null)
