@@ -1,10 +1,10 @@
-"""The columns that GROUP BY computes: each expression's own, made for one question, with a public list of groups.
+"""The columns that GROUP BY computes: one per expression, made for one question, with a public list of groups.
 
     GROUP BY extract(dow FROM arrived)     a derived column, as the owner may declare one
     GROUP BY quantity > 10                 the parts into which 10 cuts the values of quantity, and NULL
 
-Guarantee: the groups are a function of the policy and the statement's own text. What row is in which group follows from
-one column of the row, and computing it fails on no row. A row outside the groups is in none.
+Guarantee: the groups are a function of the policy and the statement's own text. A row's group follows from one column
+of the row, and computing it fails on no row. A row outside the groups is in none.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -51,7 +51,7 @@ _LONGEST_HINT = 200  # characters of a hint that a reader takes in at once
 
 
 def add_computed_keys(scope: Scope, select: exp.Select) -> Scope:
-    """Return the scope with a column for everything that GROUP BY computes and that is no expression of declared keys.
+    """Return the scope with a column for each expression that GROUP BY computes and declared keys do not determine.
 
     Raises KH202 for an expression whose values are not finitely many, or more than a question may have groups.
     """
@@ -100,7 +100,7 @@ def _add_keys(scope: Scope, items: list[exp.Expr], open_: list[exp.Expr], said: 
 
 
 def describe_outside(keys: Iterable[Column]) -> Iterator[str]:
-    """Yield the rows that are in no group of a computed key, in a sentence for each key of which some may be."""
+    """Yield a sentence for each computed key that may leave rows without a group."""
     for key in keys:
         if not key.computed or not key.domain:
             continue
@@ -125,7 +125,7 @@ def describe_outside(keys: Iterable[Column]) -> Iterator[str]:
 
 
 def _list_ends(parts: Parts) -> tuple[Value, Value]:
-    """Return the first and the last cut, of a computed number in its own units."""
+    """Return the first and the last cut. Those of a computed number are in its own units."""
     first, past = parts.cuts[0], parts.cuts[-1]
     scale = 0
     if isinstance(parts.column, ComputedName) and isinstance(parts.column.column.derivation, Computed):
@@ -148,7 +148,7 @@ def _write_derivation(derived: Derivation) -> str:
 
 
 def _replace_wide_lists(scope: Scope, items: Iterable[exp.Expr], plain: Collection[str]) -> Scope:
-    """Return the scope in which days are a range if items compute with them and they are too many to list.
+    """Return the scope with long lists of days replaced by ranges, if items compute with these days.
 
     Parameters:
         plain: the keys that are grouped by as they are.
@@ -170,10 +170,10 @@ def _replace_wide_lists(scope: Scope, items: Iterable[exp.Expr], plain: Collecti
 
 
 def _is_computed(item: exp.Expr, scope: Scope, said: tuple[Condition, ...], plain: Collection[str]) -> bool:
-    """Return True for an item of GROUP BY whose value declared keys do not tell, or only by too many of their values.
+    """Return True if declared keys do not determine an item of GROUP BY, or only with too many of their values.
 
     Parameters:
-        plain: the keys that are grouped by as they are, which tell all that is computed of them.
+        plain: the keys that are grouped by as they are. They determine everything that is computed from them.
     """
     if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple | exp.Star):
         return False
@@ -192,7 +192,7 @@ def _is_computed(item: exp.Expr, scope: Scope, said: tuple[Condition, ...], plai
 
 
 def _has_few_values(column: Column, said: tuple[Condition, ...]) -> bool:
-    """Return True if a column's type and bounds alone tell its values, or WHERE lists them."""
+    """Return True if a column's type and bounds alone list its values, or WHERE lists them."""
     if column.derivation is None and group_listed_texts(column, said) is not None:
         return True
     whole = column.sql_type is SqlType.INTEGER and column.bounds is not None
@@ -203,7 +203,7 @@ def _has_few_values(column: Column, said: tuple[Condition, ...]) -> bool:
 
 
 def _list_derivations(item: exp.Expr, scope: Scope, said: tuple[Condition, ...]) -> Iterator[Derivation]:
-    """Yield the parts of times that an expression reads and that are no columns of the table yet."""
+    """Yield the parts of times that an expression reads and that are not columns of the table yet."""
     for node in item.walk():
         if isinstance(node, exp.TimeToStr):
             read = find_column(bare(node.this), scope)
@@ -218,7 +218,7 @@ def _list_derivations(item: exp.Expr, scope: Scope, said: tuple[Condition, ...])
 def _list_shown_derivations(
     node: exp.TimeToStr, read: Column, scope: Scope, said: tuple[Condition, ...]
 ) -> Iterator[Derivation]:
-    """Yield the derivations that determine what to_char shows of a time.
+    """Yield the derivations that determine the text which to_char makes of a time.
 
     They are a truncation over a range, or a part with few numbers.
     """
@@ -236,10 +236,7 @@ def _list_shown_derivations(
 def _add_derived(
     scope: Scope, derived: Derivation, said: tuple[Condition, ...], item: exp.Expr, *, among: list[exp.Expr]
 ) -> Scope:
-    """Return the scope with a derived column.
-
-    It has the values that it can have, or groups of its values and of NULL.
-    """
+    """Return the scope with a derived column, which has its possible values or is grouped with a group for NULL."""
     base = scope.table.column(derived.column)
     if not base.groupable:
         raise _refuse_ungroupable(item, base)
@@ -304,7 +301,7 @@ def _list_names_read(item: exp.Expr, scope: Scope) -> frozenset[str]:
 
 
 def _list_columns_read(items: Iterable[exp.Expr], scope: Scope) -> tuple[Column, ...]:
-    """Return the columns without a list of values that expressions read, except as far as keys determine them."""
+    """Return the columns without a list of values that expressions read, unless keys determine what is read."""
     found: dict[str, Column] = {}
 
     def visit(node: exp.Expr) -> None:
@@ -325,7 +322,7 @@ def _list_columns_read(items: Iterable[exp.Expr], scope: Scope) -> tuple[Column,
 
 
 def _add_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[Condition, ...]) -> Scope:
-    """Return the scope with the parts into which expressions cut a column's values."""
+    """Return the scope with a column for the parts into which expressions cut a column's values."""
     if not column.groupable:
         raise _refuse_ungroupable(items[0], column)
     name = ", ".join(dict.fromkeys(write_node(_spell_columns_alike(item, scope)) for item in items))
@@ -352,7 +349,7 @@ def _add_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[
 
 
 def _make_group_column(name: str, parts: Parts, column: Column) -> Column:
-    """Return the key that groups of a column's values are."""
+    """Return the key whose values number the groups of a column's values."""
     return Column(
         name=name,
         sql_type=SqlType.INTEGER,
@@ -368,7 +365,7 @@ def _make_group_column(name: str, parts: Parts, column: Column) -> Column:
 
 
 def _replace_known_keys(item: exp.Expr, scope: Scope) -> exp.Expr:
-    """Return the expression without the conditions and numbers that have keys of their own."""
+    """Return the expression with its conditions and numbers replaced if they have keys of their own."""
     return replace_numbers(replace_truths(item, scope), scope)
 
 
@@ -379,7 +376,7 @@ def _count_groups(count: int) -> tuple[int, ...]:
 
 
 def _cut_times(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[Condition, ...]) -> Parts | None:
-    """Return the parts into which steps of a time cut a range of it; None for an expression without steps of it."""
+    """Return the parts into which the steps of expressions cut a range of a time, or None if there are no steps."""
     steps = list_steps(column, [_replace_known_keys(item, scope) for item in items], scope)
     if not steps or (column.sql_type is SqlType.DATE and any(one.is_of_clock for one in steps)):
         return None
@@ -394,7 +391,10 @@ def _cut_times(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[
 
 
 def _cut_days(scope: Scope, column: Column, said: tuple[Condition, ...], item: exp.Expr) -> Parts | None:
-    """Return every day of a range by itself; None if the range is open and the days themselves are not asked for."""
+    """Return every day of a range as a part.
+
+    Return None if the range is open and the days themselves are not needed.
+    """
     times = find_time_range(column, scope, said)
     if times is None and (find_column(item, scope) == column or contains(item, exp.Add, exp.Sub)):
         raise _refuse_open_range(item, column)
@@ -472,7 +472,7 @@ def _refuse_changing(item: exp.Expr) -> KeyholeError:
 
 
 def _fix_clock(item: exp.Expr) -> exp.Expr:
-    """Return the expression with a day in the place of the clock."""
+    """Return the expression with a constant day in the place of the clock."""
     day = exp.Cast(this=exp.Literal.string("2026-01-01"), to=exp.DataType(this=exp.DType.DATE))
 
     def settle(node: exp.Expr) -> exp.Expr:
@@ -503,7 +503,7 @@ def _refuse_infinite(item: exp.Expr, column: Column, part: str) -> KeyholeError:
 
 
 def _suggest_step(bounds: tuple[Decimal, Decimal]) -> str:
-    """Return the least round number of which at most ten lie between declared bounds."""
+    """Return the least round step that cuts the declared bounds into at most ten parts."""
     width = max(bounds[1] - bounds[0], Decimal(1)) / 10
     scale = Decimal(10) ** width.adjusted()
     return f"{next(one * scale for one in (1, 2, 5, 10) if one * scale >= width).normalize():f}"

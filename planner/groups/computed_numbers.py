@@ -1,10 +1,10 @@
-"""Numbers that GROUP BY computes of several columns, or of a function of one: a key of the values that they can have.
+"""Numbers that GROUP BY computes from several columns, or by a function of one: a key with the possible values.
 
     GROUP BY sibsp + parch + 1        a key of fifteen groups, and NULL
     GROUP BY floor(price * n / 100)   steps of price * n
 
-Guarantee: which group a row is in follows from the row alone, and computing it fails on no row. A row whose number is
-not among those that the ranges of the columns allow is in no group; where PostgreSQL would divide by zero, it is NULL.
+Guarantee: a row's group follows from the row alone, and computing it fails on no row. A row is in no group if its
+number is impossible by the ranges of the columns. If PostgreSQL would divide by zero, the number is NULL.
 """
 
 from collections.abc import Iterator, Sequence
@@ -51,10 +51,10 @@ _EXACT = (SqlType.INTEGER, SqlType.NUMERIC)
 
 
 def add_numbers(scope: Scope, items: Sequence[exp.Expr], said: tuple[Condition, ...], *, only_lengths: bool) -> Scope:
-    """Return the scope with a column for each number in expressions that reads several columns, one of them no key.
+    """Return the scope with a column for each number that expressions compute from several columns, not all keys.
 
     Parameters:
-        lengths: only those that say how far times lie apart, before it is known which times are keys.
+        only_lengths: add only distances of times, before it is known which times are keys.
     """
     if scope.table.members:
         return scope
@@ -67,7 +67,7 @@ def add_numbers(scope: Scope, items: Sequence[exp.Expr], said: tuple[Condition, 
 
 
 def replace_numbers(item: exp.Expr, scope: Scope) -> exp.Expr:
-    """Return the expression with the keys that its numbers are in their place."""
+    """Return the expression with each number that has a key replaced by the key."""
 
     def instead(node: exp.Expr) -> exp.Expr:
         found = find_number(node, scope)
@@ -78,9 +78,9 @@ def replace_numbers(item: exp.Expr, scope: Scope) -> exp.Expr:
 
 
 def _list_numbers(node: exp.Expr, scope: Scope) -> Iterator[exp.Expr]:
-    """Yield the least expressions that read all of several columns that are computed with, from left to right.
+    """Yield the smallest expressions that compute with several columns, from left to right.
 
-    Keys alone are computed with where they have too many combinations to look at each.
+    If all columns are keys, an expression is yielded only if their combinations are too many to evaluate one by one.
     """
     if find_truth(node, scope) is not None or find_number(node, scope) is not None:
         return
@@ -103,7 +103,7 @@ def _list_numbers(node: exp.Expr, scope: Scope) -> Iterator[exp.Expr]:
 
 
 def _divides_columns(node: exp.Expr, scope: Scope) -> bool:
-    """Return True for what rounds a quotient by a column."""
+    """Return True for a rounding of a quotient whose divisor is a column."""
     found = read_term(node, RowScope(scope, _NOTHING_GIVEN))
     while found is not None and found.function in ("same", "*") and found.arguments:
         found = found.arguments[0]
@@ -120,7 +120,7 @@ def _is_number(node: exp.Expr, scope: Scope) -> bool:
 
 
 def _add_number(scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], said: tuple[Condition, ...]) -> Scope:
-    """Return the scope with a column for a number; unchanged if its values are not known to be finitely many."""
+    """Return the scope with a column for a number. It is unchanged if the number's values may be infinitely many."""
     name = name_alike(node, scope)
     read = tuple(_list_columns_read(node, scope))
     if any(column.name == name for column in scope.table.columns) or not all(one.groupable for one in read):
@@ -169,7 +169,7 @@ def _add_number(scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], said: t
 
 
 def _read_number(node: exp.Expr, scope: Scope) -> Column | None:
-    """Return the column that a number is, in steps of its own, with PostgreSQL's type as its comment."""
+    """Return the column of a number in steps of its own. Its comment is PostgreSQL's type."""
     shown = _find_type(node, scope)
     if shown is None:
         return None
@@ -189,9 +189,9 @@ def _read_number(node: exp.Expr, scope: Scope) -> Column | None:
 def _find_range(
     node: exp.Expr, base: Column, term: RowTerm, scope: Scope, said: tuple[Condition, ...]
 ) -> tuple[NumberSpan | None, Fraction | None, Fraction | None]:
-    """Return the known span of the numbers, and the ends between which they are counted, in steps.
+    """Return the known span of the numbers, and the ends between which groups are made, in steps.
 
-    PostgreSQL has no others.
+    The ends also respect the limits of PostgreSQL's type.
     """
     span = find_span(
         term, lambda one: _find_ends(scope.table.column(one), said), required=lambda one: _is_required(scope, one, said)
@@ -245,7 +245,7 @@ def _is_required(scope: Scope, name: str, said: tuple[Condition, ...]) -> bool:
 
 
 def _make_value_column(base: Column, term: RowTerm, *, required: bool) -> Column:
-    """Return a column of the number's own values, in the place of that of its steps."""
+    """Return a column of the number's own values, in the place of the column of its steps."""
     if term.scale == 0:
         return replace(base, required=required)
     return replace(base, sql_type=SqlType.NUMERIC, declared=f"numeric(38,{term.scale})", required=required)
@@ -258,7 +258,7 @@ def _scale_cuts(parts: Parts, scale: int) -> Steps | tuple[int, ...]:
 
 
 def _find_type(node: exp.Expr, scope: Scope) -> str | None:
-    """Return PostgreSQL's type of an exact number; None for others, and for functions of unknown type."""
+    """Return PostgreSQL's type of an exact number. Return None for other expressions and functions of unknown type."""
     node = bare(node)
     if is_length(node, scope):
         return "numeric" if isinstance(node, exp.Extract) else "integer"

@@ -1,9 +1,9 @@
-"""The groups that conditions make of a text, boolean, date or timestamp: which of them hold decides.
+"""The groups that conditions make of a text, boolean, date or timestamp, by which of the conditions hold.
 
     CASE WHEN code LIKE 'A%' THEN 'new' WHEN code IN ('D', 'POST') THEN 'fee' ELSE 'other' END
 
-Constants that are compared stand alone; every other value is told by the patterns that it matches. A group is made for
-each combination that a text is found for. The few combinations of patterns for which none is found are in no group.
+Each compared constant is a group. Every other value is grouped by the patterns that it matches. A group is made for
+each combination of patterns for which an example text is found. Texts of the few other combinations are in no group.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ _TESTS = (*TESTS, exp.Is, exp.Case)
 
 
 def part_by_conditions(scope: Scope, column: Column, items: list[exp.Expr]) -> Parts | None:
-    """Return the groups that conditions on a column make of its values; None if anything else is asked of it."""
+    """Return the groups that conditions on a column make of its values, or None if it is used in another way."""
     leaves: dict[Condition, None] = {}
     for item in items:
         found = _list_conditions(bare(item), column, scope)
@@ -54,7 +54,7 @@ def part_by_conditions(scope: Scope, column: Column, items: list[exp.Expr]) -> P
 
 
 def _list_conditions(node: exp.Expr, column: Column, scope: Scope) -> list[Condition] | None:
-    """Return the conditions of an expression on a column; None if it reads it otherwise."""
+    """Return the conditions of an expression on a column, or None if it reads the column in another way."""
     if not any(find_column(one, scope) == column for one in node.find_all(exp.Column)):
         return []
     if isinstance(node, _TESTS) or find_column(node, scope) == column:
@@ -85,7 +85,7 @@ def _list_conditions(node: exp.Expr, column: Column, scope: Scope) -> list[Condi
 
 
 def _reads_itself(node: exp.Case, column: Column, scope: Scope) -> bool:
-    """Return True if a CASE gives the column as a value."""
+    """Return True if a CASE returns the column as a value."""
     results = [one.args["true"] for one in node.args["ifs"]]
     results += [] if node.args.get("default") is None else [node.args["default"]]
     return any(find_column(bare(one), scope) == column or contains(one, exp.Column) for one in results)
@@ -170,7 +170,7 @@ def _group_texts(column: Column, leaves: list[Condition], table: Table) -> Parts
 
 
 def _list_texts(patterns: list[str]) -> Iterator[str]:
-    """Yield a text for each combination of patterns: their own texts together in every order, and others."""
+    """Yield a text for each combination of patterns: their own texts joined in every order, and some others."""
     yield from ("", "x", "~", "xx", "-")
     said = [_make_matching_text(pattern) for pattern in patterns]
     for count in range(1, len(said) + 1):

@@ -1,12 +1,12 @@
-"""Where an expression of one number can change its value: the cuts of the number line between which it is constant.
+"""The places at which an expression of one number can change its value: cuts of the number line.
 
     floor(x / 10) * 10 for x in 0 .. 100        cuts at 0, 10, ..., 110
     CASE WHEN x > 10 THEN 'many' ELSE 'few' END a cut just after 10
 
-Guarantee: between two neighbouring cuts of the result, and within `window` where that is not None, the expression has
-one value for all numbers x. Cuts are a function of the expression and of the bounds given.
+Guarantee: between two neighbouring cuts, and within `window` if that is not None, the expression has one value for all
+numbers x. Cuts are a function of the expression and of the given bounds.
 
-Every part of the expression is, between cuts, one of finitely many lines `a x + b` (`pieces`), or constant (`steps`).
+Between cuts, every part of the expression is one of finitely many lines `a x + b` (`lines`), or constant (`has_steps`).
 """
 
 from collections.abc import Callable, Iterable
@@ -47,7 +47,7 @@ from planner.scope.name_resolution import numeric_scale
 from planner.values.constant import number
 
 _MOST_BITS = 1_000  # of a number in an expression of constants: columns have no more than a few hundred
-_COMPARED: dict[type[exp.Expr], bool | None] = {  # whether a number that is equal is below the cut; None: both
+_COMPARED: dict[type[exp.Expr], bool | None] = {  # True if an equal number is below the cut; None: both
     exp.GT: True,
     exp.LTE: True,
     exp.GTE: False,
@@ -65,19 +65,19 @@ _STILL = (Fraction(0), Fraction(0))  # 0, whatever the column is
 
 @dataclass(slots=True)
 class CutFinder:
-    """The cuts of expressions of the column written `name`, whose values are counted from `low` to `high`."""
+    """Finder of the cuts of expressions of the column written `name`, whose values lie from `low` to `high`."""
 
     name: str
     is_whole: bool
     is_double: bool
     low: Fraction | None
     high: Fraction | None
-    unit: Fraction | None = None  # of which its numbers are multiples, if its type says so
-    stride: tuple[Fraction, Fraction] | None = None  # how far apart its numbers lie, and one of them
+    unit: Fraction | None = None  # its numbers are multiples of this, if its type says so
+    stride: tuple[Fraction, Fraction] | None = None  # the distance of its numbers, and one of them
     cuts: set[Cut] = field(default_factory=set)
-    even_cuts: dict[EvenCuts, None] = field(default_factory=dict)  # beside `cuts`, those at equal distances
+    even_cuts: dict[EvenCuts, None] = field(default_factory=dict)  # further cuts at equal distances
     window: tuple[Cut, Cut] | None = None
-    shapes: dict[int, Pieces] = field(default_factory=dict)  # by node, each looked at once
+    shapes: dict[int, Pieces] = field(default_factory=dict)  # by the id of a node, so that each node is read once
 
     def add_cuts(self, node: exp.Expr) -> None:
         """Add the cuts of an expression. Raise `NotFinite`, `TooManyCuts`."""
@@ -85,7 +85,7 @@ class CutFinder:
             self._cut_everywhere(node)
 
     def list_cuts(self) -> list[Cut]:
-        """Return all cuts, rising. Raise `TooManyCuts` for more than are looked at one by one."""
+        """Return all cuts in rising order. Raise `TooManyCuts` if they are too many to process one by one."""
         size = len(self.cuts) + sum(one.count for one in self.even_cuts)
         if size <= 2 * MOST_STEPS:
             found = self.cuts.union(*self.even_cuts)
@@ -95,7 +95,10 @@ class CutFinder:
         raise TooManyCuts(size - 1)
 
     def is_chain(self, node: exp.Expr) -> bool:
-        """Return True if an expression that was read steps once and then grows or falls: no value comes twice."""
+        """Return True if an expression whose cuts were added never takes the same value in two parts.
+
+        It steps once and then grows or falls.
+        """
         node = bare(node)
         alone = self.is_whole or self.stride is not None  # each value is a group
         if alone and self._is_line(node) and not contains(node, exp.Cast, exp.Div):
@@ -124,7 +127,7 @@ class CutFinder:
                 return False
 
     def _keeps_whole(self, node: exp.Expr) -> bool:
-        """Return True if what is rounded is a whole number already."""
+        """Return True if a rounding is of a number that is whole already."""
         return node.args.get("decimals") is None and self._get_shape(node.this).is_whole
 
     def _is_line(self, node: exp.Expr) -> bool:
@@ -185,7 +188,10 @@ class CutFinder:
         return _STEPS
 
     def _find_step_down(self, node: exp.Expr) -> exp.Mod | None:
-        """Return `x % n` of `x - x % n`, by which x steps down, if both are integers; None for other expressions."""
+        """Return `x % n` of `x - x % n` if both are integers, else None.
+
+        That expression rounds x down to steps of n.
+        """
         taken = bare(node.expression) if isinstance(node, exp.Sub) else None
         if (
             not isinstance(taken, exp.Mod)
@@ -262,9 +268,9 @@ class CutFinder:
         return self._cut_arguments(node)
 
     def _cut_decimals(self, inner: Pieces, precision: int, scale: int, node: exp.Cast) -> Pieces:
-        """Return the pieces of a cast to `numeric(p, s)`.
+        """Return the pieces of a cast to `numeric(p, s)`, which rounds halves away from 0.
 
-        It rounds as round does, halves away from 0, and fails on longer numbers.
+        Raise `NotFinite` if PostgreSQL would fail on a number that is too long.
         """
         low, high = self._get_bounds(node)
         ends = [a * x + b for a, b in inner.lines for x in (low, high)]
@@ -275,14 +281,14 @@ class CutFinder:
         return Pieces(rounded.lines, rounded.has_steps)
 
     def _round_half(self, node: exp.Expr) -> Side:
-        """Return where rounding changes.
+        """Return the cuts of rounding to whole numbers.
 
-        PostgreSQL rounds halves of a double to even numbers, and others away from 0.
+        PostgreSQL rounds halves of doubles to even, others away from 0.
         """
         return cut_half_even if self._is_floating(node.this) else cut_half_away
 
     def _is_floating(self, node: exp.Expr) -> bool:
-        """Return True if PostgreSQL computes an expression of the column with double precision."""
+        """Return True if PostgreSQL computes the expression with double precision."""
         return not _is_cast_to(node, exp.DType.DECIMAL) if self.is_double else _is_cast_to(node, exp.DType.DOUBLE)
 
     def _cut_buckets(self, node: exp.WidthBucket) -> Pieces:
@@ -369,7 +375,7 @@ class CutFinder:
         )
 
     def _cut_arguments(self, node: exp.Expr) -> Pieces:
-        """Return the pieces of any other function: constant where its arguments are."""
+        """Return the pieces of any other function, which is constant where its arguments are. Cut where they change."""
         for child in node.iter_expressions():
             if not isinstance(child, exp.DataType | exp.Var | exp.Identifier) and self._get_shape(child).varies:
                 self._cut_everywhere(node)
@@ -388,7 +394,10 @@ class CutFinder:
         self._compare(*shapes, equal_below, node)
 
     def _cut_at_crossing(self, tested: exp.Expr, other: Pieces, equal_below: bool | None) -> bool:  # noqa: FBT001
-        """Cut where arithmetic that is rounded at each step crosses a constant; False for any other comparison."""
+        """Cut where arithmetic that is rounded at each step crosses a constant.
+
+        Return False for any other comparison.
+        """
         inner, at = self._get_shape(tested), other.constant
         if not self.is_double or at is None or inner.has_steps or not inner.varies or not self._is_floating(tested):
             return False
@@ -424,7 +433,7 @@ class CutFinder:
             raise TooManyCuts(len(self.cuts))
 
     def _cut_whole(self, inner: Pieces, side: Side, node: exp.Expr) -> Pieces:
-        """Return the pieces of a rounding to whole numbers: it changes at each of them."""
+        """Cut at each whole number, where a rounding changes, and return its pieces."""
         if inner.has_steps:
             raise NotFinite(write_short(node))
         for a, b in inner.lines:
@@ -468,7 +477,7 @@ class CutFinder:
             raise TooManyCuts(size - 1)
 
     def _find_arithmetic(self, node: exp.Expr) -> Callable[[float], float] | None:
-        """Return the double-precision arithmetic of an expression; None for anything else."""
+        """Return the double-precision arithmetic of an expression, or None for anything else."""
         node = bare(node)
         if isinstance(node, exp.Column):
             return keep_number
@@ -494,12 +503,12 @@ class CutFinder:
         return None if left is None or right is None else partial(combine, operation, left, right)
 
     def _is_read_as_double(self, node: exp.Expr) -> bool:
-        """Return True unless PostgreSQL computes something with exact numbers before it is a double."""
+        """Return True unless PostgreSQL computes a part of the expression exactly before it becomes a double."""
         node = bare(node)
         return isinstance(node, exp.Column) or node.find(exp.Column) is None or self._is_floating(node)
 
     def _cut_everywhere(self, node: exp.Expr) -> None:
-        """Cut at every whole number."""
+        """Cut at every whole number, or at every number of the stride."""
         if not self.is_whole and self.stride is None:
             raise NotFinite(write_short(node))
         low, high = self._get_bounds(node)
@@ -527,9 +536,9 @@ def _is_cast_to(node: exp.Expr, kind: exp.DType) -> bool:
 
 
 def _find_edges(node: exp.WidthBucket) -> exp.Array | None:
-    """Return the array of edges; None if buckets are equal.
+    """Return the array of edges, or None if all buckets have equal widths.
 
-    Raise `NotFinite` for an argument that is no plain array.
+    Raise `NotFinite` for an argument that is not a plain array.
     """
     array = node.args.get("threshold")
     if isinstance(array, exp.Cast) and isinstance(array.this, exp.Array) and _is_list_of_numbers(array.to):
@@ -540,7 +549,7 @@ def _find_edges(node: exp.WidthBucket) -> exp.Array | None:
 
 
 def _is_list_of_numbers(kind: exp.DataType) -> bool:
-    """Return True for an array of whole or exact numbers without a precision, which changes no constant."""
+    """Return True for an array type of whole or exact numbers without a precision. A cast to it changes no constant."""
     (of,) = kind.expressions or (None,)
     exact = (exp.DType.INT, exp.DType.BIGINT, exp.DType.SMALLINT, exp.DType.DECIMAL)
     return kind.this == exp.DType.ARRAY and isinstance(of, exp.DataType) and of.this in exact and not of.expressions

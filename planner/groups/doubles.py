@@ -1,4 +1,4 @@
-"""Arithmetic as double precision computes it, and where a step of it is crossed: near the exact place, or at it."""
+"""Double-precision arithmetic, and the place at which it crosses a step: the exact place or one near it."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -7,7 +7,7 @@ from math import ceil
 from sqlglot import exp
 
 Cut = tuple[Fraction, bool]
-"""A place on the number line, and whether the number there lies below the cut."""
+"""A place on the number line, and True if the number there lies below the cut."""
 
 ARITHMETIC: dict[type[exp.Expr], Callable[[float, float], float]] = {
     exp.Add: float.__add__,
@@ -21,7 +21,7 @@ _NEAR = (1e-9, 1e-5, 1e-1)  # how far off a crossing may be: the more, the large
 
 
 def keep_number(x: float) -> float:
-    """Return the number."""
+    """Return the number itself."""
     return x
 
 
@@ -31,12 +31,12 @@ def return_constant(constant: float, _: float) -> float:
 
 
 def take_absolute(inner: Callable[[float], float], x: float) -> float:
-    """Return the absolute value of what is computed of a number."""
+    """Return the absolute value of `inner` at a number."""
     return abs(inner(x))
 
 
 def find_bucket_share(inner: Callable[[float], float], low: float, high: float, count: int, x: float) -> float:
-    """Return the place of a number between the ends of width_bucket, in buckets."""
+    """Return the place of a number between the ends of width_bucket, counted in buckets."""
     return count * ((inner(x) - low) / (high - low))
 
 
@@ -46,7 +46,7 @@ def combine(
     right: Callable[[float], float],
     x: float,
 ) -> float:
-    """Return an operation on two values that are computed of a number."""
+    """Return an operation on the values of two functions at a number."""
     return operation(left(x), right(x))
 
 
@@ -72,7 +72,7 @@ def find_crossing(cut: Cut, step: Cut, computed: Callable[[float], float], *, ri
 
 
 def find_crossing_unit(unit: Fraction, cut: Cut, step: Cut, computed: Callable[[float], float], *, rises: bool) -> Cut:
-    """Return the first multiple of a unit whose computed value is on the other side of a step than those before."""
+    """Return the first multiple of a unit near the exact cut whose computed value is on the other side of a step."""
     at, below = step
 
     def is_past(units: int) -> bool:

@@ -1,4 +1,4 @@
-"""Cuts of the number line at equal distances, those of roundings among them, known without listing them."""
+"""Cuts of the number line at equal distances, for example those of roundings, stored without a list."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ _HALF = Fraction(1, 2)  # what is as far from two whole numbers
 
 @dataclass(frozen=True, slots=True)
 class EvenCuts:
-    """`count` cuts from `first` on, each `step` after the one before; `below`: a number at a cut lies below it."""
+    """`count` cuts from `first` on, at distances of `step`. `equal_is_below`: a number at a cut lies below it."""
 
     first: Fraction
     step: Fraction
@@ -24,14 +24,14 @@ class EvenCuts:
         return ((self.first + self.step * place, self.equal_is_below) for place in range(self.count))
 
     def map_through_line(self, a: Fraction, b: Fraction) -> "EvenCuts":
-        """Return where `a x + b` crosses these cuts, for x rising."""
+        """Return the places x, in rising order, at which `a x + b` crosses these cuts."""
         if a > 0:
             return replace(self, first=(self.first - b) / a, step=self.step / a)
         last = self.first + self.step * (self.count - 1)
         return replace(self, first=(last - b) / a, step=self.step / -a, equal_is_below=not self.equal_is_below)
 
     def count_up_to(self, end: Cut) -> int:
-        """Return how many of the cuts are not above another one."""
+        """Return the number of cuts that are not above another one."""
         at, below = end
         exact = (at - self.first) / self.step
         steps = floor(exact)
@@ -40,7 +40,7 @@ class EvenCuts:
         return max(0, min(self.count, steps + 1))
 
     def keep_between(self, low: Cut, high: Cut) -> "EvenCuts | None":
-        """Return the cuts from one to another, with these; None if there are none."""
+        """Return the cuts from `low` to `high`, both included, or None if there are none."""
         past = self.count_up_to(high)
         before = self.count_up_to(low)
         if before and (self.first + self.step * (before - 1), self.equal_is_below) == low:
@@ -48,7 +48,10 @@ class EvenCuts:
         return None if past <= before else replace(self, first=self.first + self.step * before, count=past - before)
 
     def convert_to_units(self, unit: Fraction) -> Run | None:
-        """Return the least whole numbers of a unit that do not lie below each cut; None if their distances differ."""
+        """Return the least multiple of a unit that does not lie below each cut, in units.
+
+        Return None if distances differ.
+        """
         first, step = self.first / unit, self.step / unit
         start, end = (
             floor(at) + 1 if self.equal_is_below else ceil(at) for at in (first, first + step * (self.count - 1))
@@ -59,7 +62,7 @@ class EvenCuts:
 
 
 def find_cuts_around(runs: Sequence[EvenCuts], low: Cut, high: Cut) -> tuple[Cut, Cut]:
-    """Return the last cut that is not above `low`, and the first that is above `high`."""
+    """Return the last cut that is not above `low`, and the first cut that is above `high`."""
     below = [(run, run.count_up_to(low)) for run in runs]
     above = [(run, run.count_up_to(high)) for run in runs]
     return (
@@ -69,7 +72,10 @@ def find_cuts_around(runs: Sequence[EvenCuts], low: Cut, high: Cut) -> tuple[Cut
 
 
 def join_runs(found: Sequence[Run]) -> tuple[Run, ...] | None:
-    """Return runs that lie one above the other, joined where they go on alike; None for others."""
+    """Return runs that lie one above the other, joined if they continue with equal steps.
+
+    Return None if they overlap.
+    """
     runs: list[Run] = []
     for run in sorted(found, key=lambda one: one.first):
         before = runs[-1] if runs else None
@@ -83,39 +89,39 @@ def join_runs(found: Sequence[Run]) -> tuple[Run, ...] | None:
 
 
 def _continues(run: Run, after: Run) -> bool:
-    """Return True if the second run goes on where the first ends, with steps of the same size."""
+    """Return True if the second run continues where the first ends, with steps of the same size."""
     step = after.first - run.last
     return all(one.count == 1 or one.step == step for one in (run, after))
 
 
 Side = Callable[[int, int], tuple[EvenCuts, ...]]
-"""Where rounding to a whole number cuts the number line between a first and a last whole number."""
+"""A function that returns the cuts of a rounding between a first and a last whole number."""
 
 
 def cut_down(first: int, last: int) -> tuple[EvenCuts, ...]:
-    """Cut where floor changes."""
+    """Return the cuts at which floor changes."""
     return () if first > last else (EvenCuts(Fraction(first), Fraction(1), last - first + 1, equal_is_below=False),)
 
 
 def cut_up(first: int, last: int) -> tuple[EvenCuts, ...]:
-    """Cut where ceil changes."""
+    """Return the cuts at which ceil changes."""
     return tuple(replace(run, equal_is_below=True) for run in cut_down(first, last))
 
 
 def cut_toward_zero(first: int, last: int) -> tuple[EvenCuts, ...]:
-    """Cut where trunc changes."""
+    """Return the cuts at which trunc changes."""
     return (*cut_up(first, min(last, -1)), *cut_down(max(first, 1), last))
 
 
 def cut_half_away(first: int, last: int) -> tuple[EvenCuts, ...]:
-    """Cut where round changes, halves away from zero: of exact numbers."""
+    """Return the cuts at which round of exact numbers changes: halves go away from zero."""
     return tuple(
         replace(run, first=run.first + _HALF) for run in (*cut_up(first, min(last, -1)), *cut_down(max(first, 0), last))
     )
 
 
 def cut_half_even(first: int, last: int) -> tuple[EvenCuts, ...]:
-    """Cut where round changes, halves to the even number: of doubles."""
+    """Return the cuts at which round of doubles changes: halves go to the even number."""
     even, odd = first + first % 2, first + 1 - first % 2
     runs = ((even, True), (odd, False))  # the half above an even number is rounded down
     return tuple(

@@ -1,7 +1,7 @@
-"""How far two times may lie apart: in days, in parts of an interval, and in the years and months of an age.
+"""The largest distance of two times: in days, in parts of an interval, and in years and months of an age.
 
-    (returned_at::date - borrowed_at::date) / 7       of what WHERE says of the days, or of both times
-    extract(year FROM age(DATE '2026-01-01', born))   of what WHERE says of the years, or of the time
+    (returned_at::date - borrowed_at::date) / 7       WHERE says it of the days, or of both times
+    extract(year FROM age(DATE '2026-01-01', born))   WHERE says it of the years, or of the time
 
 Guarantee: the range is a function of the policy and the statement. A row outside of it is in no group.
 """
@@ -35,7 +35,7 @@ _Numbers = tuple[Fraction | None, Fraction | None]
 
 
 def is_length(node: exp.Expr, scope: Scope) -> bool:
-    """Return True if an expression is a number of days between dates, or a part of the time between two."""
+    """Return True if an expression is a number of days between two dates, or a part of the time between two times."""
     match bare(node):
         case exp.Sub() as apart:
             return _counts_days(apart, scope)
@@ -72,7 +72,7 @@ def _find_times(node: exp.Expr, scope: Scope) -> tuple[exp.Expr, exp.Expr] | Non
 
 
 def _is_time(node: exp.Expr, scope: Scope) -> bool:
-    """Return True for a time that is stored, or a constant, each also cast."""
+    """Return True for a stored or constant time, with or without a cast."""
     if node.find(exp.Column) is None:
         return isinstance(_fold(node), date)
     inner = node
@@ -93,7 +93,10 @@ def _fold(node: exp.Expr) -> object:
 def find_length_range(
     node: exp.Expr, term: RowTerm, scope: Scope, said: tuple[Condition, ...]
 ) -> tuple[int, int] | None:
-    """Return the least and the greatest number of such an expression, in the steps of its term; None if it is open."""
+    """Return the least and the greatest number of a length, in the steps of its term.
+
+    Return None if it is unbounded.
+    """
     node = bare(node)
     if not is_length(node, scope):
         return None
@@ -141,7 +144,7 @@ def _find_time_ends(node: exp.Expr, scope: Scope, said: tuple[Condition, ...]) -
 
 
 def _count_units(node: exp.Expr, of: exp.Expr, later: _Ends | None, earlier: _Ends | None) -> _Numbers:
-    """Return the ends of a number, from those of the times of which it is a difference."""
+    """Return the range of a length from the ranges of its two times."""
     if isinstance(of, exp.Anonymous) and isinstance(node, exp.Extract) and _name_part(node) == "month":
         return Fraction(-11), Fraction(11)
     if later is None or earlier is None:

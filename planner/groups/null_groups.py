@@ -1,7 +1,7 @@
-"""Rows of NULL in a question's groups: which computed keys give them a group, and what is said where none does.
+"""Rows with NULL in a computed key: which keys give them a group, and a notice for keys that do not.
 
-GROUP BY extract(month FROM returned_at)   twelve groups, and one for rows without a time
-GROUP BY coalesce(city, 'unknown')         of a declared key: a NOTICE says that rows without a city are in no group
+GROUP BY extract(month FROM returned_at)   twelve groups, and one for rows without a time GROUP BY coalesce(city,
+'unknown')         of a declared key: a NOTICE says that rows without a city are in no group
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,9 +24,9 @@ from planner.scope.name_resolution import Scope, derivation, find_column
 
 
 def has_null_group(base: Column, items: Iterable[exp.Expr], scope: Scope, said: tuple[Condition, ...]) -> bool:
-    """Return True if rows without a time are a group of its parts.
+    """Return True if rows without a time are one of the groups of its parts.
 
-    They are none if no row is NULL, if WHERE leaves them out, or if another key of the same time does.
+    They are none if no row is NULL, if WHERE leaves them out, or if another key of the same time leaves them out.
     """
     if base.required or not keeps_null(base, scope, said):
         return False
@@ -34,7 +34,7 @@ def has_null_group(base: Column, items: Iterable[exp.Expr], scope: Scope, said: 
 
 
 def keeps_null(base: Column, scope: Scope, said: tuple[Condition, ...]) -> bool:
-    """Return True if WHERE may be true of a row in which a column is NULL."""
+    """Return True if WHERE may be true for a row in which a column is NULL."""
     derived = (one for one in scope.table.columns if isinstance(one.derivation, Derivation))
     names = {base.name, *(one.name for one in derived if _is_derived_of(one, base))}
     return not any(_rejects_null(one, names) for one in said)
@@ -53,7 +53,7 @@ def _rejects_null(one: Condition, names: set[str]) -> bool:
 
 
 def _leaves_out(node: exp.Expr, base: Column, scope: Scope) -> bool:
-    """Return True if an expression reads a time in a key of which NULL is no group."""
+    """Return True if an expression reads a time in a key without a group for NULL."""
     found = find_column(node, scope)
     if found == base and isinstance(node, exp.Column):
         around: exp.Expr | None = node.parent
@@ -68,7 +68,7 @@ def _leaves_out(node: exp.Expr, base: Column, scope: Scope) -> bool:
 
 
 def group_time_part(derived: Column, ends: tuple[int, int]) -> Parts:
-    """Return the numbers of a part of a time, each a group, and a group of rows without a time."""
+    """Return the numbers of a part of a time as groups, and a group of the rows without a time."""
     count = ends[1] - ends[0] + 1
     numbers: tuple[Value, ...] = tuple(range(ends[0], ends[1] + 1))
     return Parts(
@@ -82,7 +82,7 @@ def group_time_part(derived: Column, ends: tuple[int, int]) -> Parts:
 
 
 def describe_lost_nulls(embedded: Embedded) -> Iterator[str]:
-    """Yield a sentence for each declared key whose rows of NULL are in no group, where SQL would show them in one."""
+    """Yield a sentence for each declared key whose NULL rows are in no group although SQL would show them in one."""
     select, scope = embedded.tree, embedded.scope
     if embedded.per_unit is not None or groups_nothing(select):
         return
@@ -101,7 +101,7 @@ def describe_lost_nulls(embedded: Embedded) -> Iterator[str]:
 
 
 def _has_image_of_null(expression: KeyExpression | None, name: str) -> bool:
-    """Return True if an expression of keys has a value where the one key is NULL and the others are not."""
+    """Return True if an expression of keys has a value if one key is NULL and the others are not."""
     if expression is None:
         return False
     values = {one: type_value(next(iter(key.domain or ()), None), key.sql_type) for one, key in expression.columns}

@@ -1,4 +1,4 @@
-"""The parts of a number column between the cuts of an expression, each with a value of the column's type inside it."""
+"""The parts of a number column between the cuts of an expression, each shown by a value inside it."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -22,10 +22,10 @@ _FARTHEST = 10**18  # units of numbers that are computed with in 64 bits
 
 
 def make_number_parts(column: Column, finder: CutFinder, *, distinct: bool) -> Parts:
-    """Return the parts between the cuts that were found; outside of the window are none. Raise `TooManyCuts`.
+    """Return the parts between the cuts that were found, none outside of the window. Raise `TooManyCuts`.
 
     Parameters:
-        distinct: the expression is known to be another value in each part.
+        distinct: True if the expression is known to have another value in each part.
     """
     steps = _find_steps(column, finder) if distinct else None
     if steps is None or any(run.count < 1 for run in steps.runs):  # WHERE may leave no number at all
@@ -49,10 +49,7 @@ def make_number_parts(column: Column, finder: CutFinder, *, distinct: bool) -> P
 
 
 def _find_steps(column: Column, finder: CutFinder) -> Steps | None:
-    """Return the cuts as numbers of the column's unit at equal distances.
-
-    Return None if they lie otherwise or too far away.
-    """
+    """Return the cuts as numbers of the column's unit at equal distances, or None if that is impossible."""
     if finder.cuts or not finder.even_cuts or find_column_unit(column) is None:
         return None
     scale = _find_scale(column)
@@ -73,7 +70,7 @@ def _find_steps(column: Column, finder: CutFinder) -> Steps | None:
 
 
 def find_column_unit(column: Column) -> Fraction | None:
-    """Return the unit of which the column's numbers are multiples, if its type says so."""
+    """Return the unit that divides all of the column's numbers, or None if its type has none."""
     if column.sql_type is SqlType.INTEGER:
         return Fraction(1)
     typed = numeric_modifier(column.declared)
@@ -82,7 +79,7 @@ def find_column_unit(column: Column) -> Fraction | None:
 
 
 def _list_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None) -> Parts:
-    """Return the parts between cuts, one by one."""
+    """Return the parts between cuts, listed one by one."""
     if window is not None:
         found = [cut for cut in found if window[0] <= cut <= window[1]]
     starts: dict[Value, Cut] = {}
@@ -118,7 +115,7 @@ def _list_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None
 
 
 def _find_double_between(middle: Fraction, first: Value, behind: Value) -> Fraction:
-    """Return the double nearest to a middle; of a part of few doubles, which it may not lie in, the first."""
+    """Return the double nearest to a middle. If that is outside of a small part, return the part's first double."""
     assert isinstance(first, Decimal)
     assert isinstance(behind, Decimal)
     found = Fraction(float(middle))
@@ -147,7 +144,7 @@ def _find_scale(column: Column) -> int:
 
 
 def _find_value_in(column: Column, place: int, kept: list[tuple[Value, Cut]], middle: Fraction) -> Value | None:
-    """Return a value that lies in a part and that the column's type has; None if there is none."""
+    """Return a value of the column's type inside a part, or None if there is none."""
     typed = numeric_modifier(column.declared)
     if column.sql_type is SqlType.DOUBLE or (column.sql_type is SqlType.NUMERIC and typed is None):
         if not isfinite(float(middle)):

@@ -1,12 +1,12 @@
-"""The numbers that an exact expression of several columns can be, from the ranges of these: an interval and a lattice.
+"""The possible numbers of an exact expression of several columns, from their ranges: an interval and a lattice.
 
     sibsp + parch + 1     for 0..8 and 0..6: 1, 2, ..., 15
     10 * a + 10 * b - 5   for 0..2 and 0..3: -5, 5, ..., 45
 
 Guarantee: if each column that is not NULL lies in its range, a value of the expression that is not NULL lies between
-`low` and `high`. Whatever the columns are, it is `offset` and a multiple of `step`.
+`low` and `high`. Whatever the columns are, it is `offset` plus a multiple of `step`.
 
-All numbers are steps of the term, as `RowTerm` has them.
+All numbers are steps of the term, as in `RowTerm`.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,10 @@ Ends = tuple[Fraction | None, Fraction | None]
 
 @dataclass(frozen=True, slots=True)
 class NumberSpan:
-    """Whole numbers from `low` to `high`, each `offset` and a multiple of `step`; with a step of 0 there is one."""
+    """Whole numbers from `low` to `high`, each `offset` plus a multiple of `step`.
+
+    With a step of 0 there is one number.
+    """
 
     low: int
     high: int
@@ -31,11 +34,11 @@ class NumberSpan:
 
 
 def find_span(term: RowTerm, ends: Callable[[str], Ends], *, required: Callable[[str], bool]) -> NumberSpan | None:
-    """Return the numbers that a term can be; None if a range is open, or nothing is known of a function.
+    """Return the possible numbers of a term, or None if a range is open or a function is unknown.
 
     Parameters:
-        ends: the range of a column.
-        required: is a column never NULL?
+        ends: returns the range of a column.
+        required: returns True if a column is never NULL.
     """
     match term.function:
         case "column":
@@ -107,10 +110,7 @@ def _combine_spans(function: str, parts: Sequence[NumberSpan], never_null: Seque
 
 
 def _choose(function: str, parts: Sequence[NumberSpan], never_null: Sequence[bool]) -> NumberSpan:
-    """Return the span of the least of numbers: no more than any that is never NULL.
-
-    Those that are NULL are left out.
-    """
+    """Return the span of `least`, `greatest` or `coalesce`. Numbers that are NULL are left out of the choice."""
     low, high = min(one.low for one in parts), max(one.high for one in parts)
     present = [one for one, known in zip(parts, never_null, strict=True) if known]
     if function == "least":
@@ -123,7 +123,7 @@ def _choose(function: str, parts: Sequence[NumberSpan], never_null: Sequence[boo
 
 
 def _divide_to_steps(one: NumberSpan, other: NumberSpan) -> NumberSpan | None:
-    """Return the span of quotients rounded down or up, of divisors other than 0."""
+    """Return the span of quotients rounded down or up, for divisors other than 0."""
     above = other.offset % other.step if other.step else other.offset
     near = (above or other.step, above - other.step)  # the numbers around 0
     divisors = {by for by in (other.low, *near, other.high) if by and other.low <= by <= other.high}
@@ -134,7 +134,7 @@ def _divide_to_steps(one: NumberSpan, other: NumberSpan) -> NumberSpan | None:
 
 
 def _divide(one: NumberSpan, other: NumberSpan) -> NumberSpan | None:
-    """Return the span of quotients without their remainders, of divisors other than 0."""
+    """Return the span of quotients without their remainders, for divisors other than 0."""
     divisors = {by for by in (other.low, -1, 1, other.high) if by and other.low <= by <= other.high}
     if not divisors:
         return None

@@ -1,7 +1,6 @@
-"""Texts of which any may be stored: the few that WHERE lists are groups, and a refusal shows a CASE that names some.
+"""Texts without a public list: WHERE may list a few as groups, or a refusal suggests a CASE that names some.
 
-WHERE code IN ('A1', 'B2') GROUP BY code
-WHERE left(code, 2) IN ('A1', 'B2') GROUP BY left(code, 2)
+WHERE code IN ('A1', 'B2') GROUP BY code WHERE left(code, 2) IN ('A1', 'B2') GROUP BY left(code, 2)
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +24,7 @@ _MOST_ENDS = 100  # a pattern takes some ten times what comparing two texts take
 
 
 def refuse_open_texts(items: Iterable[exp.Expr], scope: Scope) -> None:
-    """Refuse a computed key that reads a text of which any may be stored. Raise KH202."""
+    """Raise KH202 for a computed key that reads a text without a public list of values."""
     for item in items:
         read = _find_open_text(item, scope)
         if read is None:
@@ -43,7 +42,7 @@ def refuse_open_texts(items: Iterable[exp.Expr], scope: Scope) -> None:
 
 
 def _refuse_test(item: exp.Expr, scope: Scope) -> None:
-    """Refuse a condition in a key that no row can be asked, as in the order of texts. Raise KH202."""
+    """Raise KH202 if a key has a condition that Keyhole cannot test on a row, such as one on the order of texts."""
     for test in item.find_all(exp.Predicate):
         try:
             row_condition(test, scope, _NOTHING_GIVEN)
@@ -58,7 +57,7 @@ def _refuse_test(item: exp.Expr, scope: Scope) -> None:
 
 
 def _find_open_text(item: exp.Expr, scope: Scope) -> tuple[exp.Expr, Column] | None:
-    """Return a part of a key that reads a text, and the text; None if its values are known."""
+    """Return the part of a key that reads a text, and the text's column. Return None if its values are known."""
     try:
         if find_column(item, scope) is not None or key_expression(item, scope) is not None:
             return None
@@ -85,7 +84,7 @@ def _is_compared(node: exp.Expr, scope: Scope) -> bool:
 
 
 def group_listed_texts(column: Column, said: tuple[Condition, ...]) -> Parts | None:
-    """Return the groups of a column's texts that WHERE leaves, in order; None if it does not list few."""
+    """Return the groups of a column's texts that WHERE lists, in order, or None if it lists none or too many."""
     found: set[str] | None = None
     for one in said:
         match one:
@@ -104,9 +103,9 @@ def group_listed_texts(column: Column, said: tuple[Condition, ...]) -> Parts | N
 def group_listed_ends(
     column: Column, items: Iterable[exp.Expr], scope: Scope, said: tuple[Condition, ...]
 ) -> Parts | None:
-    """Return the groups of texts by their beginnings, or ends, that WHERE leaves, all of one length.
+    """Return the groups of texts by their beginnings or ends that WHERE lists, all of one length.
 
-    Return None if WHERE does not list few, or if the items read more of the text than that.
+    Return None if WHERE lists none or too many, or if the items read more of the text.
     """
     for one in said:
         for from_end in (False, True):
@@ -118,7 +117,7 @@ def group_listed_ends(
 
 
 def _group_by_tests(column: Column, tests: Mapping[str, Condition]) -> Parts:
-    """Return a group of texts for each test, under the name that it is shown by."""
+    """Return a group of texts for each test, shown by the key of `tests`."""
     return Parts(
         column=column.name,
         kind=SqlType.TEXT,
@@ -131,7 +130,7 @@ def _group_by_tests(column: Column, tests: Mapping[str, Condition]) -> Parts:
 
 
 def _read_ends(condition: Condition, column: Column, *, from_end: bool) -> list[str]:
-    """Return the texts, one of which each row's begins or ends with by a condition; none if it says something else."""
+    """Return the beginnings or ends to which a condition restricts a text, or nothing if it says something else."""
     found: set[str] = set()
     for one in condition.conditions if isinstance(condition, Or) else (condition,):
         if not isinstance(one, Like) or one.column != column.name:
@@ -149,7 +148,7 @@ def _write_pattern(end: str, *, from_end: bool) -> str:
 
 
 def _reads_at_most(item: exp.Expr, column: Column, scope: Scope, count: int, *, from_end: bool) -> bool:
-    """Return True if an item reads only a number of first, or of last, characters of a text."""
+    """Return True if an item reads only the first, or the last, `count` characters of a text."""
     for node in item.find_all(exp.Column):
         if find_column(node, scope) != column:
             continue

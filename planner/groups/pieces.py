@@ -1,4 +1,4 @@
-"""The values of a part of an expression between two cuts, as lines or constant, and how many cuts and lines may be."""
+"""The values of a part of an expression between two cuts, as lines or constants, and the limits on cuts and lines."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ MOST_STEPS = 2_000  # each is a place in the statement, and takes a tenth of a m
 
 
 class NotFinite(Exception):
-    """An expression with values that are not known to be finitely many; the text says why."""
+    """An expression whose values are not known to be finitely many. The text says why."""
 
 
 class TooManyCuts(Exception):
-    """An expression with more values than a question may have groups; the argument is how many."""
+    """An expression with more values than a question may have groups. The argument is their number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The values of a part of an expression between two cuts; `whole` if PostgreSQL computes it with integers."""
+    """The values of a part of an expression between two cuts. `is_whole`: PostgreSQL computes it with integers."""
 
     lines: frozenset[Line] = frozenset()
     has_steps: bool = False
@@ -29,25 +29,25 @@ class Pieces:
 
     @property
     def varies(self) -> bool:
-        """Return True if it is another number for each x."""
+        """True if the part has another number for each x."""
         return any(a for a, _ in self.lines)
 
     @property
     def constant(self) -> Fraction | None:
-        """Its one value, whatever x is; None if it has none."""
+        """The one value for all x, or None if there is none."""
         (line, *others) = self.lines or ((Fraction(1), Fraction(0)),)
         return line[1] if not (self.has_steps or others or line[0]) else None
 
 
 def pair_lines(left: Pieces, right: Pieces) -> Iterator[tuple[Line, Line]]:
-    """Pair each line of one with each of the other. Raise `TooManyCuts`."""
+    """Return each line of one part with each line of the other. Raise `TooManyCuts`."""
     if (size := len(left.lines) * len(right.lines)) > MOST_STEPS:
         raise TooManyCuts(size)
     return product(left.lines, right.lines)
 
 
 def limit_lines(pieces: frozenset[Line]) -> frozenset[Line]:
-    """Return the lines, which each level of an expression may double. Raise `TooManyCuts`."""
+    """Return the lines. Raise `TooManyCuts` for too many, because each level of an expression may double them."""
     if len(pieces) > MOST_STEPS:
         raise TooManyCuts(len(pieces))
     return pieces

@@ -1,8 +1,8 @@
-"""Groups of a looked-up number: one for each value that stands in the pinned table, and one for NULL.
+"""Groups of a looked-up number: one for each value in the pinned table, and one for NULL.
 
     GROUP BY floor(w.avg_temp / 5)     for the temperatures of the days in `weather`
 
-Guarantee: a row's looked-up number is one of the pinned values or NULL, so that each row is in one of the groups. They
+Guarantee: a row's looked-up number is one of the pinned values or NULL, so each row is in one of the groups. The groups
 follow from pinned data alone.
 """
 
@@ -18,9 +18,9 @@ _LISTED = frozenset((SqlType.NUMERIC, SqlType.DOUBLE))  # looked-up values of ot
 
 
 def is_listed_number(column: Column) -> bool:
-    """Return True if a column is a looked-up number that is no key by itself.
+    """Return True if a column is a looked-up number that is not a key itself.
 
-    One that is NULL everywhere makes no groups.
+    One that is always NULL makes no groups.
     """
     lookup = column.derivation
     if not isinstance(lookup, Lookup) or column.sql_type not in _LISTED:
@@ -29,7 +29,7 @@ def is_listed_number(column: Column) -> bool:
 
 
 def part_by_values(column: Column, scope: Scope, said: tuple[Condition, ...]) -> Parts | None:
-    """Return the pinned values of a looked-up number as groups; None for other columns, and for too many values."""
+    """Return the pinned values of a looked-up number as groups. Return None for other columns and too many values."""
     lookup = column.derivation
     if not isinstance(lookup, Lookup) or not is_listed_number(column):
         return None
@@ -49,13 +49,13 @@ def part_by_values(column: Column, scope: Scope, said: tuple[Condition, ...]) ->
 
 
 def _may_be_null(column: Column, lookup: Lookup, scope: Scope) -> bool:
-    """Return True if a row may find NULL, or under LEFT JOIN nothing."""
+    """Return True if a row may find NULL, or may find no row under LEFT JOIN."""
     joined = (one for one in scope.joined if column.name in dict(one.columns).values())
     return None in lookup.pairs.found or any(one.outer for one in joined)
 
 
 def _list_values(lookup: Lookup, kind: SqlType) -> tuple[Value, ...]:
-    """Return the different numbers, rising."""
+    """Return the different numbers in rising order."""
     found: dict[Decimal, Value] = {}
     for value in lookup.pairs.found:
         if isinstance(value, int | Decimal):

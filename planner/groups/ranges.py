@@ -1,4 +1,4 @@
-"""The public range of a column in a question: what its WHERE says in constants, what bounds and keys are declared."""
+"""The public range of a column in a question, from the constants in WHERE and from declared bounds and keys."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Times:
 
 
 def list_fixed_conditions(select: exp.Select, scope: Scope) -> tuple[Condition, ...]:
-    """Return the conjuncts of WHERE that say the same each time: without parameters, and without the clock."""
+    """Return the conjuncts of WHERE that mean the same at each run: without parameters and without the clock."""
     where = select.args.get("where")
     return () if where is None else tuple(_list_fixed(where.this, scope))
 
@@ -53,7 +53,7 @@ def _list_fixed(node: exp.Expr, scope: Scope) -> Iterator[Condition]:
 
 
 def find_number_range(column: Column, said: tuple[Condition, ...]) -> tuple[Fraction | None, Fraction | None]:
-    """Return the least and the greatest number of a column that a question asks about; None if that is open."""
+    """Return the least and the greatest number of a column that a question asks about. An open end is None."""
     lows: list[Fraction] = []
     highs: list[Fraction] = []
     if column.bounds is not None:
@@ -72,9 +72,7 @@ def find_number_range(column: Column, said: tuple[Condition, ...]) -> tuple[Frac
 def find_time_range(column: Column, scope: Scope, said: tuple[Condition, ...]) -> Times | None:
     """Return the moments of a date or timestamp that a question asks about, or for which keys are declared.
 
-    Return None if open.
-
-    Where WHERE leaves an end open, it is that of the key with the shortest calendar.
+    Return None if an end is open. If WHERE leaves an end open, it is the end of the key with the shortest calendar.
     """
     first, past = find_time_ends(column, scope, said)
     return None if first is None or past is None else Times(first, past)
@@ -83,9 +81,9 @@ def find_time_range(column: Column, scope: Scope, said: tuple[Condition, ...]) -
 def find_time_ends(
     column: Column, scope: Scope, said: tuple[Condition, ...]
 ) -> tuple[datetime | None, datetime | None]:
-    """Return the first moment of a date or timestamp and the one behind its last, as `find_time_range` has it.
+    """Return the first moment of a date or timestamp, and the first one after its range, as in `find_time_range`.
 
-    Return None for an open end.
+    An open end is None.
     """
     found = _list_ends(column, "", said)
     spans: list[Times] = []
@@ -115,7 +113,11 @@ def _find_truncation(key: Column, column: Column) -> str:
 
 
 def _list_ends(column: Column, part: str, said: tuple[Condition, ...]) -> tuple[list[datetime], list[datetime]]:
-    """Return the first moment of a column and the one behind its last; `part` is the part that its values stand for."""
+    """Return the first moments of a column, and the first ones after it, that conditions give.
+
+    Parameters:
+        part: the calendar part for which a value of the column stands, or "".
+    """
     firsts: list[datetime] = []
     pasts: list[datetime] = []
     whole = part or ("day" if column.sql_type is SqlType.DATE else "")
@@ -142,12 +144,12 @@ def _list_compared(name: str, said: tuple[Condition, ...]) -> Iterator[tuple[str
 
 
 def find_moment(value: date) -> datetime:
-    """Return the first moment of a date, or a moment itself."""
+    """Return the first moment of a date, or the moment itself."""
     return value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
 
 
 def find_end(part: str, value: date) -> datetime:
-    """Return the first moment after what a value stands for: a day, a month, or itself."""
+    """Return the first moment after the day, month or moment that a value stands for."""
     try:
         if part == "hour":
             return find_moment(value) + timedelta(hours=1)

@@ -1,4 +1,4 @@
-"""SQL that gives each answered group of a column's values one value that lies in it, for PostgreSQL to show it by."""
+"""SQL that gives each answered group one value inside it, from which PostgreSQL computes what is shown."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -14,8 +14,8 @@ from planner.scope.truth_keys import is_truth_key, value_name
 def wrap_answer(keys: tuple[Column, ...], table: Table) -> tuple[str, str]:
     """Return SQL to put before and behind the answered keys.
 
-    It gives each group one value of each column that is grouped by parts: PostgreSQL computes what is shown from values
-    that lie in the group.
+    It adds, for each column that is grouped by parts, one value inside the group. PostgreSQL computes what is shown
+    from it.
     """
     own = {key.name for key in keys}
     shown: dict[str, str] = {}
@@ -56,7 +56,10 @@ def _write_values(
 
 
 def _write_stepped_value(number: str, values: Lying, declared: str) -> str:
-    """Return the value in the group of a number, computed: reading a list of so many would take seconds."""
+    """Return SQL that computes the value shown for a group number.
+
+    A list of that many values would take seconds to read.
+    """
     steps = values.steps
     arms = [f"WHEN {number} = {len(values) - 1} THEN NULL"] if values.nulls else []
     first = int(values.below)

@@ -1,10 +1,10 @@
-"""Where an expression of one date or timestamp takes a step, over a range: the moments between which it is constant.
+"""The moments at which an expression of one date or timestamp takes a step, over a range.
 
     date_bin('15 minutes', met, '2026-01-01')   every quarter of an hour
     (met - interval '6 hours')::date            six o'clock of every day
     to_char(met, 'YYYY-MM-DD HH24:MI')          every minute
 
-Guarantee: between two neighbouring moments the expression has one value. They are a function of the policy and of the
+Guarantee: between two neighbouring moments the expression has one value. They are a function of the policy and the
 statement.
 """
 
@@ -37,7 +37,7 @@ _EXTRACTED = {"isoyear": "week", "dow": "day", "isodow": "day", "doy": "day", "e
 
 @dataclass(frozen=True, slots=True)
 class TimeSteps:
-    """Steps of a time that was moved by `shift` or by `months` before: calendar units, or `width` from `origin` on."""
+    """Steps of a time that was shifted by `shift` or `months`: calendar units, or `width` from `origin` on."""
 
     shift: timedelta
     unit: str = ""
@@ -47,12 +47,12 @@ class TimeSteps:
 
     @property
     def is_of_clock(self) -> bool:
-        """Return True if the steps are shorter than days, and the time was not moved, so a date takes none of them."""
+        """True for steps shorter than days of a time that was not shifted, which no date takes."""
         return not self.shift and not self.months and self.unit in ("hour", "minute", "second")
 
 
 def list_steps(column: Column, items: Iterable[exp.Expr], scope: Scope) -> tuple[TimeSteps, ...]:
-    """Return the steps that expressions take of a time; none if one of them reads it otherwise."""
+    """Return the steps that expressions take of a time, or none if one of them reads it in another way."""
     found: dict[TimeSteps, None] = {}
     for item in items:
         copied: exp.Expr = exp.Tuple(expressions=[item.copy()]).expressions[0]
@@ -66,7 +66,7 @@ def list_steps(column: Column, items: Iterable[exp.Expr], scope: Scope) -> tuple
 
 
 def _is_derived(node: exp.Column, scope: Scope) -> bool:
-    """Return True if a column stands in a part of its time that is a column of its own."""
+    """Return True if a column is inside a part of its time that is a column of its own."""
     around = node.parent
     while isinstance(around, exp.Paren | exp.Cast | exp.TimestampTrunc | exp.Extract | exp.Date):
         if derivation(around, scope) is not None and find_column(around, scope) is not None:
@@ -109,7 +109,7 @@ def _read_steps(node: exp.Column) -> TimeSteps | None:
 
 
 def _read_other_end(node: exp.Anonymous, inner: exp.Expr) -> datetime | None:
-    """Return the constant time between which and a column the years are asked for; None for anything else."""
+    """Return the constant time from which the years to a column are counted, or None for anything else."""
     around = node.parent
     while isinstance(around, exp.Paren):
         around = around.parent
@@ -153,7 +153,7 @@ def _find_unit(node: exp.Expr | None) -> str:
 
 
 def list_starts(steps: Iterable[TimeSteps], times: Times) -> list[datetime]:
-    """Return where the parts of a range begin, rising. Raise `TooManyCuts`."""
+    """Return the moments at which the parts of a range begin, in rising order. Raise `TooManyCuts`."""
     found: set[datetime] = set()
     for one in steps:
         try:
@@ -197,14 +197,14 @@ def _number_months(at: datetime) -> int:
 
 
 def _start_month(number: int) -> datetime:
-    """Return the first moment of a month by its number since the year 0, within the years that there are."""
+    """Return the first moment of a month by its number since the year 0, limited to the years that exist."""
     if number < 12:
         return datetime.min
     return datetime(number // 12, number % 12 + 1, 1) if number // 12 <= date.max.year else datetime.max
 
 
 def _start_year(year: int, origin: datetime) -> datetime:
-    """Return the first moment of a year that is another number of whole years away from the origin."""
+    """Return the first moment of a year that is a whole number of years away from the origin."""
     try:
         same = origin.replace(year=year)
     except ValueError:  # there is no 29 February, so the years are whole from the next day on
@@ -213,7 +213,7 @@ def _start_year(year: int, origin: datetime) -> datetime:
 
 
 def group_times(column: Column, starts: list[datetime], times: Times, *, nullable: bool) -> Parts | None:
-    """Return the parts of a range that begin at these moments, each a group, and NULL if it is one."""
+    """Return the parts of a range that begin at these moments, each a group, and a group for NULL if `nullable`."""
     if not starts:
         return None
     cuts: list[date] = [*starts, times.past]

@@ -1,9 +1,9 @@
-"""Conditions of a row that GROUP BY computes of several columns, or of a function of one: true, false or NULL.
+"""Conditions that GROUP BY computes from several columns, or by a function of one: true, false or NULL.
 
     GROUP BY price * quantity > 500         a key of three groups, whatever the row
-    CASE WHEN departure > arrival THEN ...  what it says where the condition is true, false and NULL
+    CASE WHEN departure > arrival THEN ...  its value if the condition is true, false and NULL
 
-Guarantee: which group a row is in is a condition of the row alone, as WHERE reads it, and computing it fails on no row.
+Guarantee: a row's group is a condition of the row alone, as WHERE reads it, and computing it fails on no row.
 """
 
 from dataclasses import replace
@@ -32,10 +32,11 @@ _NUMBERS = frozenset({SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE})
 
 
 def add_truths(scope: Scope, item: exp.Expr, *, only_several: bool) -> Scope:
-    """Return the scope with a column for each condition in an expression that cuts of one column cannot tell.
+    """Return the scope with a column for each condition in an expression that cuts of one column cannot express.
 
     Parameters:
-        several: those of several columns alone. The others are for later, when it is known which times are keys.
+        only_several: add only those of several columns. The others are added later, when it is known which times are
+            keys.
     """
     if scope.table.members:
         return scope
@@ -43,7 +44,7 @@ def add_truths(scope: Scope, item: exp.Expr, *, only_several: bool) -> Scope:
 
 
 def _read_tests(scope: Scope, node: exp.Expr, *, only_several: bool) -> Scope:
-    """Return the scope with a column for each comparison in an expression, or for those inside it where it has none."""
+    """Return the scope with a column for each comparison in an expression, or else for the comparisons inside it."""
     if find_truth(node, scope) is not None:
         return scope
     made = _add_test(scope, node, only_several=only_several) if is_test(node) else scope
@@ -71,7 +72,7 @@ def _add_test(scope: Scope, node: exp.Expr, *, only_several: bool) -> Scope:
 
 
 def _needs_text_search(condition: Condition, scope: Scope) -> bool:
-    """Return True if texts are searched for the condition, or matched with more patterns than make groups."""
+    """Return True if the condition searches texts, or has more patterns than groups can be made of."""
     patterns = sum(isinstance(leaf, Like) for leaf in condition.leaves())
     try:
         return patterns > MOST_PATTERNS or (patterns > 0 and are_dear([condition], scope.table))
@@ -80,7 +81,7 @@ def _needs_text_search(condition: Condition, scope: Scope) -> bool:
 
 
 def _name_text_value(condition: Condition, column: Column) -> ComputedName:
-    """Return the name of the value of a condition on a text, which is computed of the text."""
+    """Return the name of a column for a condition's value, which is computed from a text."""
     text = RowTerm("column", TermKind.TEXT, value=column.name, limit=column.longest_text)
     return ComputedName.of(Column(f"whether {canonical(condition)}", SqlType.TEXT, "text", derivation=Computed(text)))
 

@@ -1,4 +1,4 @@
-"""Why an expression of times has no public list of groups, with one that has."""
+"""Refusals of expressions of times without a public list of groups, with a suggestion that has one."""
 
 from collections.abc import Iterator
 
@@ -15,10 +15,10 @@ _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
 
 
 def check_times(item: exp.Expr, scope: Scope, *, only_several: bool = False) -> None:
-    """Refuse an item of GROUP BY that reads times, and of which nothing has made a key (KH202).
+    """Raise KH202 for an item of GROUP BY that reads times and has no key.
 
     Parameters:
-        several: only one that reads several times, which no range of one would help.
+        only_several: check only items that read several times, for which the range of one would not help.
     """
     try:
         if key_expression(item, scope) is not None:
@@ -50,7 +50,7 @@ def _read_times(item: exp.Expr, scope: Scope) -> Iterator[tuple[str, Column]]:
 
 
 def _explain(item: exp.Expr, scope: Scope, read: list[tuple[str, Column]]) -> tuple[str, str]:
-    """Return the reason for the missing list, and groups that have one."""
+    """Return the reason for the missing list, and groups that have a list."""
     written, column = read[0]
     ages = (one for one in item.find_all(exp.Anonymous) if str(one.this).lower() == "age")
     if (age := next(ages, None)) is not None:
@@ -80,7 +80,7 @@ def _explain(item: exp.Expr, scope: Scope, read: list[tuple[str, Column]]) -> tu
 
 
 def _strip_zones(item: exp.Expr) -> exp.Expr:
-    """Return the expression of times as they are stored."""
+    """Return the expression without conversions of time zones."""
 
     def strip(node: exp.Expr) -> exp.Expr:
         while isinstance(node, exp.AtTimeZone):

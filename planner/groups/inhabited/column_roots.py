@@ -1,4 +1,4 @@
-"""The stored column that a column of a question is made of, and its value wherever that of the root is known."""
+"""The stored column from which a question's column is computed, and the column's value if the stored one is known."""
 
 from collections.abc import Callable
 from datetime import date
@@ -9,11 +9,11 @@ from planner.question.condition import Condition, columns
 from planner.values.datetimes import extract_part, midnight, truncate_to_unit
 
 CYCLIC = frozenset(("quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute"))
-"""Parts of a time that come again."""
+"""Parts of a time that recur."""
 
 
 def find_roots(column: Column, table: Table) -> frozenset[str]:
-    """Return the names of the columns that decide a column's value: itself where the table has none of these."""
+    """Return the columns that determine a column's value, or itself if the table has none of them."""
     bases = column.bases
     known = {one.name: one for one in table.columns} if bases else {}
     found = [base.column if isinstance(base, ComputedName) else known.get(base) for base in bases]
@@ -22,12 +22,12 @@ def find_roots(column: Column, table: Table) -> frozenset[str]:
 
 
 def concerns(condition: Condition, roots: frozenset[str], table: Table) -> bool:
-    """Return True if a condition reads a column that one of these roots decides."""
+    """Return True if a condition reads a column that one of these roots determines."""
     return any(name in roots or roots & find_roots(table.column(name), table) for name in columns(condition))
 
 
 def derive_value(derived: Derivation, value: Value | None) -> Value | None:
-    """Return the value of a derived column where a date or timestamp stands."""
+    """Return a derived column's value for a date or timestamp. Return None for None."""
     if value is None:
         return None
     assert isinstance(value, date)
@@ -43,7 +43,7 @@ def derive_value(derived: Derivation, value: Value | None) -> Value | None:
 
 
 def make_value_function(column: Column, root: str, table: Table) -> Callable[[Value | None], Value | None] | None:
-    """Return how a column's value follows from its root's; None if it does not, or Keyhole does not compute it."""
+    """Return a function from the root's value to the column's value, or None if Keyhole cannot compute it."""
     if column.name == root:
         return lambda value: value
     match column.derivation:

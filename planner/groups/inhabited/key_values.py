@@ -1,12 +1,12 @@
-"""The values of a question's keys at which WHERE leaves room for a row: of a month those that its days fall in.
+"""The values of a question's keys for which rows may satisfy WHERE, such as the months that its days fall in.
 
     WHERE starts_on >= '2025-06-01' AND starts_on < '2025-09-01' GROUP BY date_trunc('month', starts_on)    3 months
     WHERE city IN ('Bonn', 'Aachen') GROUP BY districts.state                                               1 state
 
-A row that is not in the data may be allow_both that WHERE allows, so that an empty group inside of WHERE counts as 0.
+A row that is not in the data may have any value that WHERE allows. So an empty group that WHERE allows counts as 0.
 
-Guarantee: a value is left out only if no row with it satisfies all conditions. It is a function of the policy and the
-statement alone. It is exact for intervals: truncated times, steps of numbers, listed values and what is looked up.
+Guarantee: a value is left out only if no row with it satisfies all conditions. This follows from the policy and the
+statement alone. The list is exact for intervals: truncated times, steps of numbers, listed values and looked-up ones.
 """
 
 from bisect import bisect_left, bisect_right
@@ -44,7 +44,7 @@ _MOST_COMPARED = 100_000  # parts of conditions that are held against each other
 def list_inhabited(
     key: Column, values: tuple[Value, ...], conditions: Iterable[Condition], table: Table
 ) -> tuple[Value, ...]:
-    """Return those of a key's values that some row may have which satisfies the conditions."""
+    """Return the values of a key that some row may have which satisfies the conditions."""
     roots = find_roots(key, table)
     told = [one for one in conditions if concerns(one, roots, table)]
     left = _mark(key, values, told, table) if told else None
@@ -52,7 +52,7 @@ def list_inhabited(
 
 
 def _keep(values: tuple[Value, ...], marks: Places) -> tuple[Value, ...]:
-    """Return the marked values; those that stand in one row are the same tuple each time."""
+    """Return the marked values. If they are consecutive, equal arguments return the same tuple object."""
     count = int(np.count_nonzero(marks))
     if count in (0, len(values)):
         return values[:count]
@@ -66,7 +66,7 @@ def _slice(values: tuple[Value, ...], first: int, count: int) -> tuple[Value, ..
 
 
 def _mark(column: Column, values: Sequence[Value], told: Sequence[Condition], table: Table) -> Places | None:
-    """Return, by value, if there may be a row with it; None if none is known to be absent."""
+    """Return, by value, True if a row may have it. Return None if no value is known to be impossible."""
     roots = find_roots(column, table)
     match column.derivation:
         case _ if column.name in roots:
@@ -95,7 +95,7 @@ def _mark_members(values: Sequence[Value], left: Container[Value | None] | None)
 
 
 def _hold_at(values: Sequence[Value | None], told: Sequence[Condition], *, root: str, table: Table) -> Places:
-    """Return, by value of a column, if the conditions may hold where it stands."""
+    """Return, by value of a column, True if the conditions may hold for a row with the value."""
     known: dict[str, Sequence[Value | None] | None] = {root: values}
 
     def test(leaf: Leaf) -> PossibleTruths:
@@ -110,7 +110,7 @@ def _hold_at(values: Sequence[Value | None], told: Sequence[Condition], *, root:
 
 
 def _list_left_groups(merged: Merged, told: Sequence[Condition], table: Table) -> Set[Value] | None:
-    """Return the groups of combinations of values that are left of each key."""
+    """Return the groups of a merged key whose combinations of values may occur."""
     marked = [
         _mark(table.column(name), values, told, table)
         for name, values in zip(merged.columns, merged.known, strict=True)
@@ -125,7 +125,7 @@ def _list_left_groups(merged: Merged, told: Sequence[Condition], table: Table) -
 
 
 def _list_tested_groups(parts: Parts, told: Sequence[Condition], table: Table) -> Set[int | None] | None:
-    """Return the groups of which a condition may hold beside the others."""
+    """Return the groups whose condition may hold together with the others."""
     tests = [test for test in parts.tests if isinstance(test, Leaf | Not | And | Or)]
     if sum(map(parts_of, told)) * sum(map(parts_of, tests)) > _MOST_COMPARED:
         return None
@@ -142,7 +142,7 @@ def _list_tested_groups(parts: Parts, told: Sequence[Condition], table: Table) -
 
 
 def _mark_parts(parts: Parts, values: Sequence[Any], told: Sequence[Condition], table: Table) -> Places | None:
-    """Return the groups between cuts in which a number or a time may lie."""
+    """Return, by group between cuts, True if a number or a time of the group may occur."""
     base = table.column(parts.column)
     line = find_line(base if isinstance(base.name, ComputedName) else _find_root(base, table))
     if line is None:
@@ -172,7 +172,7 @@ def _mark_parts(parts: Parts, values: Sequence[Any], told: Sequence[Condition], 
 
 
 def _may_miss(column: Column, line: RootLine, spans: Spans, table: Table) -> bool:
-    """Return True if a lookup may give NULL somewhere in the spans: for want of a row, or from one."""
+    """Return True if a lookup may give NULL somewhere in the spans, because its row is missing or holds NULL."""
     if not isinstance(column.derivation, Lookup):
         return False
     base, pairs = find_rising(table.column(column.derivation.column), line), column.derivation.pairs
@@ -183,7 +183,7 @@ def _may_miss(column: Column, line: RootLine, spans: Spans, table: Table) -> boo
 
 
 def _list_numbers(column: Column, cuts: Sequence[Any]) -> Sequence[Any]:
-    """Return the numbers that a column may have within cuts: those looked up, else the integers of a part of a time."""
+    """Return the numbers that a column may have within cuts: looked-up ones, or the integers of a part of a time."""
     if isinstance(column.derivation, Lookup):
         return tuple({value for value in column.derivation.pairs.found if value is not None})
     return range(cuts[0], cuts[-1])
@@ -197,7 +197,7 @@ def _find_root(column: Column, table: Table) -> Column:
 def _mark_times(
     column: Column, derived: Derivation, values: Sequence[Value], told: Sequence[Condition], table: Table
 ) -> Places | None:
-    """Return the periods of a calendar, or the parts of a time, of which a span has a moment."""
+    """Return, by calendar period or part of a time, True if some moment of the spans is in it."""
     line = find_line(table.column(derived.column))
     if line is None:
         return None
@@ -237,7 +237,7 @@ def _mark_periods(derived: Derivation, values: Sequence[Any], spans: Spans) -> P
 
 
 def _find_parts(derived: Derivation, values: Sequence[Value], spans: Spans) -> Set[Value] | None:
-    """Return the parts of the days, hours or minutes in the spans; None for more of these than are looked at."""
+    """Return the parts of the days, hours or minutes in the spans. Return None if these are too many to inspect."""
     wanted, found = frozenset(values), set[Value]()
     if derived.function != "extract" or derived.part not in CYCLIC:
         return None

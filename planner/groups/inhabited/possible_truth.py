@@ -1,6 +1,6 @@
-"""The truths that a condition may have on rows of which some is known: true, false, both, or none where it is NULL.
+"""The truths that a condition may have on rows that are known in part: true, false, both, or none if it is NULL.
 
-Many places are looked at together. Of each it is known what stands there in some columns; in others anything may.
+Many places are evaluated together. At each place some columns are known, and others may hold anything.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,20 +24,20 @@ Places = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class PossibleTruths:
-    """By place, whether a condition may be true there, and whether it may be false."""
+    """By place: True if a condition may be true there, and True if it may be false there."""
 
     may_be_true: Places
     may_be_false: Places
 
 
 def allow_both(count: int) -> PossibleTruths:
-    """Return what a test of an unknown value may be."""
+    """Return the possible truths of a test of an unknown value: both, at every place."""
     every = np.ones(count, dtype=np.bool_)
     return PossibleTruths(every, every)
 
 
 def test_values(leaf: Leaf, column: Column, values: Sequence[Value | None]) -> PossibleTruths:
-    """Return what a test of a column is where these values stand: as conditions see them."""
+    """Return the truths of a test of a column with these values, read as conditions read them."""
     seen = _convert_values(column, values)
     count, whole = len(seen), None not in seen
     present = np.ones(count, np.bool_) if whole else np.fromiter(map(is_not, seen, repeat(None)), np.bool_, count)
@@ -76,7 +76,7 @@ def _convert_values(column: Column, values: Sequence[Value | None]) -> Sequence[
 def find_possible_places(conditions: Iterable[Condition], test: Callable[[Leaf], PossibleTruths], count: int) -> Places:
     """Return the places where all conditions may be true.
 
-    Guarantee: a place is left out only if no row that is as known there satisfies all of them.
+    Guarantee: a place is left out only if no row that fits the known values there satisfies all of them.
     """
     held = np.ones(count, dtype=np.bool_)
     for condition in conditions:

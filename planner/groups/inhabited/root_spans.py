@@ -1,8 +1,8 @@
-"""Where on the line of a date's, timestamp's or number's values the conditions on it may hold: a few spans.
+"""The spans of a date's, timestamp's or number's values in which the conditions on it may hold.
 
-The line is cut wherever a comparison changes. Between two cuts every comparison of the column, of its calendar and of
-what is looked up by these has one value. Parts of a time that come again, such as its weekday, are looked at day by
-day, as long as these are few.
+The line of values is cut at each value where a comparison changes. Between two cuts every comparison has one truth,
+whether it is of the column, of its calendar or of a value that is looked up by these. Recurring parts of a time, such
+as its weekday, are tested day by day if the days are few.
 
 Guarantee: every value for which a row may satisfy all conditions lies in a span, infinite times and NaN included.
 """
@@ -34,7 +34,7 @@ from planner.question.condition import Compare, Condition, IsNull, Leaf, Within,
 from planner.values.datetimes import STEPS, midnight, shift_moment, truncate_to_unit
 
 MOST_MOMENTS = 10_000
-"""Days, hours or minutes that are looked at one by one: some twenty milliseconds."""
+"""The most days, hours or minutes that are tested one by one: some twenty milliseconds."""
 _MOST_TESTS = 30_000_000  # comparisons times the parts of the line: a tenth of a second
 Key: TypeAlias = Any  # a place on the line: whole numbers, doubles, or decimals with what lies just after them
 Span: TypeAlias = tuple[Key | None, Key | None]
@@ -45,24 +45,24 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class RootLine:
-    """The places of a column's values, in order. At the ends of a time's are years of which nothing is derived."""
+    """The places of a column's values, in order. A time's line also has years at both ends without derived values."""
 
     column: Column
 
     @property
     def is_time(self) -> bool:
-        """Return True if it is a date or a timestamp."""
+        """True for a date or a timestamp."""
         return self.column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP)
 
     @property
     def calendar(self) -> tuple[Key, Key]:
-        """The first place of the calendar, and the first one behind it."""
+        """The first place of the calendar, and the first place after it."""
         return self.find_place(date.min), self.find_place_after(
             datetime.max if self.column.sql_type is SqlType.TIMESTAMP else date.max
         )
 
     def find_place(self, value: Value) -> Key:
-        """Return the place of a value; of one that the column cannot have, the first place above it."""
+        """Return the place of a value. If the column cannot have the value, return the first place above it."""
         return self._find_place(value, after=False)
 
     def find_place_after(self, value: Value) -> Key:
@@ -93,11 +93,11 @@ class RootLine:
         return found
 
     def reads_cyclic_part(self, condition: Condition, table: Table) -> bool:
-        """Return True if a condition reads a part of the time that comes again."""
+        """Return True if a condition reads a recurring part of the time."""
         return any(_find_cyclic_part(table.column(name), self) for name in columns(condition))
 
     def has_place(self, value: Value) -> bool:
-        """Return True if a constant of a comparison has a place."""
+        """Return True if the constant of a comparison has a place on the line."""
         match self.column.sql_type:
             case SqlType.DATE:
                 return isinstance(value, date) and not isinstance(value, datetime)
@@ -111,7 +111,10 @@ class RootLine:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """The spans in which conditions may hold, each from a place to before another, and whether they may of NULL."""
+    """The spans in which conditions may hold, each from a place to before another.
+
+    `includes_null`: they may hold for NULL.
+    """
 
     line: RootLine
     spans: tuple[Span, ...]
@@ -151,9 +154,9 @@ class Spans:
                 yield self.line.find_moment(at), self.line.find_moment(end - 1)
 
     def list_moments(self, unit: str) -> Iterator[tuple[Key, datetime, Key]]:
-        """Yield each day, hour or minute of the calendar in a span, or its part within the span.
+        """Yield each day, hour or minute of the calendar that lies in a span, in whole or in part.
 
-        It has the first place, the time there, and the place behind it.
+        Each item has its first place, the time there, and the place after it.
         """
         step = _UNITS[unit]
         first, past = self.line.calendar
@@ -169,7 +172,7 @@ class Spans:
 
 
 def find_line(column: Column) -> RootLine | None:
-    """Return the line of a stored or computed column's values; None if they have no order that all engines share."""
+    """Return the line of a stored or computed column's values. Return None if engines do not agree on their order."""
     numbers = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
     rooted = column.derivation is None or isinstance(column.derivation, Computed)
     ordered = rooted and column.sql_type in (SqlType.DATE, SqlType.TIMESTAMP, *numbers)
@@ -184,11 +187,11 @@ class RisingColumn:
     derived: Derivation | None
 
     def find_place(self, value: Value) -> Key:
-        """Return the first place at which it is a value or more."""
+        """Return the first place at which the column has the value or a greater one."""
         return self._find_ends(value)[0]
 
     def find_place_after(self, value: Value) -> Key:
-        """Return the first place at which it is more than a value."""
+        """Return the first place at which the column is greater than the value."""
         return self._find_ends(value)[1]
 
     def _find_ends(self, value: Any) -> tuple[Key, Key]:
@@ -215,7 +218,7 @@ class RisingColumn:
         return self.line.find_place(first)
 
     def has_place(self, value: Value) -> bool:
-        """Return True if a constant of a comparison has a place."""
+        """Return True if the constant of a comparison has a place on the line."""
         if self.derived is None:
             return self.line.has_place(value)
         if self.derived.function == "extract":
@@ -224,7 +227,7 @@ class RisingColumn:
 
 
 def find_rising(column: Column, line: RootLine) -> RisingColumn | None:
-    """Return how a column rises with its root; None if it does not."""
+    """Return the column as one that rises with its root, or None if it does not rise."""
     if column.name == line.column.name:
         return RisingColumn(line, None)
     derived = column.derivation
@@ -238,10 +241,10 @@ def find_rising(column: Column, line: RootLine) -> RisingColumn | None:
 def find_spans(
     line: RootLine, conditions: Sequence[Condition], table: Table, *, among: Span = (None, None)
 ) -> Spans | None:
-    """Return the spans in which the conditions may hold; None for more than are looked at.
+    """Return the spans in which the conditions may hold, or None if there are too many tests.
 
     Parameters:
-        among: the places that matter; others may be left out.
+        among: the places that matter. Others may be left out.
     """
     cells = _Cells.from_conditions(line, conditions, table)
     if cells is None:
@@ -256,7 +259,7 @@ def find_spans(
 
 
 def find_unit(parts: Iterable[str]) -> str:
-    """Return the longest of days, hours and minutes on which all of these parts of a time are one number."""
+    """Return the longest of days, hours and minutes during which each of these parts of a time is constant."""
     return next((unit for unit in ("minute", "hour") if unit in parts), "day")
 
 
@@ -268,7 +271,7 @@ def _find_cyclic_part(column: Column, line: RootLine) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Cells:
-    """The line between cuts, NULL behind it, and where each test of a condition may be true or false there."""
+    """The cells of the line between cuts, the last one for NULL."""
 
     line: RootLine
     table: Table
@@ -288,7 +291,7 @@ class _Cells:
         return bisect_left(self.cuts, place) + 1
 
     def test_leaf(self, leaf: Leaf) -> PossibleTruths:
-        """Return the places at which a test may be true, and those at which it may be false."""
+        """Return the cells in which a test may be true, and those in which it may be false."""
         count = len(self.cuts) + 2
         column = self.table.column(leaf.column)
         scale, lookup = find_rising(column, self.line), column.derivation
@@ -313,7 +316,7 @@ class _Cells:
         return PossibleTruths(true, false)
 
     def _mark_present(self, *, derived: bool) -> Places:
-        """Return the places at which a column has a value: outside of the calendar nothing is derived."""
+        """Return True, by cell, if a column has a value there. Outside of the calendar nothing is derived."""
         present = np.ones(len(self.cuts) + 2, dtype=np.bool_)
         present[-1] = False
         if derived:
@@ -347,7 +350,7 @@ class _Cells:
         return PossibleTruths(true & present, ~true & present)
 
     def join_cells(self, held: Places) -> Spans:
-        """Return the spans of cells that are marked, the last of which is NULL."""
+        """Return the spans of the marked cells, of which the last stands for NULL."""
         ends: list[Key | None] = [None, *self.cuts, None]
         spans: list[Span] = []
         for cell in np.flatnonzero(held[:-1]).tolist():
@@ -360,7 +363,7 @@ class _Cells:
 
 
 def _list_changes(leaf: Leaf, line: RootLine, table: Table) -> Iterator[tuple[RisingColumn, Value]]:
-    """Yield the values at which a test changes, each on the scale where it does."""
+    """Yield the values at which a test changes, each with the rising column whose value it is."""
     column = table.column(leaf.column)
     scale = find_rising(column, line)
     if scale is None and isinstance(column.derivation, Lookup) and column.derivation.is_listed:
@@ -377,7 +380,7 @@ def _list_changes(leaf: Leaf, line: RootLine, table: Table) -> Iterator[tuple[Ri
 
 
 def _refine_spans(cells: _Cells, coarse: Spans, conditions: Sequence[Condition], *, unit: str) -> Spans | None:
-    """Return the days, hours or minutes of these spans in which the conditions may hold; None if they are too many."""
+    """Return the days, hours or minutes of the spans in which the conditions may hold, or None if they are too many."""
     cut = _cut_spans(coarse, cells.cuts)
     if sum((last - first) / _UNITS[unit] for first, last in cut.list_ends()) > MOST_MOMENTS:
         return None
@@ -407,7 +410,7 @@ def _refine_spans(cells: _Cells, coarse: Spans, conditions: Sequence[Condition],
 
 
 def _cut_spans(coarse: Spans, cuts: Sequence[Key]) -> Spans:
-    """Return the same spans, none across a cut."""
+    """Return the same spans, split at each cut."""
     found: list[Span] = []
     for low, high in coarse.spans:
         first = 0 if low is None else bisect_right(cuts, low)
