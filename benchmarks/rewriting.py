@@ -71,16 +71,18 @@ CAPPED = replace(TABLE, unit=("patient",), groups_per_unit=3, row_cap=RowCap(row
 
 def functional(table: Table, measure: Measure, column: str | None, *, mean: int = 0) -> Functional:
     """A functional with a wide sensitivity; a mean other than zero makes AVG's linear form."""
-    bounds, grid = (None, 1) if column is None else (table.column(column).bounds, table.column(column).grid or 1)
+    bounds, grid = (
+        (None, 1) if column is None else (table.get_column(column).bounds, table.get_column(column).grid or 1)
+    )
     high = (table.rows_per_unit or 1) * (1 if bounds is None else int(bounds[1] / grid))
-    steps = int(mean / Fraction(table.column(column).grid or 1)) if column else 0
+    steps = int(mean / Fraction(table.get_column(column).grid or 1)) if column else 0
     offsets = (Term(-steps, column, ALWAYS, 0),) if steps else ()
     return Functional(
         name=f"{measure} {column}",
         measure=measure,
         terms=(Term(1, column, ALWAYS, 1 if measure is Measure.TOTAL else 0), *offsets),
         sensitivity=10**9,
-        unit_range=None if table.row_unit else (-high, high),
+        unit_range=None if table.is_row_unit else (-high, high),
         unit_size=Decimal(1),
         rows=1,
     )
@@ -90,7 +92,7 @@ def question(table: Table, measured: str) -> Question:
     """`count(*) > c AND avg(x) > t AND sum(x) > s` by ward and day."""
     return Question(
         table=table,
-        keys=KeySpace(columns=(table.column("ward"), table.column("day")), values=(WARDS, DAYS)),
+        keys=KeySpace(columns=(table.get_column("ward"), table.get_column("day")), values=(WARDS, DAYS)),
         where=Compare("age", ">=", 5),
         functionals=(
             functional(table, Measure.ROWS, None),

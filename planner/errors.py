@@ -16,11 +16,11 @@ class Entry:
     meaning: str
 
 
-def _entries(*rows: tuple[str, str, str]) -> dict[str, Entry]:
+def _read_entries(*rows: tuple[str, str, str]) -> dict[str, Entry]:
     return {code: Entry(code=code, sqlstate=sqlstate, meaning=meaning) for code, sqlstate, meaning in rows}
 
 
-CATALOGUE: dict[str, Entry] = _entries(
+CATALOGUE: dict[str, Entry] = _read_entries(
     # KH0xx: the policy and the set-up
     ("KH001", "F0000", "the policy file cannot be read or is not valid TOML"),
     ("KH002", "F0000", "a policy key is unknown, missing or has a wrong value"),
@@ -124,7 +124,7 @@ _MOST_WRITTEN = 80  # characters of SQL in the middle of a sentence: of what is 
 
 
 def cut_at_word(text: str) -> str:
-    """Return SQL as a sentence can name it: a longer text ends behind a word, with dots.
+    """Return SQL short enough for a sentence: a longer text ends after a word, with dots.
 
     >>> cut_at_word("CASE " + "WHEN ward = 'A' THEN 1 " * 5 + "END")
     "CASE WHEN ward = 'A' THEN 1 WHEN ward = 'A' THEN 1 WHEN ward = 'A' THEN 1 ..."
@@ -165,16 +165,16 @@ class KeyholeError(Exception):
         return self.entry.sqlstate
 
     def shift_position(self, *, offset: int) -> "KeyholeError":
-        """Return the same refusal, its position counted in a longer text that starts `offset` characters earlier."""
+        """Return the refusal for a longer text in which this text starts `offset` characters later."""
         position = None if self.position is None else self.position + offset
         return KeyholeError(self.code, self.message, detail=self.detail, hint=self.hint, position=position)
 
-    def with_hint(self, hint: str) -> "KeyholeError":
+    def replace_hint(self, hint: str) -> "KeyholeError":
         """Return the same refusal with another hint."""
         return KeyholeError(self.code, self.message, detail=self.detail, hint=hint, position=self.position)
 
     def drop_position(self) -> "KeyholeError":
-        """Return the same refusal without a position: its text is not the one that the client sent."""
+        """Return the same refusal without a position, for a text that is not the one that the client sent."""
         return KeyholeError(self.code, self.message, detail=self.detail, hint=self.hint)
 
 
@@ -188,7 +188,7 @@ class UnknownColumn(KeyholeError):
         self.column = column
 
 
-def not_allowed(
+def refuse_unsupported(
     message: str, *, position: int | None, hint: str | None = None, detail: str | None = None
 ) -> KeyholeError:
     """Return KH102 for a statement, or a part of one, off the allow-list."""

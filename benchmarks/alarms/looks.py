@@ -70,7 +70,7 @@ class Times:
 
 def table_of(table: Table) -> Table:
     """The table with the time that rows came, of which the day is made."""
-    day = table.column("day")
+    day = table.get_column("day")
     derived = replace(day, derivation=Derivation("date", "", "added"), prunable=True)
     added = Column("added", SqlType.TIMESTAMP, "timestamp without time zone")
     return replace(table, columns=(*(derived if one.name == "day" else one for one in table.columns), added))

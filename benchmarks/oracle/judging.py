@@ -85,7 +85,7 @@ def asked(sql: str) -> Question | None:
 
 def decided_by(question: Question, formula: Formula, engines: Engines) -> Iterator[tuple[str, set[Key]]]:
     """By source and form, the keys for which one of the question's formulas holds on the exact integers."""
-    keys = [question.keys.key(i) for i in range(question.keys.size)]
+    keys = [question.keys.get_key(i) for i in range(question.keys.size)]
     formulas: dict[str, Formula] = {
         "as typed": formula,
         "minimised": minimise(formula).formula,

@@ -70,7 +70,7 @@ def judge_ranking(asked_for: RandomRanking, engines: Engines, tally: Tally) -> s
         tally.meaningless += 1
         return None
     tally.judged += 1
-    keys = [question.keys.key(place) for place in range(question.keys.size)]
+    keys = [question.keys.get_key(place) for place in range(question.keys.size)]
     sign = 1 if question.ranked.descending is ("DESC" in asked_for.way) else -1
     for source in engines.sources:
         there = replace(

@@ -23,7 +23,7 @@ from mechanisms.formula import Formula, evaluate
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Table
 from planner.catalog.columns import Value
-from planner.catalog.listed_values import list_texts
+from planner.catalog.listed_values import format_values
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
 from planner.plan.minimise import minimise
@@ -225,7 +225,7 @@ def judge_scorecard(card: RandomScorecard, engines: Engines, tally: Tally) -> st
             raise
         tally.refused[error.code] += 1
         return None
-    groups = [questions[0].keys.key(place) for place in range(questions[0].keys.size)]
+    groups = [questions[0].keys.get_key(place) for place in range(questions[0].keys.size)]
     try:
         with engines.truth.cursor() as cursor:
             cursor.execute(card.inhabited.encode())
@@ -269,7 +269,7 @@ def _released(question: Question, source: Source, engines: Engines, *, form: str
 
     passed, *truths = (decide(formula) for formula in question.formulas)
     rows = [
-        (*list_texts(space.key(place)), *("true" if truth[place] else "false" for truth in truths))
+        (*format_values(space.get_key(place)), *("true" if truth[place] else "false" for truth in truths))
         for place in range(space.size)
         if passed[place]
     ]

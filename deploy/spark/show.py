@@ -20,7 +20,7 @@ from deploy.demo import build
 from deploy.spark.lake import write_lake
 from deploy.spark.sail_server import running_sail
 from mechanisms.formula import Integers, relax_formula
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from planner.functionals.per_key_offsets import subtract_offsets
 from planner.question.plan import Plan
 from proxy.cli.check import check
@@ -108,7 +108,7 @@ def _ask(console: Console, question: DemoQuestion, on_spark: Service, on_duckdb:
     truth, taken_there = _read_exactly(on_duckdb, pipeline.prepare(on_duckdb, make_asked(question, on_duckdb)))
     same = np.array_equal(_read_exactly(on_spark, plan)[0], truth)
     returned, names = set(answer.keys.keys), [column.name for column in plan.question.keys.columns]
-    keys = [tuple(map(as_text, plan.question.keys.key(index))) for index in range(plan.question.keys.size)]
+    keys = [tuple(map(format_value, plan.question.keys.get_key(index))) for index in range(plan.question.keys.size)]
     shown = np.fromiter((key in returned for key in keys), np.bool_, len(keys))
     truly = holds(plan.minimised.formula, truth)
     engine = on_spark.source.dialect.name

@@ -140,7 +140,7 @@ def _count_parts(summed: RowExpression, within: GroupScope) -> tuple[Part, ...]:
     values = summed.values
     column = next((part.column for part in summed.parts if part.column and part.column.name == values.column), None)
     if column is None and values.column is not None:
-        column = within.scope.table.column(values.column)
+        column = within.scope.table.get_column(values.column)
     return (Part(Fraction(1), column, values.condition, 0),)
 
 
@@ -242,7 +242,7 @@ def _values(node: exp.Count, column: Column, call: Call, within: GroupScope, *, 
     table = within.scope.table
     if column.sql_type is SqlType.OTHER:
         raise unusable_type(column, node)
-    clipped = not table.row_unit and table.row_cap is None and not table.determines(column)
+    clipped = not table.is_row_unit and table.row_cap is None and not table.determines(column)
     if clipped and column.sql_type is SqlType.DOUBLE:
         raise KeyholeError(
             "KH209",

@@ -269,7 +269,7 @@ def _ratio(node: exp.Div, left: Linear, right: Linear, within: GroupScope) -> Ag
         text=f"{over} / {below.text}" if coefficient == 1 else f"{over} / ({decimal(coefficient)} * {below.text})",
         offset=start(node) or 0,
         arithmetic=max(left.arithmetic, right.arithmetic),
-        by_units=by_units and not within.scope.table.row_unit,  # else each row is a unit
+        by_units=by_units and not within.scope.table.is_row_unit,  # else each row is a unit
         either_sign=not (least_per_row(below.parts) > 0 or is_never_negative(below.parts)),
     )
 

@@ -143,14 +143,14 @@ def _measure(node: exp.Expr, term: RowTerm, reading: MeasureReading) -> Computed
         made = _name_measure(term, reading)
     except NoTermError:
         return None
-    written = ComputedName.of(replace(made, comment=write_node(node))).column
+    written = ComputedName.from_column(replace(made, comment=write_node(node))).column
     if made.bounds is None and not reading.counted and (reading.clips is None or _reads_filter_only(term, reading)):
         raise unknown_range(written, position=position(node))
     return ComputedMeasure(written, step / 10**term.scale, term.kind)
 
 
 def _reads_filter_only(term: RowTerm, reading: MeasureReading) -> bool:
-    return any(reading.within.scope.table.column(name).filter_only for name in term.columns)
+    return any(reading.within.scope.table.get_column(name).filter_only for name in term.columns)
 
 
 def _name_measure(term: RowTerm, reading: MeasureReading) -> Column:

@@ -231,7 +231,7 @@ def _read_comparison(
     except KeyholeError as error:
         is_general = error.code in ("KH204", "KH208") and (error.hint or "").startswith("Compare")
         instead = ask_apart(node, within) if is_general else None
-        raise error if instead is None else error.with_hint(instead) from None
+        raise error if instead is None else error.replace_hint(instead) from None
 
 
 def _read_distance(node: exp.Expr, left: exp.Abs, operator: str, right: exp.Expr, within: GroupScope) -> Having:

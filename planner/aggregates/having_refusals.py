@@ -33,7 +33,7 @@ def unknown_range(column: Column, *, position: int | None, hint: str | None = No
     assert isinstance(column.derivation, Computed)
     written, (low, high) = column.comment or column.name, column.derivation.ends
     ends = " and ".join(end for end, known in (("least", low), ("greatest", high)) if known is None)
-    names = column.derivation.lacking
+    names = column.derivation.unbounded_columns
     have, of = ("has", "it") if len(names) == 1 else ("have", "them")
     detail = f"{' and '.join(map(readable, names))} {have} no bounds, and neither WHERE nor FILTER says enough of {of}."
     return KeyholeError(

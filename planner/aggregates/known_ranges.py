@@ -81,7 +81,7 @@ def _read_expression(text: str, table: Table) -> RowTerm | None:
 
 
 def _of_column(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> Ends:
-    column = scope.table.column(str(term.value))
+    column = scope.table.get_column(str(term.value))
     if term.kind in NUMBERS:
         low, high = find_number_range(column, said)
         scale = 10**term.scale
@@ -97,7 +97,7 @@ def _of_column(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> Ends
 
 
 def _years_of(term: RowTerm, scope: Scope, said: tuple[Condition, ...]) -> Ends:
-    first, past = find_time_ends(scope.table.column(str(term.value)), scope, said)
+    first, past = find_time_ends(scope.table.get_column(str(term.value)), scope, said)
     return (None if first is None else Fraction(first.year)), (
         None if past is None else Fraction((past - _STEP[TermKind.MOMENT]).year)
     )

@@ -126,7 +126,7 @@ def compare_with_zero(difference: Linear, operator: str, node: exp.Expr, at: int
         raise without_base(node)
     if own is not None and (per or difference.missing is not None):
         raise mean_against_keys(node)
-    apart = measure is Measure.TOTAL and not within.scope.table.row_unit  # else all add up alike
+    apart = measure is Measure.TOTAL and not within.scope.table.is_row_unit  # else all add up alike
     parts, off = list[Part](), list[Part]()
     for found, coefficient in summands:
         taken_off = apart and found.measure is Measure.UNITS

@@ -157,7 +157,7 @@ def _read_term(argument: exp.Expr, function: str, within: GroupScope) -> ColumnT
         raise KeyholeError("KH204", f'column "{name}" of type {kind} has no {function}', position=position(argument))
     if column is not None:
         return found
-    written = ComputedName.of(replace(found.column, comment=write_node(argument))).column
+    written = ComputedName.from_column(replace(found.column, comment=write_node(argument))).column
     return replace(found, column=written)
 
 

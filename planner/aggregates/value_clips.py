@@ -185,7 +185,7 @@ def _sentence(
         effects.setdefault(verb, []).append(f"{side} {end}")
     may = ", and ".join(f"{verb} where values {' or '.join(ends)} decide it" for verb, ends in effects.items())
     values = f"values of {column.comment}" if _divides_by_sum(leaf) else "values"
-    names = " and ".join(map(readable, column.derivation.lacking))
+    names = " and ".join(map(readable, column.derivation.unbounded_columns))
     why = f"nothing bounds {names}" if names else "its divisor may be near 0"
     return (
         f"{' and '.join(texts)}: {values} count as {' and '.join(counts)}, as {why}, so that a group may be {may}; "

@@ -203,7 +203,7 @@ def _warn_of_size(made: Atoms, table: Table, size: TableSize | None) -> Iterator
 
     def is_beyond(cut: Cut) -> bool:
         functional = made.functionals[cut.functional]
-        each = None if table.row_unit else functional.unit_range
+        each = None if table.is_row_unit else functional.unit_range
         most = size.rows * functional.sensitivity if each is None else size.units * each[1]
         if functional.measure not in (Measure.TOTAL, Measure.UNIT_SUM):
             most = min(most, size.units if functional.measure is Measure.UNITS else size.rows)
@@ -214,18 +214,18 @@ def _warn_of_size(made: Atoms, table: Table, size: TableSize | None) -> Iterator
         text = next(atom.text for atom in made.atoms if atom.functional in beyond)
         yield (
             f"no group can reach {text}: {table.name} has about {size.rows:,} rows"
-            + ("" if table.row_unit else f" of {size.units:,} ({table.unit_text})")
+            + ("" if table.is_row_unit else f" of {size.units:,} ({table.unit_text})")
         )
 
 
 def _warnings(made: Atoms, space: KeySpace, *, ranked: Ranked | None, clock: bool, given: Given) -> Iterator[str]:
     if ranked is not None:
-        groups = f"every value of {space.listed}" if made.formula == TRUE else "every group that qualifies"
+        groups = f"every value of {space.description}" if made.formula == TRUE else "every group that qualifies"
         counted = "" if ranked.mean is not None else "; what has no values counts as 0"
         yield f"ranked is {groups}, with rows of data or without{counted}"
     if made.predicates:
         every = made.formula == TRUE and ranked is None
-        rows = f"every value of {space.listed} is a row, with rows of data or without" if every else ""
+        rows = f"every value of {space.description} is a row, with rows of data or without" if every else ""
         yield "; ".join(filter(None, (rows, "a predicate over no values, which is NULL in SQL, is false")))
     if clock:
         yield f"current_date and now() stand for {given.today.isoformat()} 00:00"

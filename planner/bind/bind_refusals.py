@@ -399,7 +399,7 @@ def show_question(error: KeyholeError, table: Table, *trees: exp.Expr) -> Keyhol
 
     Its tree is apart.
     """
-    return error.with_hint(_example(table, *trees)) if (error.hint or "").startswith(_IN_WORDS) else error
+    return error.replace_hint(_example(table, *trees)) if (error.hint or "").startswith(_IN_WORDS) else error
 
 
 def _example(table: Table, *trees: exp.Expr) -> str:
@@ -413,7 +413,7 @@ def _example(table: Table, *trees: exp.Expr) -> str:
         return "Ask the owner for a key with a public list of values."
     key, called = readable(keys[0].name), readable(table.name)
     units, most = _find_numbers(*trees)
-    if table.row_unit:
+    if table.is_row_unit:
         question = f"SELECT {key} FROM {called} GROUP BY {key} HAVING count(*) {units}"
         return (
             f"Instead you can ask: groups by a key, GROUP BY {key}."

@@ -49,7 +49,7 @@ def join_as_one(
     pairs = sorted(pairs, key=lambda pair: pair[0])
     name = ", ".join(key for key, _ in pairs)
     found = [values(public, key) for key, _ in pairs]
-    known_spans = public.remembered.get(("spans", name), lambda: [_find_span(one) for one in found])
+    known_spans = public.results.get(("spans", name), lambda: [_find_span(one) for one in found])
     spans = [span for span in known_spans if span is not None]
     if len(spans) < len(pairs):
         return None
@@ -58,7 +58,7 @@ def join_as_one(
         column = computed_column(_number_rows([base for _, base in pairs], spans, within), within)
     except (NoTermError, TooWideError):
         return None
-    return public.remembered.get(("as one", name), lambda: _with_numbers(public, name, found, spans)), name, column
+    return public.results.get(("as one", name), lambda: _with_numbers(public, name, found, spans)), name, column
 
 
 def _find_span(found: Sequence[Value | None]) -> _Span | None:
@@ -102,5 +102,5 @@ def _with_numbers(
         told = told * (high - low + 1) + np.array(digits, dtype=np.int64)
     numbered = tuple(told.tolist())
     made = replace(public, columns=(*public.columns, Column(name, SqlType.INTEGER, "bigint")))
-    made.remembered.get(("values", name), lambda: numbered)
+    made.results.get(("values", name), lambda: numbered)
     return made

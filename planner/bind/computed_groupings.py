@@ -15,8 +15,8 @@ from typing import Any
 from sqlglot import exp
 
 from planner.bind.bind_refusals import not_a_group
-from planner.catalog.catalog import Catalog, Column, Grouping, Merged, Parts, Table, Value
-from planner.catalog.derived_columns import PART_ENDS, derived_type
+from planner.catalog.catalog import Catalog, Column, Grouping, MergedKeys, Table, Value, ValueGroups
+from planner.catalog.derived_columns import PART_RANGES, infer_derived_type
 from planner.catalog.fault import Fault, Faults
 from planner.errors import KeyholeError
 from planner.groups.computed_keys import add_computed_keys
@@ -34,7 +34,7 @@ def read_grouping(table: Table, grouping: Grouping) -> tuple[Table, tuple[Column
 
     Raises KH201 and KH202 for an expression that no question could group by.
     """
-    columns = [table.column(name) for name in grouping.keys]
+    columns = [table.get_column(name) for name in grouping.keys]
     table = replace(table, columns=tuple(one for one in table.columns if not one.computed))  # the question's own
     known_columns = list(table.columns)
     for text in grouping.computed:
@@ -59,18 +59,18 @@ def _read_expression(table: Table, text: str) -> tuple[Table, Column]:
     scope, item = Scope(table=table, alias=table.name), bare(group.expressions[0])
     derived = derivation(item, scope)
     if derived is not None:  # only a question gives the range of times; parts such as weekdays are few without one
-        base = table.column(derived.column)
+        base = table.get_column(derived.column)
         try:
-            kind = derived_type(derived, base.sql_type)
+            kind = infer_derived_type(derived, base.sql_type)
         except Fault:
             raise not_a_group(text) from None
-        ends = PART_ENDS.get(derived.part) if derived.function == "extract" and base.derivation is None else None
+        ends = PART_RANGES.get(derived.part) if derived.function == "extract" and base.derivation is None else None
         values: tuple[Value, ...] = () if ends is None else tuple(range(ends[0], ends[1] + 1))
         column = Column(text, kind, kind.value, domain=values, derivation=derived, computed=True)
         return table, column
     scope = add_computed_keys(scope, select)
     keys = read_group_by(select, scope)
-    if len(keys) != 1 or isinstance(keys[0].derivation, Merged):
+    if len(keys) != 1 or isinstance(keys[0].derivation, MergedKeys):
         raise not_a_group(text)
     return scope.table, keys[0]
 
@@ -136,7 +136,7 @@ def bound_by_expressions(
     return None if best is None or not best[1] else (best[0], " and ".join(f'groupings."{name}"' for name in best[1]))
 
 
-def is_finer(fine: Parts, coarse: Parts) -> bool:
+def is_finer(fine: ValueGroups, coarse: ValueGroups) -> bool:
     """Return True if rows in one group of `fine` are in one group of `coarse`.
 
     Values beyond the column's bounds may be in a group of `coarse` alone.
@@ -145,18 +145,18 @@ def is_finer(fine: Parts, coarse: Parts) -> bool:
         return False
     if fine.meaning == coarse.meaning:
         return True
-    if fine.tests or coarse.tests or max(len(fine.cuts), len(coarse.cuts)) > _MOST_CUTS:
+    if fine.tests or coarse.tests or max(len(fine.cut_points), len(coarse.cut_points)) > _MOST_CUTS:
         return False
-    cuts: list[Any] = sorted({*fine.cuts, *coarse.cuts})
-    pairs = [(fine.groups[0], coarse.groups[0]), (fine.nulls, coarse.nulls)]
+    cuts: list[Any] = sorted({*fine.cut_points, *coarse.cut_points})
+    pairs = [(fine.groups[0], coarse.groups[0]), (fine.null_group, coarse.null_group)]
     pairs += [(_group_of(fine, cut), _group_of(coarse, cut)) for cut in cuts]
     found: dict[int, int] = {}
     inside = [(inner, outer) for inner, outer in pairs if inner is not None and outer is not None]
     return all(found.setdefault(inner, outer) == outer for inner, outer in inside)
 
 
-def _group_of(parts: Parts, value: Any) -> int | None:
-    cuts: Sequence[Any] = parts.cuts
+def _group_of(parts: ValueGroups, value: Any) -> int | None:
+    cuts: Sequence[Any] = parts.cut_points
     return parts.groups[bisect_right(cuts, value)]
 
 

@@ -23,7 +23,7 @@ from itertools import pairwise
 
 from planner.bind.unit_join import bound_table
 from planner.catalog.catalog import Column, Derivation, FixedKey, Table, Value
-from planner.catalog.derived_columns import follows_by_calendar
+from planner.catalog.derived_columns import is_derivable
 from planner.question.condition import Compare, Condition, Within, columns, truth_of
 
 MOST_VALUES = 1000
@@ -122,7 +122,7 @@ def _list_periods(table: Table, column: Column, conjuncts: Sequence[Condition]) 
     last: list[date] = []
     try:
         for one in conjuncts:
-            if isinstance(one, Compare | Within) and _orders(table.column(one.column), column, derived):
+            if isinstance(one, Compare | Within) and _orders(table.get_column(one.column), column, derived):
                 lows, highs = _ends(one)
                 first += [_period(derived, value) for value in lows]
                 last += [_period(derived, value) for value in highs]
@@ -141,7 +141,7 @@ def _list_periods(table: Table, column: Column, conjuncts: Sequence[Condition]) 
 def _orders(read: Column, column: Column, derived: Derivation) -> bool:
     """Return True if an earlier value of a column that is read is never in a later period."""
     written = isinstance(read.derivation, Derivation) and read.derivation.function == "extract"
-    return not written and (read.name == column.name or follows_by_calendar(derived, read))
+    return not written and (read.name == column.name or is_derivable(derived, read))
 
 
 def _ends(condition: Compare | Within) -> tuple[list[date], list[date]]:

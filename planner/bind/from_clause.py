@@ -175,7 +175,7 @@ def alias_of(node: exp.Table) -> str:
 
 def find_private_table(node: exp.Table, catalog: Catalog) -> Table | None:
     """Return the private table that a name in FROM stands for, if it is one of `public` or of no schema."""
-    return catalog.table(name(node.this)) if name(node.args.get("db")) in ("", "public") else None
+    return catalog.find_table(name(node.this)) if name(node.args.get("db")) in ("", "public") else None
 
 
 def _relations(select: exp.Select, catalog: Catalog, beside: Collection[int]) -> tuple[Relation, ...]:
@@ -223,7 +223,7 @@ def _table(node: exp.Table, catalog: Catalog, hidden: set[str]) -> Table | Publi
     known = schema in ("", "public") and database in ("", catalog.database)
     if known and schema == "" and called in hidden:
         raise with_query_joined(called, node)
-    private = catalog.table(called) if known else None
+    private = catalog.find_table(called) if known else None
     if private is not None:
         return private
     public = next((table for table in catalog.public_tables if known and table.name == called), None)

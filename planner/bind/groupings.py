@@ -33,13 +33,13 @@ from planner.catalog.catalog import (
     FixedKey,
     Grouping,
     Lookup,
-    Merged,
-    Parts,
+    MergedKeys,
     Product,
     RowCap,
     Table,
+    ValueGroups,
 )
-from planner.catalog.derived_columns import follows_by_calendar
+from planner.catalog.derived_columns import is_derivable
 from planner.scope.functional_dependencies import by_key
 
 
@@ -86,8 +86,8 @@ def take_apart(table: Table, keys: Sequence[Column]) -> list[Column]:
     """Return the keys, and in the place of one that puts several together these: they are as fine, or finer."""
     found: dict[str, Column] = {}
     for key in keys:
-        several = key.derivation.columns if isinstance(key.derivation, Merged) else ()
-        found |= {one.name: one for one in ([table.column(name) for name in several] or [key])}
+        several = key.derivation.columns if isinstance(key.derivation, MergedKeys) else ()
+        found |= {one.name: one for one in ([table.get_column(name) for name in several] or [key])}
     return list(found.values())
 
 
@@ -95,7 +95,7 @@ def list_computed(table: Table, keys: Sequence[Column]) -> list[Column]:
     """Return the keys that a question computes and that neither the unit nor its other keys determine."""
     found: list[Column] = []
     known = [key for key in keys if not key.computed]
-    known += [table.column(name) for name in table.unit]
+    known += [table.get_column(name) for name in table.unit]
     for key in sorted((key for key in keys if key.computed), key=lambda key: -len(key.domain or ())):
         if not table.determines(key) and not any(determines(one, key, table) for one in (*known, *found)):
             found.append(key)
@@ -120,14 +120,14 @@ def determines(base: Column, column: Column, table: Table) -> bool:
             through = stored is not None and determines(base, stored, table)
             return through or by_key(column, base, ()) is not None
         case Derivation() as derived:
-            return derived == base.derivation or follows_by_calendar(derived, base)
-        case Parts(column=first) as parts:
-            inside = isinstance(base.derivation, Parts) and is_finer(base.derivation, parts)
-            return inside or determines(base, table.column(first), table)
-        case Merged(columns=several):
-            return all(determines(base, table.column(one), table) for one in several)
+            return derived == base.derivation or is_derivable(derived, base)
+        case ValueGroups(column=first) as parts:
+            inside = isinstance(base.derivation, ValueGroups) and is_finer(base.derivation, parts)
+            return inside or determines(base, table.get_column(first), table)
+        case MergedKeys(columns=several):
+            return all(determines(base, table.get_column(one), table) for one in several)
         case Computed(term):
-            return all(determines(base, table.column(one), table) for one in term.columns)
+            return all(determines(base, table.get_column(one), table) for one in term.columns)
         case Product() | None:
             return False
 
@@ -152,7 +152,7 @@ class _Declared:
     def of(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey]) -> "_Declared":
         """Return the declarations that concern these keys."""
         open_ = [key for key in keys if not table.determines(key)]
-        named = [[table.column(name) for name in grouping.keys] for grouping in table.groupings]
+        named = [[table.get_column(name) for name in grouping.keys] for grouping in table.groupings]
         told = [_told_by(table, columns, open_, fixed) for columns in named]
         return _Declared(
             groupings=table.groupings,
@@ -166,7 +166,7 @@ class _Declared:
             ),
             parts=tuple(None if one is None else prod(len(key.values) for key in one) for one in told),
             exact=tuple(
-                all(any(determines(base, table.column(key.name), table) for base in columns) for key in one or ())
+                all(any(determines(base, table.get_column(key.name), table) for base in columns) for key in one or ())
                 for columns, one in zip(named, told, strict=True)
             ),
             open=len(open_),
@@ -240,7 +240,7 @@ def _told_by(
     for column in columns:
         if table.determines(column) or any(determines(key, column, table) for key in keys):
             continue
-        found = [one for one in fixed if determines(table.column(one.name), column, table)]
+        found = [one for one in fixed if determines(table.get_column(one.name), column, table)]
         if not found:
             return None
         least = min(found, key=lambda one: len(one.values))

@@ -149,7 +149,7 @@ class _Joining:
         for column in public.columns:
             if column.name not in self._mentioned:
                 continue
-            base = table.column(bases[column.name]) if column.name in bases else None
+            base = table.get_column(bases[column.name]) if column.name in bases else None
             if base is not None and not relation.outer and base.domain is not None:
                 columns.append((column.name, base.name))
                 continue

@@ -76,7 +76,7 @@ def values(table: PublicTable, column: str) -> tuple[Value | None, ...]:
         index = [known.name for known in table.columns].index(column)
         return tuple(map(itemgetter(index), table.rows))
 
-    return table.remembered.get(("values", column), read)
+    return table.results.get(("values", column), read)
 
 
 def unique_values(table: PublicTable, column: str) -> tuple[Value, ...]:
@@ -90,7 +90,7 @@ def unique_values(table: PublicTable, column: str) -> tuple[Value, ...]:
         return "is not unique" if len(different) < len(found) else cast("tuple[Value, ...]", found)
 
     found = values(table, column)
-    unique = table.remembered.get(("unique", column), read)
+    unique = table.results.get(("unique", column), read)
     if isinstance(unique, str):
         raise NotUnique(unique)
     return unique
@@ -105,11 +105,11 @@ def looked_up(name: str, public: PublicTable, column: str, *, key: str, base: Co
     source = f"{public.name}.{column} by {key} {public.digest}"
     found = keys if column == key else values(public, column)
     known_from, found_from = (f"{public.name}.{one} {public.digest}" for one in (key, column))
-    pairs = public.remembered.get(
+    pairs = public.results.get(
         ("pairs", key, column), lambda: LookupValues(keys, found, known_from=known_from, found_from=found_from)
     )
     if isinstance(base.derivation, Lookup):
-        pairs = base.derivation.pairs.then(pairs)
+        pairs = base.derivation.pairs.compose(pairs)
         source = f"{source} of {base.derivation.source}"
         first = base.derivation.column
     else:
@@ -234,7 +234,7 @@ def _measure_column(column: Column, found: _Found, table: Table) -> Column:
 
 def lookups(table: Table, condition: Condition) -> frozenset[str]:
     """Return the looked-up columns that a condition reads, of which lists are made."""
-    found = {name: table.column(name).derivation for name in columns(condition)}
+    found = {name: table.get_column(name).derivation for name in columns(condition)}
     return frozenset(name for name, read in found.items() if isinstance(read, Lookup) and read.is_listed)
 
 
@@ -258,12 +258,12 @@ def store_conditions(question: Question) -> Question:
     implied = {found for column in question.keys.columns for found in _find_implied(column, conjuncts, table, summed)}
     left = all_of(part for part in conjuncts if part not in implied)
     asked = (left, *(condition for functional in functionals for condition in functional.conditions))
-    needed |= table.with_bases({*needed, *(name for condition in asked for name in columns(condition))})
+    needed |= table.include_bases({*needed, *(name for condition in asked for name in columns(condition))})
     unread = {column.name for column in table.columns if isinstance(column.derivation, Lookup)} - needed
     kept = tuple(
         column
         for column in table.columns
-        if column.name in needed or not column.bases or unread.isdisjoint(table.with_bases((column.name,)))
+        if column.name in needed or not column.bases or unread.isdisjoint(table.include_bases((column.name,)))
     )
     return replace(question.with_computed(functionals), table=replace(table, columns=kept), where=left)
 
@@ -296,7 +296,7 @@ def _find_implied(
             case Within(name, several) if name == key.derivation.column and name not in summed:
                 if {known for known, value in key.derivation.pairs if value is not None} <= set(several):
                     yield part
-            case Not(IsNull(name)) if _finds_where(table.column(name), key.derivation):
+            case Not(IsNull(name)) if _finds_where(table.get_column(name), key.derivation):
                 yield part
 
 
@@ -318,7 +318,7 @@ def _where(condition: Condition, table: Table, *, wanted: bool) -> Condition:
     if not read:
         return condition if wanted else Not(condition)
     if len(columns(condition)) == 1:
-        return _among(condition, table.column(next(iter(read))), wanted=wanted)
+        return _among(condition, table.get_column(next(iter(read))), wanted=wanted)
     match condition:
         case Not(inner):
             return _where(inner, table, wanted=not wanted)

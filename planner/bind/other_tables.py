@@ -43,7 +43,7 @@ def offer_join(error: KeyholeError, table: Table, catalog: Catalog, *, alias: st
 
 def describe_step(path: UnitPath, own: str, reached: str) -> str:
     """Return the condition that joins a table along its path, under these names of the two."""
-    pairs = zip(path.by, path.through, strict=True)
+    pairs = zip(path.from_columns, path.to_columns, strict=True)
     return " AND ".join(f"{readable(own)}.{readable(a)} = {readable(reached)}.{readable(b)}" for a, b in pairs)
 
 

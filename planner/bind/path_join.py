@@ -49,7 +49,7 @@ def join_along_path(tables: Sequence[Table]) -> tuple[Table, tuple[Names, ...]]:
     joined = replace(
         first,
         columns=(*first.columns, *(_bring_column(column, called, rows=first.rows_per_unit) for column in brought)),
-        path=replace(first.path, table=reached, brought=tuple((one.name, names[one.name]) for one in brought)),
+        path=replace(first.path, table=reached, added_columns=tuple((one.name, names[one.name]) for one in brought)),
     )
     own_names = {column.name: column.name for column in first.columns}
     return joined, (own_names, *({own: called[named] for own, named in columns.items()} for columns in inner))
@@ -62,7 +62,7 @@ def bound_along_path(table: Table, keys: Sequence[Column], fixed: Sequence[Fixed
         fixed: other keys, of which only rows with these values are bounded.
     """
     assert table.path is not None
-    there = {named: own for own, named in table.path.brought}
+    there = {named: own for own, named in table.path.added_columns}
     keys = take_apart(table, keys)
     read = [find_stored_key(table, key) for key in keys if not table.determines(key)]
     own = [key for key in read if key.name not in there and not key.computed]
@@ -70,14 +70,14 @@ def bound_along_path(table: Table, keys: Sequence[Column], fixed: Sequence[Fixed
     if own:
         first = bound_by_groupings(first, own, [key for key in fixed if key.name not in there])
     groups = first.groups_per_unit if own else 1
-    reached = [table.path.table.column(there[key.name]) for key in read if key.name in there]
+    reached = [table.path.table.get_column(there[key.name]) for key in read if key.name in there]
     if reached:
         bound = bound_along_path if table.path.table.is_joined_along_path else bound_by_groupings
         groups *= bound(table.path.table, reached).groups_per_unit
     if made := list_computed(table, keys):
         groups *= multiply_computed(made, first.rows_per_unit if first.row_cap is None else first.row_cap.rows)
     per_unit = {column.name: column.per_unit for column in first.columns}
-    per_unit |= {name: _bound_total(table.column(name), first.rows_per_unit) for name in there}
+    per_unit |= {name: _bound_total(table.get_column(name), first.rows_per_unit) for name in there}
     return replace(
         table,
         columns=tuple(replace(column, per_unit=per_unit[column.name]) for column in table.columns),
@@ -92,14 +92,14 @@ def list_declared(table: Table) -> Iterator[Table]:
     """List the tables that are joined, each with what the owner declares of groups by its columns."""
     for first in [member.table for member in table.members] or [table]:
         yield first
-        if first.path is not None and first.path.brought:
+        if first.path is not None and first.path.added_columns:
             yield from list_declared(first.path.table)
 
 
 def find_stored_key(table: Table, column: Column) -> Column:
     """Return the table's column that another one is looked up by; any other column as it is."""
     if isinstance(column.derivation, Lookup):
-        return find_stored_key(table, table.column(column.derivation.column))
+        return find_stored_key(table, table.get_column(column.derivation.column))
     return column
 
 

@@ -199,7 +199,7 @@ def _restrict_key(
     if len(names) != 1:
         return None
     (name,) = names
-    column = scope.table.column(name)
+    column = scope.table.get_column(name)
     if name not in values and column.sql_type is SqlType.DOUBLE:
         return None
     for key in sorted(keys, key=lambda key: key.name != name):
@@ -231,7 +231,7 @@ def _on_keys(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], given: Give
         raise unsupported_aggregate(unknown)
     condition = row_condition(node, scope, given)
     names = columns(condition)
-    read = [scope.table.column(name) for name in names]
+    read = [scope.table.get_column(name) for name in names]
     determined = all(any(by_key(column, key, key.domain or ()) is not None for key in keys) for column in read)
     if len(names) > 1 or not determined:
         raise reads_rows_in_having(node)

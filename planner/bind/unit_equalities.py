@@ -81,7 +81,9 @@ def _find_chains(clause: FromClause, chains: list[_Chain]) -> list[_Chain]:
             last, path = chain.relations[-1], chain.tables[-1].path
             if path is None or path.table.name != reached.tables[0].name or chain is reached:
                 continue
-            wanted = {((last.alias, a), (head.alias, b)) for a, b in zip(path.by, path.through, strict=True)}
+            wanted = {
+                ((last.alias, a), (head.alias, b)) for a, b in zip(path.from_columns, path.to_columns, strict=True)
+            }
             met = {pair for one in equalities for pair in _pairs(clause, one)}
             if wanted <= met and (not head.outer or len(equalities) == len(wanted)):
                 whole = next(one for one in chains if head in one.relations)

@@ -28,12 +28,12 @@ from planner.catalog.refresh import parse_refresh
 
 def order(tables: Sequence[Table]) -> tuple[Table, ...]:
     """Return tables of one group in the order in which they are joined, however FROM lists them: the root first."""
-    return tuple(sorted(tables, key=lambda table: (table.name != table.ledger.table, table.name)))
+    return tuple(sorted(tables, key=lambda table: (table.name != table.ledger_root.table, table.name)))
 
 
 def same_units(tables: Sequence[Table]) -> bool:
     """Return True if the owner promises that all these tables have the same privacy units."""
-    return all(table.unit and table.ledger == tables[0].ledger for table in tables)
+    return all(table.unit and table.ledger_root == tables[0].ledger_root for table in tables)
 
 
 def joined_on_unit(tables: Sequence[Table]) -> Table:
@@ -58,7 +58,7 @@ def joined_on_unit(tables: Sequence[Table]) -> Table:
         row_cap=None,
         refresh="live" if live else first.refresh,
         seed=" ".join(table.seed for table in found),
-        root=first.ledger,
+        root=first.ledger_root,
         cells_of_cut_units=first.cells_of_cut_units,
         totals=tuple(
             total
@@ -91,7 +91,7 @@ def bound_table(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] 
     groups = 1
     for member in table.members:
         names = {named: stored for stored, named in member.columns}
-        own = [member.table.column(names[key.name]) for key in read if key.name in names]
+        own = [member.table.get_column(names[key.name]) for key in read if key.name in names]
         there = [replace(key, name=names[key.name]) for key in fixed if key.name in names]
         bounded.append(_bound_single(member.table, own, there) if own else member.table)
         groups *= bounded[-1].groups_per_unit if own else 1
@@ -132,7 +132,7 @@ def _unit_column(tables: Sequence[Table], named: Mapping[str, str], index: int) 
 
     It is a key if the tables that declare it as one declare the same values.
     """
-    same = [table.column(table.unit[index]) for table in tables]
+    same = [table.get_column(table.unit[index]) for table in tables]
     domains = {column.domain for column in same} - {None}
     first = carry_column(same[0], named, repeated=1)
     return replace(first, domain=domains.pop() if len(domains) == 1 else None)

@@ -104,7 +104,7 @@ def _is_unit_query(select: exp.Select, question: exp.Select, node: exp.Table, ta
 
 
 def _query(select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]) -> UnitQuery:
-    if table.row_unit:
+    if table.is_row_unit:
         raise row_is_unit(select, table)
     for key, value in select.args.items():
         if value and key in ("joins", "laterals"):
@@ -273,7 +273,7 @@ def unit_table(query: UnitQuery, totals: tuple[Column, ...]) -> Table:
     table = query.table
     shown = {column for _, column in query.listed}
     groups = tuple(column for column in query.groups if column.name in shown)
-    units = tuple(table.column(name_) for name_ in table.unit if name_ not in {column.name for column in groups})
+    units = tuple(table.get_column(name_) for name_ in table.unit if name_ not in {column.name for column in groups})
     return replace(
         table,
         columns=(*groups, *units, *totals),

@@ -357,7 +357,7 @@ def _range(made: Functional, table: Table, *, where: Condition) -> tuple[int, in
         low, high = made.unit_range
         return min(low, 0), max(high, 0)
     assert table.row_cap is not None
-    ranges = {name_: find_grid(table.column(name_), table, position=None)[1:] for name_ in made.summed}
+    ranges = {name_: find_grid(table.get_column(name_), table, position=None)[1:] for name_ in made.summed}
     low, high = find_row_range(made.terms, ranges=ranges, table=table, among=where)
     return low * table.row_cap.rows, high * table.row_cap.rows
 

@@ -22,12 +22,12 @@ from planner.catalog.columns import ComputedName as ComputedName
 from planner.catalog.columns import Derivation as Derivation
 from planner.catalog.columns import Lookup as Lookup
 from planner.catalog.columns import LookupValues as LookupValues
-from planner.catalog.columns import Merged as Merged
-from planner.catalog.columns import Parts as Parts
+from planner.catalog.columns import MergedKeys as MergedKeys
 from planner.catalog.columns import Product as Product
-from planner.catalog.columns import Remembered
+from planner.catalog.columns import ResultCache
 from planner.catalog.columns import SqlType as SqlType
 from planner.catalog.columns import Value as Value
+from planner.catalog.columns import ValueGroups as ValueGroups
 from planner.catalog.monitor import Monitor
 from planner.catalog.pace import Pace, TableSize
 from planner.catalog.row_terms import Computed as Computed
@@ -41,7 +41,7 @@ RELEASED_BY = "(owner)"
 _FOLDED = re.compile(r"[a-z_][a-z0-9_]*")  # what an identifier without quotes comes to
 
 
-def _perhaps(name: str, known: list[str]) -> str | None:
+def _suggest_known(name: str, known: list[str]) -> str | None:
     close = get_close_matches(name.lower(), known, n=1, cutoff=0.6)
     if not close:
         return None
@@ -63,10 +63,13 @@ class RowCap:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """The owner's bounds of one unit in the groups of these key columns; None, or no entry: the table's own.
+    """The owner's bounds of one unit in the groups of these key columns.
 
-    `groups` is in how many of them a unit counts, `rows` how many of its rows count in one, `per_unit` by measure the
-    range of its total in one, in the user's units. `computed` are expressions that stand beside the key columns.
+    None, or a missing entry, means the table's bound.
+
+    `groups` is the number of groups in which a unit counts, and `rows` the number of its rows that count in one group.
+    `per_unit` maps a measure to the range of a unit's total in one group, in the user's units. `computed` are the
+    expressions that the grouping has beside its key columns.
     """
 
     keys: tuple[str, ...]
@@ -78,9 +81,9 @@ class Grouping:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The range of one unit's total of an expression in one group, as the owner declares it, in the users' units.
+    """The declared range of one unit's total of an expression in one group, in the user's units.
 
-    `products` are the expression multiplied out: the columns of each product, in order, and what it is multiplied with.
+    `products` are the expression multiplied out. Each product has its columns, in order, and its factor.
     """
 
     products: tuple[tuple[tuple[str, ...], Fraction], ...]
@@ -100,7 +103,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class ExpressionRange:
-    """Between which values an expression of a row counts, as the owner declares it; of a length of time its seconds."""
+    """The declared range of an expression of one row. Values beyond it are clipped; a length of time is in seconds."""
 
     expression: str
     ends: tuple[Decimal, Decimal]
@@ -108,7 +111,7 @@ class ExpressionRange:
 
 @dataclass(frozen=True, slots=True)
 class CutRows:
-    """The share of a table's rows, such as "12 %", that bounds leave out of the groups by these keys together."""
+    """The share of a table's rows, such as "12 %", that the bounds leave out of the groups by these keys."""
 
     keys: tuple[str, ...]
     share: str
@@ -116,7 +119,7 @@ class CutRows:
 
 @dataclass(frozen=True, slots=True)
 class FixedKey:
-    """A key of which every row that a question reads has one of these declared values."""
+    """A key that has one of these declared values in every row that a question reads."""
 
     name: str
     values: tuple[Value, ...]
@@ -124,7 +127,7 @@ class FixedKey:
 
 @dataclass(frozen=True, slots=True)
 class UnitRoot:
-    """The table that gives a group of tables with the same privacy units their name in the ledger, and its unit."""
+    """The table and the unit columns under which the ledger keeps a group of tables with the same privacy units."""
 
     table: str
     unit: tuple[str, ...]
@@ -132,9 +135,9 @@ class UnitRoot:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One of several private tables joined on their unit; `columns` are its columns as the joined table calls them.
+    """One of several private tables that are joined on their unit.
 
-    `rows` is how many rows of one unit the join reads at most.
+    `columns` are its columns, each with its name in the joined table. The join reads at most `rows` rows of one unit.
     """
 
     table: "Table"
@@ -144,56 +147,58 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class UnitPath:
-    """The step by which a row finds its unit: its columns `by` have the values of the columns `through` of `table`.
+    """The step by which a row finds its unit: its columns `from_columns` equal the columns `to_columns` of `table`.
 
-    The unit's columns are that table's, in their order; the row's own table has them beside its columns. One row of
-    `table` is found at most, whatever it holds, and a row that finds none belongs to nobody. Of a question that joins
-    `table` along the step, `brought` are its further columns, each with its name in the row's own table.
+    The unit's columns are those of `table`, in their order. The row's own table has them beside its columns. A row
+    finds at most one row of `table`, whatever `table` holds; a row that finds none belongs to no unit. If a question
+    joins `table` along the step, `added_columns` are the further columns that it gets, each with its name in the row's
+    table.
     """
 
     table: "Table"
-    by: tuple[str, ...]
-    through: tuple[str, ...]
-    brought: tuple[tuple[str, str], ...] = ()
+    from_columns: tuple[str, ...]
+    to_columns: tuple[str, ...]
+    added_columns: tuple[tuple[str, str], ...] = ()
 
     @property
     def text(self) -> str:
-        """The way in words: `orders by l_orderkey, then customers by o_custkey`."""
+        """The path in words: `orders by l_orderkey, then customers by o_custkey`."""
         onward = "" if self.table.path is None else f", then {self.table.path.text}"
-        return f"{self.table.name} by {', '.join(self.by)}{onward}"
+        return f"{self.table.name} by {', '.join(self.from_columns)}{onward}"
 
 
 @dataclass(frozen=True, slots=True)
 class UnitList:
-    """The privacy units for whose rows of `table` the `rule` holds. Units of NULL are on no list.
+    """A list of privacy units: those with rows of `table` for which `rule` holds. A unit of NULL is on no list.
 
-    `rule` is what the planner reads of those rows, and `meaning` the same as text: lists with equal meanings over equal
-    tables are equal. `written` says it in the analyst's words. If the list is `absent`, the units are meant that are
-    not on it. With `by` the list is of units with a key, and says of each row of a question whether its unit has the
-    row's key: pairs of a column there and one of `table`. `compared` are an operator, a column there, and one of
-    `table` of which some value stands so to it.
+    `rule` is what the planner reads from these rows, and `meaning` the same as text. Lists are equal if their meanings
+    and tables are equal. `description` is the list in the analyst's words. If the list `is_negated`, it selects the
+    units that are not on it. With `key_columns`, a unit is listed together with a key, and each row of a question is
+    checked for its unit and key. `key_columns` are pairs of a column of the list and one of the question's table.
+    `comparison` is an operator, a column of the list and one of `table`: some value of the first must compare so with
+    the second.
     """
 
     table: "Table"
     meaning: str
     rule: Hashable = field(compare=False)
-    absent: bool
-    written: str = field(compare=False)
-    by: tuple[tuple[str, str], ...] = ()
-    compared: tuple[str, str, str] | None = None
+    is_negated: bool
+    description: str = field(compare=False)
+    key_columns: tuple[tuple[str, str], ...] = ()
+    comparison: tuple[str, str, str] | None = None
 
     @property
-    def of_rows(self) -> bool:
-        """Return True if it says something about each row of a unit, instead of about the unit."""
-        return bool(self.by) or self.compared is not None
+    def is_about_rows(self) -> bool:
+        """Return True if the list decides about each row of a unit, instead of about the whole unit."""
+        return bool(self.key_columns) or self.comparison is not None
 
 
 @dataclass(frozen=True, slots=True)
 class UnitValues:
-    """The values of one unit's own rows of `table`. They stand beside each row of the unit, as columns.
+    """The values computed from one unit's own rows of `table`. Each row of the unit has them as columns.
 
-    `rule` is what the planner computes of those rows, and `meaning` the same as text: values with equal meanings over
-    equal tables are equal.
+    `rule` is what the planner computes from these rows, and `meaning` the same as text. Values are equal if their
+    meanings and tables are equal.
     """
 
     table: "Table"
@@ -203,39 +208,42 @@ class UnitValues:
 
 @dataclass(frozen=True, slots=True)
 class NamedStep:
-    """Rows that a relation reads by a name.
+    """Rows that a relation reads by name, as a WITH query.
 
-    `build` is the SELECT that gives them; equal names mean equal builds. `asked`: a question's own conditions decide
-    about them, so that no other question would find them kept.
+    `build` is the SELECT that gives them; equal names mean equal builds. If the step `is_question_specific`, a
+    question's own conditions decide about the rows, and no other question could reuse them.
     """
 
     name: str
     build: str
-    asked: bool = False
+    is_question_specific: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """One private table. An empty `unit` means the row is the privacy unit and needs no bounding.
 
-    `rows_per_unit` clips a unit's COUNT per key (default bounding); `row_cap` is the other way. The catalog's table has
-    the bounds for keys of which `groupings` say nothing; a question's table has those for its keys, and no groupings.
-    `relation` is how the source names the data (a table name there, or a file function of DuckDB), written by the
-    owner. `root` is set where the owner promises that the units are those of another table, in the same order of
-    columns. With `members` the table is their join on the unit, and has no relation of its own. With a `path`
-    the unit's columns are another table's, which rows reach by it. A question's table has the rows of those units alone
-    that are on one list at least of each of its `lists`, and the columns that `own` has for each unit. `bands` are
-    what the owner proposes to ask of its counts. `append_only`: rows are added, never changed or taken away. `arrived`
-    is the column that says when a row was: none has an earlier value than a row that was there before it. With
-    `cells_of_cut_units` the promise per cell is for units that the bounds cut as well, and charged so. `joined_rows` is
-    how many rows of one unit a join with other private tables reads at most; None: its share of what all may make. Of
-    a question's table only rows with the values of `fixed` are there to be bounded. `cut_rows` is what the owner tells
-    everybody of the share of rows that bounds leave out, by keys. `totals` are the ranges of a unit's totals of
-    expressions, as `per_unit` of a column is that of its own, and `ranges` are what its `bounds` are. `groups_by` is,
-    of a question's table by computed keys, which declaration `groups_per_unit` comes from, if it is one of an
-    expression. `steps` are what `relation` reads by name, each behind those that its own build reads: a statement over
-    it defines them first. `keys` are columns that the source itself kept unique together when it was opened: who counts
-    on one asks for it again as the rows are read.
+    `rows_per_unit` clips a unit's COUNT per key (default bounding); `row_cap` chooses rows instead. The catalog's table
+    has the bounds for keys that `groupings` do not mention. A question's table has the bounds for its own keys and no
+    groupings. `relation` is the name of the data in the source (a table, or a file function of DuckDB), as the owner
+    wrote it. `root` is set if the owner promises that the units are those of another table, in the same order of
+    columns. With `members` the table is their join on the unit and has no relation of its own. With a `path` the unit's
+    columns belong to another table, which rows reach by that path.
+
+    `lists` restrict the units of a question's table: a unit must be on at least one list of each clause. `own` are
+    columns that such a table has for each unit. `fixed` restricts its rows to certain key values before they are
+    bounded. `bands` are thresholds that the owner proposes for its counts. With `append_only` rows are added, never
+    changed or deleted. `arrival_column` says when a row was added, and no later row has an earlier value. With
+    `cells_of_cut_units` the promise per cell also covers units that the bounds cut, and is charged for them.
+    `joined_rows` is the number of rows of one unit that a join with other private tables reads at most; None means an
+    equal share of the common limit.
+
+    `cut_rows` is the share of rows that bounds leave out, by keys, as the owner publishes it. `totals` are ranges of a
+    unit's totals of expressions, as `per_unit` is of a column. `ranges` are ranges of expressions, as `bounds` are of a
+    column. `groups_by` is the declaration from which a question's table by computed keys has its `groups_per_unit`, if
+    that declares an expression. `steps` are the WITH queries that `relation` reads, each after those that it reads
+    itself. `keys` are sets of columns that the source kept unique together when it was opened. A statement that relies
+    on one checks it again as the rows are read.
     """
 
     name: str
@@ -256,7 +264,7 @@ class Table:
     groupings: tuple[Grouping, ...] = ()
     bands: tuple[Bands, ...] = ()
     append_only: bool = False
-    arrived: str | None = None
+    arrival_column: str | None = None
     cells_of_cut_units: bool = False
     joined_rows: int | None = None
     fixed: tuple[FixedKey, ...] = ()
@@ -269,7 +277,7 @@ class Table:
 
     @property
     def band_columns(self) -> tuple[BandColumn, ...]:
-        """Return the columns of bands that clients see: a measure's bands after it, then those of rows and units."""
+        """Return the columns of bands that clients see: a measure's bands after it, then those of rows and of units."""
         of_measures = (
             BandColumn(f"{column.name}_{bands.aggregate}_band", column.name, bands)
             for column in self.columns
@@ -277,8 +285,8 @@ class Table:
         )
         return (*of_measures, *(BandColumn(f"{bands.aggregate}_band", None, bands) for bands in self.bands))
 
-    def column(self, name: str, *, position: int | None = None) -> Column:
-        """Return the exposed column of that name, or the computed one. Raise KH201 if there is none."""
+    def get_column(self, name: str, *, position: int | None = None) -> Column:
+        """Return the exposed or computed column of that name. Raise KH201 if there is none."""
         if isinstance(name, ComputedName):
             return name.column
         for column in self.columns:
@@ -297,12 +305,12 @@ class Table:
             name,
             f'column "{name}" is not exposed by table "{self.name}"',
             detail=f"Exposed columns: {', '.join(known)}.",
-            hint=_perhaps(name, known),
+            hint=_suggest_known(name, known),
             position=position,
         )
 
-    def with_bases(self, names: Iterable[str]) -> frozenset[str]:
-        """Return names of columns, with those of all columns that these are computed from."""
+    def include_bases(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the names of columns together with the names of all columns that they are computed from."""
         found: set[tuple[bool, str]] = set()
         waiting = list(names)
         while waiting:
@@ -310,7 +318,7 @@ class Table:
             seen = isinstance(name, ComputedName), name  # what a key computes may be called as the key is
             if seen not in found:
                 found.add(seen)
-                waiting += self.column(name).bases
+                waiting += self.get_column(name).bases
         return frozenset(name for _, name in sorted(found))
 
     def has_key(self, names: Iterable[str]) -> bool:
@@ -324,97 +332,100 @@ class Table:
             return True
         if column.derivation is None:
             return False
-        if isinstance(column.derivation, Lookup | Parts):
-            return self.determines(self.column(column.derivation.column))
-        if isinstance(column.derivation, Merged | Product):
-            return all(self.determines(self.column(factor)) for factor in column.derivation.columns)
+        if isinstance(column.derivation, Lookup | ValueGroups):
+            return self.determines(self.get_column(column.derivation.column))
+        if isinstance(column.derivation, MergedKeys | Product):
+            return all(self.determines(self.get_column(factor)) for factor in column.derivation.columns)
         if isinstance(column.derivation, Computed):
-            return all(self.determines(self.column(name)) for name in column.derivation.term.columns)
+            return all(self.determines(self.get_column(name)) for name in column.derivation.term.columns)
         base = column.derivation.column
-        units = [self.column(name) for name in self.unit]
+        units = [self.get_column(name) for name in self.unit]
         stored = [unit.name for unit in units if unit.derivation is None]
         stored += [one.name for one in self.columns if one.own and one.determined]
         return base in stored or any(unit.derivation == column.derivation for unit in units)
 
     def is_fixed_by_unit(self, column: Column) -> bool:
-        """Return True if a unit has at most one value of the column, whichever of its rows are there: it contains it.
+        """Return True if the unit contains the column, so that removing rows of a unit never changes its value.
 
-        A computed value of a unit's own rows is another value once some of them are taken away.
+        A value computed from a unit's own rows does not qualify: it changes when some of these rows are removed.
         """
         if not self.own:
             return self.determines(column)
-        return self.determines(column) and not any(self.column(name).own for name in self.with_bases([column.name]))
+        return self.determines(column) and not any(
+            self.get_column(name).own for name in self.include_bases([column.name])
+        )
 
     @property
     def stored_tables(self) -> tuple["Table", ...]:
-        """The tables of the source whose rows decide what this one shows and whose rows they are, each once."""
+        """The source tables that this table's rows and conditions are read from, each once."""
         found: dict[str, Table] = {}
         for first in [member.table for member in self.members] or [self]:
             table: Table | None = first
             while table is not None:
                 found.setdefault(table.name, table)
                 table = None if table.path is None else table.path.table
-        beside = [*(listed.table for listed in self.listed), *(values.table for values in self.own)]
+        beside = [*(listed.table for listed in self.unit_lists), *(values.table for values in self.own)]
         for table in (stored for one in beside for stored in one.stored_tables):
             found.setdefault(table.name, table)
         return tuple(found.values())
 
     @property
-    def listed(self) -> tuple[UnitList, ...]:
-        """The lists that say whose rows it has, each once, whether it is meant or absent."""
-        return tuple({replace(one, absent=False): one for clause in self.lists for one in clause}.values())
+    def unit_lists(self) -> tuple[UnitList, ...]:
+        """The lists that restrict its units, each once, negated or not."""
+        return tuple({replace(one, is_negated=False): one for clause in self.lists for one in clause}.values())
 
     @property
-    def alone(self) -> "Table":
-        """The table as it is stored, no matter who its rows belong to, and whatever is asked of them."""
+    def bare_table(self) -> "Table":
+        """The stored table without the conditions and computed columns of a question."""
         if self.path is None and not self.lists and not self.own:
             return self
         return replace(self, path=None, lists=(), own=())
 
     @property
-    def reads_several(self) -> bool:
-        """Return True if rows of several tables decide about one of its rows: a join, or units found by a path."""
+    def reads_several_tables(self) -> bool:
+        """Return True if rows of several tables decide about one of its rows: a join, or a path to the unit."""
         return bool(self.members) or self.path is not None
 
     @property
     def is_joined_along_path(self) -> bool:
-        """Return True if it is joined with the table to which its path leads, and so has columns of it."""
-        return self.path is not None and bool(self.path.brought)
+        """Return True if a question joins it with the table at the end of its path, and so has columns of both."""
+        return self.path is not None and bool(self.path.added_columns)
 
     @property
-    def ledger(self) -> UnitRoot:
-        """Under which table and unit the ledger keeps what questions cost: one for all tables with the same units."""
+    def ledger_root(self) -> UnitRoot:
+        """The table and unit under which the ledger keeps the losses: one root for all tables with the same units."""
         return self.root or UnitRoot(self.name, self.unit)
 
-    def place_of(self, column: str) -> str:
-        """Return the place of a column in the policy."""
+    def get_policy_key(self, column: str) -> str:
+        """Return the policy key under which a column is declared."""
         for member in self.members:
             for stored, named in member.columns:
                 if named == column:
-                    return member.table.place_of(stored)
-        for stored, named in () if self.path is None else self.path.brought:
+                    return member.table.get_policy_key(stored)
+        for stored, named in () if self.path is None else self.path.added_columns:
             if named == column and self.path is not None:
-                return self.path.table.place_of(stored)
+                return self.path.table.get_policy_key(stored)
         return f"tables.{self.name}.columns.{column}"
 
     @property
     def equal_keys(self) -> frozenset[frozenset[str]]:
-        """Pairs of columns that are equal in every row, since tables were joined along these keys."""
+        """Pairs of columns that are equal in every row, because tables were joined on them."""
         found: set[frozenset[str]] = set()
         for member in self.members:
             names = dict(member.columns)
             found |= {frozenset(names[one] for one in pair) for pair in member.table.equal_keys}
         if self.path is not None and self.is_joined_along_path:
             reached = self.path.table
-            names = {**dict(self.path.brought), **dict(zip(reached.unit, self.unit, strict=True))}
+            names = {**dict(self.path.added_columns), **dict(zip(reached.unit, self.unit, strict=True))}
             found |= {
-                frozenset((own, names[other])) for own, other in zip(self.path.by, self.path.through, strict=True)
+                frozenset((own, names[other]))
+                for own, other in zip(self.path.from_columns, self.path.to_columns, strict=True)
             }
             found |= {frozenset(names[one] for one in pair) for pair in reached.equal_keys}
         return frozenset(found)
 
     @property
-    def row_unit(self) -> bool:
+    def is_row_unit(self) -> bool:
         """Return True if each row is its own privacy unit."""
         return not self.unit
 
@@ -428,8 +439,8 @@ class Table:
 class PublicTable:
     """A public table, pinned: columns and rows are copied into the shadow.
 
-    `required` are its columns without NULL, and `unique` those whose values differ, as the source insists and the
-    pinned rows have it. `remembered` is what questions computed of the rows.
+    `required` are its columns without NULL, and `unique` the columns whose values all differ. The source declares both
+    and the pinned rows confirm them. `results` caches what questions computed from the rows.
     """
 
     name: str
@@ -439,7 +450,7 @@ class PublicTable:
     comment: str | None = None
     required: tuple[str, ...] = ()
     unique: tuple[str, ...] = ()
-    remembered: Remembered = field(default_factory=Remembered, init=False, compare=False, repr=False)
+    results: ResultCache = field(default_factory=ResultCache, init=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,11 +477,12 @@ NUMBERS = ("null", "threshold", "bands", "refuse")
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """Accuracy where the analyst set none. `tolerance` is text: '10%', '25', or 'count=25, age=2'.
+    """The accuracy that applies where the analyst set none.
 
-    `min_rows` is the group size m for which an AVG's tolerance is meant. `mechanisms` may be chosen in the place of
-    `mechanism`. `numbers` says what stands in a column that asks how large a group is, one of `NUMBERS`. `guard` says
-    whether a comparison that needs a guard gets one ("add") or is refused ("refuse").
+    `tolerance` is text: '10%', '25', or 'count=25, age=2'. `min_rows` is the group size m for which an AVG's tolerance
+    is meant. `mechanisms` are those that may be chosen instead of `mechanism`. `numbers` is one of `NUMBERS`: the
+    content of a column that asks how large a group is. `guard` is "add" or "refuse": what happens to a comparison that
+    needs a guard.
     """
 
     fnr: float
@@ -485,9 +497,9 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class TableCaps:
-    """The owner's caps of one table in the place of the budget's `per_table` and `approval_above`; None: nothing.
+    """The owner's caps of one table, in place of the budget's `per_table` and `approval_above`. None means no cap.
 
-    It is no part of `Table`: other caps make no other question, and answers and noise in store stay.
+    They are not part of `Table`: with other caps the questions are the same, and stored answers and noise stay valid.
     """
 
     table: str
@@ -500,7 +512,7 @@ class Budget:
     """Caps over all analysts, in epsilon. `per_unit` is None only when every table's unit is the row.
 
     A question whose worst case per group is above `approval_above` needs the owner's approval. `tables` have caps of
-    their own. With a `delta` caps on a unit hold except for that probability, and more questions fit into them.
+    their own. With a `delta`, the caps on a unit hold except with that probability, and more questions fit into them.
     """
 
     per_predicate: float
@@ -511,10 +523,10 @@ class Budget:
     tables: tuple[TableCaps, ...] = ()
     delta: float | None = None
 
-    def approval_above_for(self, tables: Iterable[str]) -> float | None:
-        """Return the least worst case per group above which a question about these tables waits.
+    def find_approval_limit(self, tables: Iterable[str]) -> float | None:
+        """Return the smallest worst case per group above which a question about these tables needs approval.
 
-        None: it never does.
+        Return None if there is no limit.
         """
         own = {caps.table: caps.approval_above for caps in self.tables if caps.approval_above is not None}
         lines = (own.get(table, self.approval_above) for table in tables)
@@ -523,11 +535,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Analyst:
-    """A person who may ask.
+    """A person who may ask questions.
 
-    `verifier` is a SCRAM-SHA-256 verifier as PostgreSQL stores it, `token_hash` a sha256 in hex.
-
-    `certificate_name` is the common name of the client certificate that a login must show beside the password.
+    `verifier` is a SCRAM-SHA-256 verifier as PostgreSQL stores it, `token_hash` a sha256 in hex. `certificate_name` is
+    the common name of the client certificate that a login must show beside the password.
     """
 
     name: str
@@ -542,9 +553,9 @@ class Analyst:
 class Catalog:
     """Everything public that answering needs. `digest` identifies the policy and the pinned data.
 
-    What was read is told at multiples of `release_every_ms` after reading began; at 0 at once. `pace` is what was
-    measured of this source, `sizes` what the owner declares of tables, `source_names` what clients may call tables
-    beside the policy's names; none is part of the digest.
+    Answers leave at multiples of `release_every_ms` after reading began; 0 means at once. `pace` is the measured speed
+    of the source, `sizes` are the table sizes that the owner declares, and `source_names` are further names that
+    clients may use for tables. None of these three is part of the digest.
     """
 
     tables: tuple[Table, ...]
@@ -563,8 +574,8 @@ class Catalog:
     sizes: tuple[tuple[str, TableSize], ...] = ()
     source_names: tuple[SourceName, ...] = ()
 
-    def with_numbers(self, numbers: str) -> "Catalog":
-        """Return the same catalog, with another choice of what stands in columns of numbers."""
+    def replace_numbers(self, numbers: str) -> "Catalog":
+        """Return the same catalog with another choice for the content of number columns, one of `NUMBERS`."""
         return (
             self
             if numbers == self.defaults.numbers
@@ -573,23 +584,23 @@ class Catalog:
 
     @property
     def answered_names(self) -> frozenset[str]:
-        """The names in `public` of what Keyhole answers: private tables, stored questions and monitors."""
+        """The names in `public` about which Keyhole itself answers: private tables, stored questions and monitors."""
         tables, stored = (one.name for one in self.tables), (one.name for one in self.stored_questions)
         return frozenset((*tables, *stored, *(one.name for one in self.monitors)))
 
     @property
     def names(self) -> frozenset[str]:
-        """The names in `public`: those of public tables, too."""
+        """All names in `public`: the answered names and the public tables."""
         return self.answered_names | {one.name for one in self.public_tables}
 
-    def table(self, name: str) -> Table | None:
+    def find_table(self, name: str) -> Table | None:
         """Return the private table of that name, if there is one."""
         return next((table for table in self.tables if table.name == name), None)
 
-    def analyst(self, name: str) -> Analyst | None:
+    def find_analyst(self, name: str) -> Analyst | None:
         """Return the analyst of that name, if there is one."""
         return next((analyst for analyst in self.analysts if analyst.name == name), None)
 
-    def monitor(self, name: str) -> Monitor | None:
+    def find_monitor(self, name: str) -> Monitor | None:
         """Return the monitor of that name, if there is one."""
         return next((monitor for monitor in self.monitors if monitor.name == name), None)

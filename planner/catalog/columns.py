@@ -1,4 +1,4 @@
-"""The columns that the policy exposes, and what questions make of them: types, derivations, bands.
+"""The columns that the policy exposes, and the columns and groups that questions derive from them.
 
 A value of the catalog (`planner.catalog.catalog`), public and frozen.
 """
@@ -52,8 +52,8 @@ class Derivation:
     column: str
 
 
-class Remembered:
-    """Results computed from pinned data when they are first asked for, and kept: the same for everybody."""
+class ResultCache:
+    """Results that are computed from pinned data when first needed, and kept for all questions."""
 
     __slots__ = ("_known",)
 
@@ -61,7 +61,7 @@ class Remembered:
         self._known: dict[Hashable, Any] = {}
 
     def get(self, name: Hashable, make: Callable[[], _Result]) -> _Result:
-        """Return the result of that name, made if it is new. Two threads may both make it."""
+        """Return the result of that name. Compute it with `make` if it is new; two threads may both do so."""
         try:
             found: _Result = self._known[name]
         except KeyError:
@@ -70,10 +70,10 @@ class Remembered:
 
 
 class LookupValues:
-    """The pinned values of a column by which something is looked up, each once, and what stands there, in their order.
+    """The pinned values of a lookup column, each once, and the value found for each, in the same order.
 
-    There may be a million: questions of one catalog share one object, and with it what was computed of it. `known_from`
-    and `found_from` say in which pinned data each side stands, if it is a column of that: equal texts, equal values.
+    There may be a million. All questions of one catalog share one object, together with the results computed from it.
+    `known_from` and `found_from` name the pinned column that each side is, if it is one: equal names mean equal values.
     """
 
     __slots__ = ("found", "found_from", "known", "known_from", "remembered")
@@ -88,11 +88,11 @@ class LookupValues:
     ) -> None:
         self.known, self.found = known, found
         self.known_from, self.found_from = known_from, found_from
-        self.remembered = Remembered()
+        self.remembered = ResultCache()
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[Value, Value | None]]) -> "LookupValues":
-        """Return lookup values from pairs."""
+    def from_pairs(cls, pairs: Iterable[tuple[Value, Value | None]]) -> "LookupValues":
+        """Return lookup values from pairs of a known value and the value found for it."""
         listed = tuple(pairs)
         return cls(tuple(first for first, _ in listed), tuple(value for _, value in listed))
 
@@ -110,11 +110,11 @@ class LookupValues:
     def __hash__(self) -> int:
         return len(self.known)
 
-    def then(self, other: "LookupValues") -> "LookupValues":
-        """Return what is looked up by what is found here: the same values, each with what `other` has for it."""
+    def compose(self, other: "LookupValues") -> "LookupValues":
+        """Return a lookup in two steps: the same known values, each with the result of `other` for the value found."""
 
         def join() -> LookupValues:
-            through = other.by_key
+            through = other.value_map
             steps = [one for one in (self.found_from, other.known_from, other.found_from) if one is not None]
             return LookupValues(
                 self.known,
@@ -127,7 +127,7 @@ class LookupValues:
 
     @property
     def longest_known(self) -> int:
-        """The length of the longest text among the known values; 0 of none."""
+        """The length of the longest text among the known values; 0 if none is a text."""
 
         def find_longest() -> int:
             texts = str in set(map(type, self.known))
@@ -136,7 +136,7 @@ class LookupValues:
         return self.remembered.get("longest known", find_longest)
 
     @property
-    def by_key(self) -> Mapping[Value, Value | None]:
+    def value_map(self) -> Mapping[Value, Value | None]:
         """The value found for each of the known values."""
         return self.remembered.get("by key", lambda: dict(self))
 
@@ -145,10 +145,10 @@ class LookupValues:
 class Lookup:
     """A column of a pinned public table, looked up for each row by a column of the private table.
 
-    `pairs` are the pinned values of that column that are found, each with what stands there; every other value, and
-    NULL, gives NULL. `source` says in which pinned data and by which columns it was looked up: another pin is another
-    column. With `classes` it is no table's: it puts the values of a key column into classes, each called by its first
-    value, as an expression of the question does that is equal within each class.
+    `pairs` are the pinned values of that column, each with the value that is found for it. Every other value, and NULL,
+    gives NULL. `source` names the pinned data and the columns of the lookup: another pin is another column. With
+    `classes` there is no public table. The lookup then maps the values of a key column to classes, each named by its
+    first value. It stands for an expression of the question that is constant within each class.
     """
 
     column: str
@@ -158,65 +158,65 @@ class Lookup:
 
     @property
     def is_listed(self) -> bool:
-        """Return True if conditions on the column become lists of the values by which it is looked up."""
+        """Return True if conditions on the column become lists of the values that find the looked-up values."""
         return len(self.pairs) <= MOST_LISTED
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
-    """A column's values in groups that a question makes of them, numbered: which group a row is in.
+class ValueGroups:
+    """Numbered groups into which a question divides the values of one column.
 
-    Of a column with an order, `cuts` rise, and `groups` has one number more: a value is in the group that stands where
-    as many cuts are not above it. Of another column, a row is in the first group of `groups` whose condition in `tests`
-    holds. `nulls` is the group of NULL. A group that is None is none: its rows do not count. `shown` has for each group
-    a value that lies in it, of the column's type `kind`. With `distinct` the expression that groups is known to be
-    another value in each group. Cuts that are `Steps` number the groups in their order. With `pinned` the values shown
-    are all that there are.
+    For a column with an order, `cut_points` rise and `groups` has one number more. A value's place in `groups` is the
+    number of cut points that are at or below it. For another column, a row is in the first group of `groups` whose
+    condition in `tests` holds. `null_group` is the group of NULL. Rows whose group is None do not count. `shown_values`
+    has for each group one value that lies in it, of the column's type `kind`. With `distinct` the expression that forms
+    the groups is known to differ between groups. If the cut points are `Steps`, groups are numbered in their order. If
+    the groups are `is_exhaustive`, the shown values are all that the column has.
     """
 
     column: str
     kind: SqlType
-    cuts: Sequence[Value] = field(hash=False)  # not hashed: there may be many
+    cut_points: Sequence[Value] = field(hash=False)  # not hashed: there may be many
     groups: tuple[int | None, ...] = field(hash=False)
-    nulls: int | None
-    shown: Sequence[Value | None] = field(hash=False, compare=False)
+    null_group: int | None
+    shown_values: Sequence[Value | None] = field(hash=False, compare=False)
     tests: tuple[Hashable, ...] = ()
     distinct: bool = field(default=False, compare=False)
-    pinned: bool = field(default=False, compare=False)
+    is_exhaustive: bool = field(default=False, compare=False)
 
     @property
     def meaning(self) -> str:
-        """Return the rule that puts a row into a group, as text: equal texts mean equal groups."""
-        if isinstance(self.cuts, Steps) and len(self.cuts) > MOST_WRITTEN:
-            return f"{self.cuts.meaning}\n{self.groups[0]} to {self.groups[-1]}, {self.nulls}"
-        return "\n".join(map(repr, (tuple(self.cuts), self.tests, self.groups, self.nulls)))
+        """Return the rule that assigns rows to groups, as text: equal texts mean equal groups."""
+        if isinstance(self.cut_points, Steps) and len(self.cut_points) > MOST_WRITTEN:
+            return f"{self.cut_points.meaning}\n{self.groups[0]} to {self.groups[-1]}, {self.null_group}"
+        return "\n".join(map(repr, (tuple(self.cut_points), self.tests, self.groups, self.null_group)))
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
-    """Combinations of values of several keys in groups that a question makes of them, numbered.
+class MergedKeys:
+    """Numbered groups into which a question divides the combinations of values of several keys.
 
-    `known` are each key's values, and `groups` has the group of each combination, the last key's value changing first.
-    A row with another value, or NULL, in one of them is in no group. `shown` has for each group the values of one of
-    its combinations.
+    `known` are each key's values, and `groups` has the group of each combination; the last key's value changes first. A
+    row with another value, or NULL, in one of the keys is in no group. `shown_values` has one combination of each
+    group.
     """
 
     columns: tuple[str, ...]
     known: tuple[tuple[Value, ...], ...] = field(hash=False)  # not hashed: there may be many
     groups: tuple[int, ...] = field(hash=False)
-    shown: tuple[tuple[Value, ...], ...] = field(hash=False, compare=False)
+    shown_values: tuple[tuple[Value, ...], ...] = field(hash=False, compare=False)
 
     @property
     def meaning(self) -> str:
-        """Return the rule that puts a row into a group, as text: equal texts mean equal groups."""
+        """Return the rule that assigns rows to groups, as text: equal texts mean equal groups."""
         return "\n".join(map(repr, (self.known, self.groups)))
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product in a question: each row's values of these measures, clipped and rounded.
+    """A product in a question: each row's values of these measures, clipped and rounded, are multiplied.
 
-    They are in the order of their names; one that stands there twice is squared.
+    The columns are sorted by name. A column that occurs twice is squared.
     """
 
     columns: tuple[str, ...]
@@ -226,8 +226,8 @@ class Product:
 class Bands:
     """Thresholds that the owner proposes for an aggregate of a group, rising, in the user's units.
 
-    `aggregate` is `sum` or `avg` of a measure; of a table `rows` or `units`, the counts of these. They are public, and
-    are what is shown to analysts and written into hints; the least is what a ranking's tolerance in percent is one of.
+    `aggregate` is `sum` or `avg` for a measure, and `rows` or `units`, the two counts, for a table. The thresholds are
+    public; analysts see them, and hints use them. A ranking's tolerance in percent refers to the smallest.
     """
 
     aggregate: str
@@ -236,7 +236,7 @@ class Bands:
 
 @dataclass(frozen=True, slots=True)
 class BandColumn:
-    """A column that clients see beside a table's own: the owner's band in which a group's aggregate lies."""
+    """A column that clients see beside a table's own columns: the owner's band that contains a group's aggregate."""
 
     DECLARED: ClassVar[str] = "integer"
 
@@ -249,19 +249,20 @@ class BandColumn:
 class Column:
     """One exposed column of a private or public table.
 
-    `declared` is the PostgreSQL type with its modifier, as the shadow declares it. `domain` makes it a key.
-    `bounds`, `grid`, `per_unit` make it a measure (user's units). `immutable`: values never change between versions.
-    `prunable`: a range of it spares the source reading other rows; it decides how SQL is written, never what it means.
-    `ledger`: what the ledger calls it, where that is not its name (of a looked-up column: what it is looked up by).
-    `determined`: its privacy unit determines it, where SQL has it stored and no longer says how it is derived.
-    `max_length`: of a text, how many of its characters conditions and counts of different values see.
-    `stored`: of a stored column, its type as the source called it when the catalog was made; what is read is held
-    against it. `required`: the source's schema lets no row be NULL in it. `bands`: of a measure, what the owner
-    proposes to ask of it. `enumerated`: a text that the source stores as an enum, which is cast before it
-    is grouped by. `computed`: a key that a question makes, of which the policy says nothing. `groupable`: questions may
-    make keys of its values. `canonical`: of a computed key, what puts rows into groups, however it is spelled.
-    `filter_only`: the owner says that it is for filters, so that no clip of Keyhole's makes it a measure. `own`: a
-    question computes it of all rows of the unit that a row belongs to (`UnitValues`).
+    `declared` is the PostgreSQL type with its modifier, as the shadow declares it. `domain` makes it a key. `bounds`,
+    `grid`, `per_unit` make it a measure (user's units). `immutable`: values never change between versions. `prunable`:
+    a range of it spares the source reading other rows. It affects how SQL is written, never its meaning. `ledger` is
+    the column's name in the ledger if that differs from `name`; for a looked-up column it names the column that it is
+    looked up by. `determined`: its privacy unit determines it, for SQL that has it stored and no longer shows its
+    derivation. `max_length` is the number of characters of a text that conditions and distinct counts see.
+
+    `stored` is the source's type of a stored column when the catalog was made; every read is checked against it.
+    `required`: the source's schema allows no NULL in it. `bands` are what the owner proposes to ask about a measure.
+    `enumerated`: a text that the source stores as an enum, and that is cast before it is grouped by. `computed`: a key
+    that a question makes and the policy does not declare. `groupable`: questions may make keys of its values.
+    `canonical` is the rule that assigns rows to the groups of a computed key, independent of its spelling.
+    `filter_only`: the owner allows it in filters alone, so no automatic clip makes it a measure. `own`: a question
+    computes it from all rows of the unit that a row belongs to (`UnitValues`).
     """
 
     name: str
@@ -271,7 +272,7 @@ class Column:
     bounds: tuple[Decimal, Decimal] | None = None
     grid: Decimal | None = None
     per_unit: tuple[Decimal, Decimal] | None = None
-    derivation: Derivation | Lookup | Merged | Parts | Product | Computed | None = None
+    derivation: Derivation | Lookup | MergedKeys | ValueGroups | Product | Computed | None = None
     immutable: bool = False
     prunable: bool = True
     comment: str | None = None
@@ -290,16 +291,16 @@ class Column:
 
     @property
     def identity(self) -> str:
-        """The name that tells it apart from other columns of its table: one for all spellings of a computed key."""
+        """The name that identifies the column within its table: one name for all spellings of a computed key."""
         return self.canonical or self.name
 
     @property
     def bases(self) -> tuple[str, ...]:
-        """The names of the columns that it is computed from; none of a stored one."""
+        """The names of the columns that it is computed from; empty for a stored column."""
         match self.derivation:
-            case Derivation(column=base) | Lookup(column=base) | Parts(column=base):
+            case Derivation(column=base) | Lookup(column=base) | ValueGroups(column=base):
                 return (base,)
-            case Merged(columns=several) | Product(columns=several):
+            case MergedKeys(columns=several) | Product(columns=several):
                 return several
             case Computed(term):
                 return tuple(term.columns)
@@ -308,15 +309,15 @@ class Column:
 
     @property
     def longest_text(self) -> int:
-        """Return the number of characters of a text that conditions and distinct counts see: longer texts are cut."""
+        """Return the number of characters that conditions and distinct counts see of a text. Longer texts are cut."""
         return LONGEST_TEXT if self.max_length is None else self.max_length
 
     @property
     def label(self) -> str:
         """Return the column's name in the ledger.
 
-        It has the derivation or the pinned data that it is looked up from, so another derivation or pin under the same
-        name is another column. Classes of a key's values have the label of that key.
+        The label contains the derivation, or the pinned data of a lookup. Another derivation or pin under the same name
+        is therefore another column. Classes of a key's values have the label of that key.
         """
         match self.derivation:
             case Lookup(classes=True):
@@ -325,21 +326,22 @@ class Column:
                 return f"{self.ledger or base}.{pinned.partition(' ')[0]}={pinned}"
             case Derivation(function=function, part=part, column=base):
                 return self.ledger or f"{self.name}={function}({part} {base})"
-            case Merged() | Parts() | Product() | Computed() | None:
+            case MergedKeys() | ValueGroups() | Product() | Computed() | None:
                 return self.ledger or self.name
 
 
 class ComputedName(str):
-    """The name of a column that a question computes, which is the text of its expression, with the column itself.
+    """The name of a column that a question computes: the text of its expression, together with the column.
 
-    Conditions and terms name their columns; no table has these, and every table knows them by such a name.
+    Conditions and terms refer to columns by name. No table lists these columns, but every table finds them by this
+    name.
     """
 
     __slots__ = ("column",)
     column: Column
 
     @classmethod
-    def of(cls, column: Column) -> "ComputedName":
+    def from_column(cls, column: Column) -> "ComputedName":
         """Return the name of a computed column."""
         made = cls(column.name)
         made.column = replace(column, name=made)

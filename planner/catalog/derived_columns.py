@@ -1,4 +1,4 @@
-"""Derived columns: the few expressions of one date or timestamp column that may be computed, and their types."""
+"""Derived columns: the few allowed expressions of one date or timestamp column, and their types."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from planner.catalog.fault import Fault
 DATE_PARTS = ("year", "quarter", "month", "week", "day")
 EXTRACTED_FROM_DATE = ("year", "isoyear", "quarter", "month", "week", "day", "dow", "isodow", "doy")
 TRUNCATIONS = ("hour", "day", "week", "month", "quarter", "year")
-PART_ENDS = {
+PART_RANGES = {
     "quarter": (1, 4),
     "month": (1, 12),
     "week": (1, 53),
@@ -21,7 +21,7 @@ PART_ENDS = {
     "hour": (0, 23),
     "minute": (0, 59),
 }
-OF_CLOCK = ("hour", "minute")
+CLOCK_PARTS = ("hour", "minute")
 """Parts of a time that a date does not have."""
 """The least and the greatest number of each part of a time that is one of few; a year is not."""
 # what is the same for all times that one truncation puts together
@@ -70,16 +70,16 @@ def parse_derivation(expression: str) -> Derivation:
     raise Fault("KH010", f"the expression {expression!r} is not on the allow-list", hint=_HINT)
 
 
-def derived_type(derivation: Derivation, base: SqlType) -> SqlType:
+def infer_derived_type(derivation: Derivation, base: SqlType) -> SqlType:
     """Return the type of the derived column over a base column of type `base`.
 
-    Truncation to a day or coarser gives a date, as calendars count days. Raises a `Fault` (KH010) for a base that is
+    Truncation to a day or coarser gives a date, as calendars count days. Raise a `Fault` (KH010) for a base that is
     neither a date nor a timestamp, and for an hour of a date.
     """
     if base not in (SqlType.DATE, SqlType.TIMESTAMP):
         problem = f'column "{derivation.column}" is of type {base.value}, not a date or timestamp'
         raise Fault("KH010", problem, hint=_HINT)
-    if base is SqlType.DATE and derivation.part in OF_CLOCK:
+    if base is SqlType.DATE and derivation.part in CLOCK_PARTS:
         hint = "Use a part of a day or coarser, or a timestamp column."
         raise Fault("KH010", f'column "{derivation.column}" is a date and has no hours', hint=hint)
     if derivation.function == "extract":
@@ -87,8 +87,11 @@ def derived_type(derivation: Derivation, base: SqlType) -> SqlType:
     return SqlType.TIMESTAMP if derivation.part == "hour" else SqlType.DATE
 
 
-def calendar_step(base: Column) -> str | None:
-    """Return the distance of a column's values; None if the calendar does not determine it."""
+def find_calendar_step(base: Column) -> str | None:
+    """Return the distance between a column's values, such as "month".
+
+    Return None if the calendar does not determine it.
+    """
     match base.derivation:
         case None:
             return "day" if base.sql_type is SqlType.DATE else None
@@ -100,11 +103,11 @@ def calendar_step(base: Column) -> str | None:
             return None
 
 
-def follows_by_calendar(derived: Derivation, base: Column) -> bool:
-    """Return True if the derivation is a function of the base: of the column itself, or of a finer part of it."""
+def is_derivable(derived: Derivation, base: Column) -> bool:
+    """Return True if the derivation can be computed from `base`: from its own column, or from a finer part of it."""
     if base.derivation is None:
         return derived.column == base.name
-    step = calendar_step(base)
+    step = find_calendar_step(base)
     if not isinstance(base.derivation, Derivation) or base.derivation.column != derived.column or step is None:
         return False
     match derived.function:
@@ -121,11 +124,11 @@ def describe_derivation(derivation: Derivation) -> str:
     return f"{derivation.function}({derivation.part} {derivation.column})"
 
 
-def possible(derivation: Derivation, value: Value) -> bool:
-    """Return True if the derivation can ever give `value`: a first day of a month, an hour from 0 to 23, and so on."""
+def is_possible(derivation: Derivation, value: Value) -> bool:
+    """Return True if the derivation can give `value`: a month's first day, an hour from 0 to 23, and so on."""
     if isinstance(value, date):
         return derivation.function != "date_trunc" or _is_truncated(derivation.part, value)
-    low, high = PART_ENDS.get(derivation.part, (-4712, 294276))
+    low, high = PART_RANGES.get(derivation.part, (-4712, 294276))
     return isinstance(value, int) and low <= value <= high
 
 

@@ -1,4 +1,4 @@
-"""Public key domains: the values that a key column may take, listed, counted off or read from a public table."""
+"""Public key domains: the values that a key column may take, from a list, a range or a public table."""
 
 import re
 from collections.abc import Sequence
@@ -18,8 +18,8 @@ _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _LONGEST = 2**63  # the end of bigint
 
 
-def value_of(raw: object, kind: SqlType) -> Value:
-    """Read a policy's value as a value of a key's type, dates and timestamps as ISO text too.
+def parse_value(raw: object, kind: SqlType) -> Value:
+    """Parse a policy's value as a value of a key's type. Dates and timestamps may be ISO text.
 
     Raise a `Fault` (KH003).
     """
@@ -37,18 +37,20 @@ def value_of(raw: object, kind: SqlType) -> Value:
         case (SqlType.TIMESTAMP, date()) if not isinstance(raw, datetime):
             return datetime(raw.year, raw.month, raw.day)
         case (SqlType.DATE | SqlType.TIMESTAMP, str()):
-            return _iso(raw, kind)
+            return _parse_iso(raw, kind)
         case _:
-            raise Fault("KH003", f"{_show_value(raw)} is not a value of type {kind.value}", hint=_example(kind))
+            raise Fault("KH003", f"{_show_value(raw)} is not a value of type {kind.value}", hint=_write_example(kind))
 
 
-def _iso(raw: str, kind: SqlType) -> Value:
+def _parse_iso(raw: str, kind: SqlType) -> Value:
     try:
         if kind is SqlType.DATE:
             return date.fromisoformat(raw)
         parsed = datetime.fromisoformat(raw)
     except ValueError:
-        raise Fault("KH003", f"{_show_value(raw)} is not a value of type {kind.value}", hint=_example(kind)) from None
+        raise Fault(
+            "KH003", f"{_show_value(raw)} is not a value of type {kind.value}", hint=_write_example(kind)
+        ) from None
     if parsed.tzinfo is not None:
         raise Fault("KH003", f"{_show_value(raw)} has a time zone", hint="Write it in UTC, without an offset.")
     return parsed
@@ -58,7 +60,7 @@ def _show_value(raw: object) -> str:
     return str(raw) if isinstance(raw, Decimal | date) else repr(raw)
 
 
-def _example(kind: SqlType) -> str:
+def _write_example(kind: SqlType) -> str:
     examples = {
         SqlType.TEXT: '"Germany"',
         SqlType.INTEGER: "42",
@@ -74,7 +76,7 @@ def list_values(values: Sequence[object], kind: SqlType) -> tuple[Value, ...]:
 
     Raise a `Fault` (KH003) on an empty or repeated value.
     """
-    domain = tuple(value_of(raw, kind) for raw in values)
+    domain = tuple(parse_value(raw, kind) for raw in values)
     if not domain:
         raise Fault("KH003", "the key domain is empty", hint="List at least one value.")
     seen: set[Value] = set()
@@ -85,18 +87,19 @@ def list_values(values: Sequence[object], kind: SqlType) -> tuple[Value, ...]:
     return domain
 
 
-def count_values(
+def expand_range(
     first: object, last: object, step: object, kind: SqlType, *, most: int = MAX_VALUES
 ) -> tuple[Value, ...]:
-    """Return the domain of `range = [first, last], step = ...`, both ends included if the steps meet them.
+    """Return the domain of `range = [first, last], step = ...`, with the last value if the steps meet it.
 
     `step` is a whole number for integers (1 if absent), text such as "1 month" for dates (a day if absent) and
-    timestamps (an hour if absent). Raises a `Fault` (KH003), also for more than `most` values, before any is made.
+    timestamps (an hour if absent). Raise a `Fault` (KH003), also for more than `most` values; the size is checked
+    before any is made.
     """
     if kind not in (SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP):
         problem = f"a range needs integers, dates or timestamps, not {kind.value}"
         raise Fault("KH003", problem, hint="Use values = [...].")
-    start, stop = value_of(first, kind), value_of(last, kind)
+    start, stop = parse_value(first, kind), parse_value(last, kind)
     if isinstance(start, int) and isinstance(stop, int):
         if step is not None and (isinstance(step, bool) or not isinstance(step, int) or step < 1):
             raise Fault("KH003", f"{_show_value(step)} is not a step for integers", hint="Write step = 1 or more.")
@@ -104,10 +107,10 @@ def count_values(
         return tuple(range(start, stop + 1, step or 1))
     assert isinstance(start, date)
     assert isinstance(stop, date)
-    return _calendar(start, stop, _step(step, kind), most)
+    return _step_calendar(start, stop, _parse_step(step, kind), most)
 
 
-def _step(step: object, kind: SqlType) -> tuple[int, str]:
+def _parse_step(step: object, kind: SqlType) -> tuple[int, str]:
     default = "1 day" if kind is SqlType.DATE else "1 hour"
     text = default if step is None else step
     match = _STEP.fullmatch(text) if isinstance(text, str) else None
@@ -118,7 +121,7 @@ def _step(step: object, kind: SqlType) -> tuple[int, str]:
     return count, match["unit"]
 
 
-def _calendar(start: date, stop: date, step: tuple[int, str], most: int) -> tuple[Value, ...]:
+def _step_calendar(start: date, stop: date, step: tuple[int, str], most: int) -> tuple[Value, ...]:
     count, unit = step
     if unit in _SECONDS:
         width = timedelta(seconds=count * _SECONDS[unit])
@@ -131,11 +134,11 @@ def _calendar(start: date, stop: date, step: tuple[int, str], most: int) -> tupl
     months = count * _MONTHS[unit]
     size = max(0, (stop.year - start.year) * 12 + stop.month - start.month) // months + 1 if stop >= start else 0
     _check_countable(size, most)
-    steps = (_months_later(start, index * months) for index in range(size))
+    steps = (_add_months(start, index * months) for index in range(size))
     return tuple(value for value in steps if value <= stop)
 
 
-def _months_later(start: date, months: int) -> date:
+def _add_months(start: date, months: int) -> date:
     year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
     return start.replace(year=year, month=month + 1)
 
@@ -148,8 +151,8 @@ def _check_countable(size: int, most: int) -> None:
         raise Fault("KH003", f"the range has {size:,} values, more than {most:,}", hint=hint)
 
 
-def take_values(values: Sequence[Value | None], kind: SqlType) -> tuple[Value, ...]:
-    """Return the domain of `values_from`: the distinct values of a pinned public column, sorted, NULL left out."""
+def list_distinct(values: Sequence[Value | None], kind: SqlType) -> tuple[Value, ...]:
+    """Return the domain of `values_from`: the distinct values of a pinned public column, sorted, without NULL."""
     present = {value for value in values if value is not None}
     if not present:
         return list_values((), kind)
@@ -157,7 +160,7 @@ def take_values(values: Sequence[Value | None], kind: SqlType) -> tuple[Value, .
     return ordered
 
 
-def domain_digest(values: Sequence[Value], kind: SqlType) -> str:
+def digest_domain(values: Sequence[Value], kind: SqlType) -> str:
     """Return a sha256 in hex of a key domain: its type, its values and their order."""
     digest = sha256(kind.value.encode())
     for value in values:
@@ -168,7 +171,7 @@ def domain_digest(values: Sequence[Value], kind: SqlType) -> str:
 
 
 def encode_value(value: Value) -> str:
-    """Return a value as the pin file writes it."""
+    """Return a value as text for the pin file."""
     match value:
         case bool():
             return "true" if value else "false"

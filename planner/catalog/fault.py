@@ -1,4 +1,4 @@
-"""A refusal of the policy that does not yet know where in the file it stands."""
+"""A refusal of the policy before its place in the file is known."""
 
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
@@ -18,8 +18,8 @@ class Fault(ValueError):
 Faults: TypeAlias = Iterator[tuple[tuple[str, ...], Fault]]  # each with the parts of the policy key that is at fault
 
 
-def nearest(name: str, known: Iterable[str], *, show: Callable[[str], str] = str) -> str:
-    """Return a hint that names the closest of the known names, or all of them."""
+def suggest_nearest(name: str, known: Iterable[str], *, show: Callable[[str], str] = str) -> str:
+    """Return a hint that names the closest of the known names, or all of them if none is close."""
     names = sorted(known)
     close = get_close_matches(name, names, n=1, cutoff=0.6)
     if close:

@@ -1,8 +1,7 @@
-"""How many rows of one privacy unit a join of private tables reads, of each table: a public number.
+"""The number of rows of one privacy unit that a join of private tables reads from each table. It is public.
 
-Guarantee: tables of which the owner says nothing leave one unit at most `MOST_TOGETHER` joined rows, or
-`FEWEST_OF_ONE_TABLE` rows of each table where that is more. The numbers depend on the policy and on which tables are
-joined, never on rows.
+Guarantee: if the owner declares nothing, one unit has at most `MOST_JOINED_ROWS` joined rows, or `FEWEST_OF_ONE_TABLE`
+rows of each table where that is more. The numbers depend on the policy and on which tables are joined, never on rows.
 
 References: docs/decisions/0034-rows-before-a-join.md.
 """
@@ -12,13 +11,13 @@ from collections.abc import Sequence
 
 # the work that one person's rows can make, against what of many rows a join sees: DuckDB reads a million joined rows in
 # some 20 ms, and two tables then have 1,000 rows of a person each, three have 100
-MOST_TOGETHER = 1_000_000
+MOST_JOINED_ROWS = 1_000_000
 FEWEST_OF_ONE_TABLE = 10  # beside tables whose owner wants more of them than all may make together
 MOST_OF_ONE_TABLE = 1_000_000  # of what the owner may declare
 
 
 def share_joined_rows(declared: Sequence[int | None]) -> tuple[int, ...]:
-    """Return how many rows of one unit are read of each table: those declared, or an equal share of what is left.
+    """Return the number of rows of one unit read from each table: the declared number, or an equal share of the rest.
 
     >>> share_joined_rows([None, None])
     (1000, 1000)
@@ -28,7 +27,7 @@ def share_joined_rows(declared: Sequence[int | None]) -> tuple[int, ...]:
     (100, 100, 100)
     """
     open_tables = sum(rows is None for rows in declared)
-    left = MOST_TOGETHER // math.prod(rows for rows in declared if rows is not None)
+    left = MOST_JOINED_ROWS // math.prod(rows for rows in declared if rows is not None)
     share = max(FEWEST_OF_ONE_TABLE, _floor_root(left, open_tables)) if open_tables else 0
     return tuple(share if rows is None else rows for rows in declared)
 

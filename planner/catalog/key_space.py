@@ -1,4 +1,4 @@
-"""The key space of a question: the product of its keys' public domains, restricted by what WHERE says of keys."""
+"""The key space of a question: the product of its keys' public domains, restricted by WHERE's conditions on keys."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,11 +14,11 @@ from planner.catalog.catalog import Column, Table, Value
 from planner.errors import cut_at_word
 
 _MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?"
-_ALONE = re.compile(rf"[^\s,;/'\"]+|{_MOMENT}")  # whoever reads such a value sees where it ends
+_UNQUOTED = re.compile(rf"[^\s,;/'\"]+|{_MOMENT}")  # whoever reads such a value sees where it ends
 WHOLE_TABLE = "whole_table"  # the one column of an answer about a table that is one group
 
 
-def as_text(value: Value) -> str:
+def format_value(value: Value) -> str:
     """Return a value as PostgreSQL prints it (DateStyle ISO). Keys are charged, stored and returned in this form."""
     match value:
         case bool():
@@ -33,14 +33,14 @@ def as_text(value: Value) -> str:
             return str(value)
 
 
-def set_apart(text: str) -> str:
-    """Return a value as it stands in a row of others: in quotes if a comma or blank in it would pass for its end."""
-    return text if _ALONE.fullmatch(text) else "'" + text.replace("'", "''") + "'"
+def quote_in_row(text: str) -> str:
+    """Return a value for a list of values. It is quoted if a comma or blank in it could be taken for its end."""
+    return text if _UNQUOTED.fullmatch(text) else "'" + text.replace("'", "''") + "'"
 
 
 @dataclass(frozen=True, slots=True)
 class KeySpace:
-    """Grouping columns in the question's order, each with the values it may take here (row-major product).
+    """Grouping columns in the question's order, each with the values that it may take there (row-major product).
 
     Without columns there is one key, which is the whole table.
     """
@@ -55,7 +55,7 @@ class KeySpace:
 
     @property
     def identities(self) -> Mapping[str, str]:
-        """The identity of each grouping column, by the column's name in the question."""
+        """A map from each grouping column's name in the question to its `Column.identity`."""
         return {column.name: column.identity for column in self.columns}
 
     @property
@@ -64,7 +64,7 @@ class KeySpace:
         return tuple(len(values) for values in self.values)
 
     @property
-    def listed(self) -> str:
+    def description(self) -> str:
         """The grouping columns in words."""
         return ", ".join(map(cut_at_word, self.names)) or "the whole table as one group"
 
@@ -74,32 +74,32 @@ class KeySpace:
         return prod(self.shape)
 
     def count_values(self, names: tuple[str, ...]) -> int:
-        """Return the number of combinations of some of the keys' values."""
+        """Return the number of combinations of the values of some of the keys."""
         return prod(len(values) for name, values in zip(self.names, self.values, strict=True) if name in names)
 
     def number_values(self, names: tuple[str, ...]) -> npt.NDArray[np.int64]:
-        """Return the number of its combination of some of the keys' values, counted from 0, by key."""
+        """Return, for each key of the space, the number of its combination of the named columns, counted from 0."""
         axes = [axis for axis, name in enumerate(self.names) if name in names]
         sizes = [self.shape[axis] for axis in axes]
         numbers = np.arange(prod(sizes)).reshape([len_ if i in axes else 1 for i, len_ in enumerate(self.shape)])
         return np.broadcast_to(numbers, self.shape).reshape(-1)
 
-    def key(self, index: int) -> tuple[Value, ...]:
+    def get_key(self, index: int) -> tuple[Value, ...]:
         """Return the key at a row-major index."""
         coordinates = np.unravel_index(index, self.shape)
         return tuple(values[int(i)] for values, i in zip(self.values, coordinates, strict=True))
 
-    def keys(self, mask: npt.NDArray[np.bool_]) -> Iterator[tuple[Value, ...]]:
+    def list_keys(self, mask: npt.NDArray[np.bool_]) -> Iterator[tuple[Value, ...]]:
         """Yield the keys where `mask` (length `size`) is true, in row-major order."""
         for index in np.flatnonzero(mask):
-            yield self.key(int(index))
+            yield self.get_key(int(index))
 
-    def whole_domain(self, index: int) -> tuple[Value, ...]:
-        """Return all public values of a grouping column, even if a question asks for some."""
+    def get_whole_domain(self, index: int) -> tuple[Value, ...]:
+        """Return all public values of a grouping column, even if the question asks about some of them."""
         declared = self.columns[index].domain
         return self.values[index] if declared is None else declared
 
-    def groups_within_reach(self, table: Table) -> int:
+    def count_reachable_groups(self, table: Table) -> int:
         """Return the number of keys of the whole public domain in which one unit could have rows without bounds."""
         free = [i for i, column in enumerate(self.columns) if not table.determines(column)]
-        return prod(len(self.whole_domain(i)) for i in free)
+        return prod(len(self.get_whole_domain(i)) for i in free)

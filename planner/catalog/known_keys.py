@@ -1,8 +1,8 @@
-"""Keys that a source keeps unique, as statements may count on them.
+"""Keys that a source keeps unique, on which statements may rely.
 
-Guarantee: values of a key that differ in the source differ to questions as well, so that of one value of it there is
-one row at most. Tables are left out whose rows are several relations', as a constraint of one of them says nothing of
-the others.
+Guarantee: values of a key that differ in the source also differ for questions. At most one row therefore has a given
+value. Tables whose rows come from several relations are left out, because a constraint of one relation says nothing
+about the others.
 
 References: docs/decisions/0040-named-steps.md.
 """
@@ -13,36 +13,36 @@ from dataclasses import replace
 from planner.catalog.catalog import Catalog, SqlType, Table
 from planner.catalog.relation_names import RelationIdentity
 
-_COMPARED_ALIKE = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.DATE, SqlType.UUID})
+_EXACTLY_COMPARED = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.DATE, SqlType.UUID})
 """Types of which two stored values that differ are read as two: no time zone and no rounding is between them."""
 
 
-def know_keys(catalog: Catalog, identities: Mapping[str, RelationIdentity]) -> Catalog:
-    """Return the catalog whose private tables know their keys, wherever they are reached.
+def add_source_keys(catalog: Catalog, identities: Mapping[str, RelationIdentity]) -> Catalog:
+    """Return the catalog with the source's keys in each private table, also in tables reached by a path.
 
     Parameters:
-        identities: by a table's name, what it is in the source.
+        identities: the identity of each table in the source, by the table's name.
     """
-    return replace(catalog, tables=tuple(_know(table, identities) for table in catalog.tables))
+    return replace(catalog, tables=tuple(_add_keys(table, identities) for table in catalog.tables))
 
 
-def forget_keys(table: Table) -> Table:
-    """Return the table without keys, for statements of which nobody asks whether the keys are still kept."""
-    return _know(table, {})
+def drop_source_keys(table: Table) -> Table:
+    """Return the table without keys, for statements that are not checked against the source's keys as they read."""
+    return _add_keys(table, {})
 
 
-def _know(table: Table, identities: Mapping[str, RelationIdentity]) -> Table:
-    path = None if table.path is None else replace(table.path, table=_know(table.path.table, identities))
+def _add_keys(table: Table, identities: Mapping[str, RelationIdentity]) -> Table:
+    path = None if table.path is None else replace(table.path, table=_add_keys(table.path.table, identities))
     return replace(table, path=path, keys=_list_keys(table, identities.get(table.name)))
 
 
 def _list_keys(table: Table, identity: RelationIdentity | None) -> frozenset[frozenset[str]]:
-    if identity is None or not identity.holds_keys or identity.is_view or len(identity.bases) != 1:
+    if identity is None or not identity.can_check_keys or identity.is_view or len(identity.bases) != 1:
         return frozenset()
     usable = {
         column.name
         for column in table.columns
-        if column.derivation is None and column.stored is not None and column.sql_type in _COMPARED_ALIKE
+        if column.derivation is None and column.stored is not None and column.sql_type in _EXACTLY_COMPARED
     }
     found = (*(frozenset({name}) for name in identity.unique), *identity.keys)
     return frozenset(key for key in found if key and key <= usable)

@@ -1,8 +1,8 @@
-"""Results of a long list of public values alone, computed once for the list and not for every question.
+"""A cache of results that depend on a list of public values alone, computed once for each list.
 
-A compiled key column has one tuple of values as long as its catalog is open, and every question by that column has the
-very same tuple. So what was computed is found by the tuple itself: looking for an equal one would cost as much as some
-of what is computed, and equal values may read differently (1, TRUE).
+A compiled key column has one tuple of values while its catalog is open, and every question by that column has the same
+tuple object. Results are therefore found by the object itself. A search for an equal tuple would cost as much as some
+of the results, and equal values may read differently (1, TRUE).
 """
 
 import threading
@@ -12,26 +12,26 @@ from hashlib import sha256
 from typing import Any, TypeVar
 
 from planner.catalog.catalog import Value
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 
 _Result = TypeVar("_Result")
 _Values = tuple[Value, ...]
 
-SHORT = 1_000  # values below which computing anew costs less than a millisecond
+SHORT_LIST = 1_000  # values below which computing anew costs less than a millisecond
 MOST_VALUES = 4_000_000
 """Remembered of each kind, over all lists: four columns of a million, whose texts take some hundred megabytes."""
 
 
 def remember_of_list(compute: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Cache `compute(values, *about)` by the tuple `values` itself and equal `about`, for recently used lists.
+    """Cache `compute(values, *about)` by the identity of the tuple `values` and equal `about`, for recently used lists.
 
-    At most `MOST_VALUES` values are remembered of, or one list that is longer. Safe to share between threads.
+    The cache holds results about at most `MOST_VALUES` values, or about one longer list. Threads may share it.
     """
     lock = threading.Lock()
     kept: OrderedDict[tuple[Hashable, ...], tuple[_Values, _Result]] = OrderedDict()
 
     def look_up(values: _Values, *about: Any) -> _Result:
-        if len(values) < SHORT:
+        if len(values) < SHORT_LIST:
             return compute(values, *about)
         key = (id(values), *about)
         with lock:
@@ -50,15 +50,15 @@ def remember_of_list(compute: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 @remember_of_list
-def list_texts(values: _Values) -> tuple[str, ...]:
+def format_values(values: _Values) -> tuple[str, ...]:
     """Return each value as PostgreSQL prints it."""
     texts = tuple(value for value in values if type(value) is str)
     if len(texts) == len(values):
         return texts
-    return tuple(map(str, values)) if all(type(value) is int for value in values) else tuple(map(as_text, values))
+    return tuple(map(str, values)) if all(type(value) is int for value in values) else tuple(map(format_value, values))
 
 
 @remember_of_list
 def digest_texts(values: _Values) -> str:
     """Return the sha256 of the values' texts in their order, in hex."""
-    return sha256("\n".join(map(repr, list_texts(values))).encode()).hexdigest()
+    return sha256("\n".join(map(repr, format_values(values))).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Monitors as the owner declares them: a standing question, its windows, and when they are looked at."""
+"""Monitors as the owner declares them: a standing question, its windows, and the times of its looks."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,21 +8,21 @@ from mechanisms.streams.stream_names import WATCHING
 
 STREAMS = WATCHING
 """Published streams, which bound neither what is missed nor what is wrong."""
-FREE = "zeros"
+SILENT_STREAM = "zeros"
 """The stream that loses nothing, and says nothing."""
 MECHANISMS = ("alarm", *STREAMS)
 """The mechanisms that may watch a standing question, the default first."""
 
 
 class Alert(StrEnum):
-    """When a monitor may return a key."""
+    """The time at which a monitor may return a key: early, or at the close of the window."""
 
     EARLY = "early"  # at the look at which it crosses
     CLOSE = "close"  # when its window closes
 
 
-class Clears(StrEnum):
-    """When a key goes out of the answer again."""
+class ClearRule(StrEnum):
+    """The time at which a key leaves the answer: at the close of the window, or at the first look that denies it."""
 
     AT_THE_CLOSE = "at the close"  # of its window
     AT_ONCE = "at once"  # at the first look at which it does not hold any more
@@ -32,8 +32,9 @@ class Clears(StrEnum):
 class Windows:
     """The windows that a monitor watches.
 
-    `column` is a key column each of whose values is a window (`length` None: the step of its range), or a time column.
-    A time column's windows are `length` long and begin every `hop`; with `sliding` a window ends at every look.
+    `column` is a key column whose values are windows, or a time column. For a key column, `length` None means the step
+    of its range. A time column's windows are `length` long and begin every `hop`; with `sliding` a window ends at every
+    look.
     """
 
     column: str
@@ -44,13 +45,13 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class Monitor:
-    """A question that stands while data arrive, as the policy has it. Times are UTC without saying so.
+    """A standing question over arriving data, as the policy declares it. Times are UTC without a time zone.
 
-    Looks are `every` so often from the beginning of a window on; one for a moment is made `lateness` after it. `begins`
-    and `ends` are the horizon: the windows that begin at the one or later and before the other are watched, each to its
-    end, and are all paid for when the monitor starts. Of `fnr`, `fpr`, `tolerance` what is None
-    is the policy's default. `alert` None is early where the formula can only become true. `analysts` may read it.
-    `epsilon` is what a stream loses of one event, None for those that lose nothing and for alarms.
+    From the beginning of a window, looks follow each other at the distance `every`. A look is made `lateness` after its
+    nominal time. `begins` and `ends` are the horizon: windows that begin within it are watched to their end, and all of
+    them are charged when the monitor starts. `fnr`, `fpr` and `tolerance` have the policy's default if they are None.
+    `alert` None means early where the formula can only become true. `analysts` may read it. `epsilon` is the loss of a
+    stream per event. It is None for alarms and for streams without loss.
     """
 
     name: str
@@ -69,15 +70,15 @@ class Monitor:
     alert: Alert | None = None
     early_any: bool = False
     progressive: bool = False
-    clears: Clears = Clears.AT_THE_CLOSE
+    clears: ClearRule = ClearRule.AT_THE_CLOSE
     comment: str | None = None
 
     @property
-    def streamed(self) -> bool:
+    def is_stream(self) -> bool:
         """Return True if a published stream watches it."""
         return self.mechanism in STREAMS
 
     @property
     def clears_at_once(self) -> bool:
-        """Return True if a key is in the answer only at those looks at which it holds."""
-        return self.clears is Clears.AT_ONCE
+        """Return True if a key is in the answer only at the looks at which it holds."""
+        return self.clears is ClearRule.AT_ONCE

@@ -1,13 +1,13 @@
-"""How fast a source works, as `keyhole check` measured it on generated rows, and how much there is, as the owner says.
+"""The speed of a source, as `keyhole check` measured it on generated rows, and the table sizes that the owner declares.
 
-Guarantee: nothing here follows from private rows. A table's size is what the policy declares in `size`, and the pace
-is that of rows which the engine makes up.
+Guarantee: nothing here follows from private rows. A table's size is the policy's `size`, and the speed is measured on
+rows that the engine generates.
 """
 
 from dataclasses import astuple, dataclass
 
 LONGEST_TIMEOUT_MS = 86_400_000  # a day: a question that takes longer is for a batch, not for a session
-UNSURE = 2.0
+UNCERTAINTY_FACTOR = 2.0
 """EXPLAIN warns of a question if so many times what is expected is above the timeout. Of forty questions on TPC-H's
 line items and orders at scale .3, half on DuckDB and half on PostgreSQL, none took more than 1.5 times as long as
 expected (of the processors' time), most .4 to 1.1 times; other work on the machine comes on top."""
@@ -15,7 +15,7 @@ expected (of the processors' time), most .4 to 1.1 times; other work on the mach
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """About how many rows and privacy units a table has, as its owner declares; both are public."""
+    """The approximate number of rows and privacy units of a table, as its owner declares them. Both are public."""
 
     rows: int
     units: int
@@ -23,9 +23,10 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True)
 class EngineWork:
-    """Amounts of work that a question is for an engine.
+    """The amounts of work that a question causes in an engine.
 
-    `row_aggregates` are rows times aggregates, `pairs` units in groups, `choices` the pairs that are ordered to choose.
+    `row_aggregates` is rows times aggregates, `pairs` the number of units in groups, and `choices` the number of pairs
+    that are sorted so that some can be chosen.
     """
 
     statements: float = 0.0
@@ -38,19 +39,19 @@ class EngineWork:
 
     @property
     def amounts(self) -> tuple[float, ...]:
-        """All of them, in order."""
+        """All amounts, in the order of the fields."""
         return astuple(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The seconds that each part of the work takes. `engine` is a digest of the source and its settings."""
+    """The seconds per amount of each kind of work. `engine` is a digest of the source and its settings."""
 
     engine: str
     seconds: EngineWork
 
-    def expect(self, work: EngineWork, *, timeout_ms: int) -> "ExpectedTime":
-        """Return how long that work takes, by the measured pace."""
+    def estimate_time(self, work: EngineWork, *, timeout_ms: int) -> "ExpectedTime":
+        """Return the expected time of that work at the measured pace."""
         parts = zip(self.seconds.amounts, work.amounts, strict=True)
         return ExpectedTime(sum(seconds * amount for seconds, amount in parts), timeout_ms / 1000)
 
@@ -64,23 +65,23 @@ class ExpectedTime:
 
     @property
     def is_too_long(self) -> bool:
-        """True if the question is expected to take longer than the timeout: it is refused."""
+        """Return True if the question is expected to take longer than the timeout, so that it is refused."""
         return self.seconds > self.timeout_s
 
     @property
     def sentence(self) -> str:
-        """The line of EXPLAIN."""
+        """The line about the expected time in EXPLAIN."""
         about = f"about {write_seconds(self.seconds)} at the source"
         limit = f"the timeout is {write_seconds(self.timeout_s)}"
         if self.is_too_long:
             return f"{about}; {limit}   -> this question would be refused"
-        if self.seconds * UNSURE > self.timeout_s:
+        if self.seconds * UNCERTAINTY_FACTOR > self.timeout_s:
             return f"{about}; {limit}, and a question that runs into it stays paid"
         return about
 
 
 def write_seconds(seconds: float) -> str:
-    """Return seconds with two digits that count, at least a tenth."""
+    """Return seconds as text with two significant digits, at least a tenth."""
     if seconds < 10:
         return f"{max(seconds, 0.1):.1f} s"
     return f"{float(f'{seconds:.2g}'):,.0f} s"

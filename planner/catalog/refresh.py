@@ -1,4 +1,4 @@
-"""When a table's data version changes: a public calendar or the owner's word, never anything read from the data."""
+"""The times at which a table's data version changes: by a calendar or by the owner's word, never by the data."""
 
 import re
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, time, timedelta
 
 from planner.catalog.fault import Fault
 
-CHOICES = (
+REFRESH_CHOICES = (
     'Say when its data change: "live" (at any time; nothing is used twice), "static" (never; you vouch for that), '
     '"explicit" (when you run keyhole refresh), "hourly" or "daily 02:00" (UTC; then and at no other time).'
 )
@@ -20,8 +20,8 @@ class Refresh:
     kind: str
     at: time = time(0, 0)
 
-    def tick(self, now: datetime) -> str | None:
-        """Return the public name of the latest tick at the moment `now`; None if no calendar says it."""
+    def name_tick(self, now: datetime) -> str | None:
+        """Return the public name of the latest tick at the time `now`. Return None if no calendar decides it."""
         now = now.astimezone(UTC)
         match self.kind:
             case "static":
@@ -36,9 +36,9 @@ class Refresh:
 
 
 def parse_refresh(text: str) -> Refresh:
-    """Parse the refresh that a policy's text names. Raise a `Fault` (KH002)."""
+    """Parse a policy's `refresh`. Raise a `Fault` (KH002)."""
     if text in ("static", "live", "explicit", "hourly"):
         return Refresh(kind=text)
     if match := _DAILY.fullmatch(text):
         return Refresh(kind="daily", at=time(int(match[1]), int(match[2])))
-    raise Fault("KH002", "is not a refresh that Keyhole knows", hint=CHOICES)
+    raise Fault("KH002", "is not a refresh that Keyhole knows", hint=REFRESH_CHOICES)

@@ -1,4 +1,7 @@
-"""Expressions of one row's columns that a question computes: total, typed, and no larger than is known beforehand."""
+"""Expressions of one row's columns that a question computes.
+
+They never fail, have a type, and a limit known in advance.
+"""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -9,7 +12,7 @@ Ends: TypeAlias = tuple[Fraction | None, Fraction | None]
 """The least and the greatest value of a term, in its steps; None without an end."""
 
 
-CALENDAR = frozenset(("part", "start", "moved"))
+CALENDAR_FUNCTIONS = frozenset(("part", "start", "moved"))
 """Functions of a time that follow the calendar: a part, the beginning of a unit, and some months later."""
 
 
@@ -23,7 +26,7 @@ _AGE_STEPS = 20  # that each of the two times of an age takes
 class TermKind(StrEnum):
     """The kind of value that an expression of a row has. Times and lengths of time are whole days or microseconds.
 
-    A month of an age has 30 days, as PostgreSQL compares intervals.
+    A month of an age has 30 days, as in PostgreSQL's comparison of intervals.
     """
 
     WHOLE = "integer"
@@ -40,14 +43,15 @@ class TermKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RowTerm:
-    """An expression of one row's columns that has a value or none, and never fails.
+    """An expression of one row's columns that has a value or NULL, and never fails.
 
-    `function` is `column`, or `stored` for one that is compared as it is, with the name as `value`; `part` or `start`
-    of one, or one `moved` by months, or of a computed moment, the second of `arguments`; `constant`, or a function of
-    `arguments`: `same` is the first of them, and so is
-    `rest`, known to be from 0 to less than the limit. Exact kinds are whole numbers of 10^-scale, none larger than
-    `limit`; of a text `limit` is how many characters it has at most. Of a double, neither it nor its inverse is
-    larger than 10^limit unless it is 0.
+    `function` is one of these: `column`, with the column's name as `value`; `stored`, a column that is compared as it
+    is; `part`, `start` or `moved`, a part, a beginning or a shift by months of a column named by `value`, or of a
+    computed moment, the second of `arguments`; `constant`; or a function of `arguments`. `same` is its first argument,
+    and so is `rest`, which is known to be at least 0 and below the limit.
+
+    Exact kinds are whole numbers of 10^-scale, and none is larger than `limit`. The `limit` of a text is its greatest
+    number of characters. For a double, neither it nor its inverse is larger than 10^limit unless it is 0.
     """
 
     function: str
@@ -68,13 +72,13 @@ class RowTerm:
     def reads_stored(self) -> bool:
         """Return True if `value` is the name of a column."""
         stored = self.function in ("column", "stored")
-        return stored or (self.function in CALENDAR and len(self.arguments) == 1)
+        return stored or (self.function in CALENDAR_FUNCTIONS and len(self.arguments) == 1)
 
     @property
     def size(self) -> int:
         """Return the number of steps that its computation takes.
 
-        The terms that some functions are written with are computed several times.
+        Some functions are written with several copies of an argument, and each copy counts.
         """
         if self.function in ("age", "months"):
             return 1 + _AGE_STEPS * sum(one.size for one in self.arguments)
@@ -84,20 +88,20 @@ class RowTerm:
             return 1 + _DIGIT_STEPS * self.arguments[0].size
         several = ("quotient", "remainder", "round", "trunc", "= by", "< by")
         by = self.function.endswith(" of")  # of two columns
-        of_calendar = self.function in CALENDAR and len(self.arguments) > 1
+        of_calendar = self.function in CALENDAR_FUNCTIONS and len(self.arguments) > 1
         times = 8 if self.function == "nearest" else 4 if of_calendar else 3 if self.function in several or by else 1
         return 1 + times * sum(one.size for one in self.arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A computed value of a row: an expression of its columns, compared or added up like a column.
+    """A computed value of a row: an expression of its columns that is compared or added up like a column.
 
-    `ends` are known of it in public, in its steps. `clipped` says of each end whether it was chosen for it, `lacking`
-    are the columns of which too little is known.
+    `ends` are its least and greatest value, known in public, in its steps. `clipped` says of each end whether it was
+    chosen as a clip. `unbounded_columns` are the columns about which too little is known.
     """
 
     term: RowTerm
     ends: Ends = field(default=(None, None), compare=False)
     clipped: tuple[bool, bool] = field(default=(False, False), compare=False)
-    lacking: tuple[str, ...] = field(default=(), compare=False)
+    unbounded_columns: tuple[str, ...] = field(default=(), compare=False)

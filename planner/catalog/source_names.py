@@ -1,4 +1,7 @@
-"""The names that the source has for tables of the policy: schemas beside `public`, which has the policy's own names."""
+"""The names that the source has for tables of the policy, in schemas beside `public`.
+
+`public` has the policy's names.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,7 +15,7 @@ _RESERVED = frozenset({"public", "keyhole", "information_schema", ""})
 
 @dataclass(frozen=True, slots=True)
 class SourceName:
-    """A name, `schema.name`, by which clients may write a table of the policy that is called `table` there."""
+    """A name, `schema.name`, by which clients may write the table that the policy calls `table`."""
 
     schema: str
     name: str
@@ -25,12 +28,12 @@ def is_free_schema(schema: str) -> bool:
 
 
 def is_identifier(name: str) -> bool:
-    """Return True if PostgreSQL can have the name without cutting it."""
+    """Return True if the name fits into a PostgreSQL identifier without being cut."""
     return "\0" not in name and 0 < len(name.encode("utf-8", "surrogatepass")) <= LONGEST_NAME
 
 
 def keep_distinct(names: Iterable[SourceName]) -> tuple[SourceName, ...]:
-    """Return the names that clients may write: one that means two tables means none."""
+    """Return the names that clients may write. A name of two tables is dropped."""
     usable = [
         one for one in names if is_free_schema(one.schema) and is_identifier(one.schema) and is_identifier(one.name)
     ]
@@ -39,5 +42,5 @@ def keep_distinct(names: Iterable[SourceName]) -> tuple[SourceName, ...]:
 
 
 def find_source_name(names: Iterable[SourceName], schema: str, name: str) -> SourceName | None:
-    """Return what `schema.name` is, or the first that is called `name` where the schema is empty."""
+    """Return the source name `schema.name`; if the schema is empty, the first one with that name."""
     return next((one for one in names if one.name == name and schema in ("", one.schema)), None)

@@ -10,15 +10,15 @@ from planner.catalog.catalog import SqlType
 class SourceColumn:
     """One column as the source declares it. `declared` is PostgreSQL's name for the type, with its modifier.
 
-    `nondeterministic`: its collation calls texts equal that differ in bytes. `prunable`: asking for a range of it may
-    spare reading other rows (an index, a partition key, an engine's block statistics); columns that differ in nothing
-    else are the same. `enumerated`: the source has an enum there, whose labels are read as text.
+    `has_nondeterministic_collation`: its collation treats some texts as equal that differ in bytes. `prunable`: a
+    condition on a range of it may spare reading other rows (an index, a partition key, an engine's block statistics).
+    Columns that differ only in this are equal. `enumerated`: the source has an enum, whose labels are read as text.
     """
 
     name: str
     declared: str
     nullable: bool
-    nondeterministic: bool = False
+    has_nondeterministic_collation: bool = False
     prunable: bool = field(default=True, compare=False)
     enumerated: bool = field(default=False, compare=False)
 
@@ -52,20 +52,23 @@ _LENGTH = re.compile(r"\(\s*(\d+)\s*\)")
 _ZONED = re.compile(r"timestamp(\(\d+\))? with time zone|timestamptz(\(\d+\))?")
 
 
-def _plain(declared: str) -> str:
+def _strip_modifier(declared: str) -> str:
     return " ".join(_MODIFIER.sub("", declared.lower()).split())
 
 
-def sql_type(declared: str) -> SqlType:
-    """Return the type that a declared PostgreSQL type is computed as.
+def read_sql_type(declared: str) -> SqlType:
+    """Return the type in which a declared PostgreSQL type is computed.
 
     `OTHER` for everything else, `character(n)` included: its padding compares differently from engine to engine.
     """
-    return _NAMES.get(_plain(declared), SqlType.OTHER)
+    return _NAMES.get(_strip_modifier(declared), SqlType.OTHER)
 
 
-def text_limit(declared: str) -> int | None:
-    """Return the number of characters that a declared text type holds: n of `varchar(n)`; None if it does not say."""
+def read_text_limit(declared: str) -> int | None:
+    """Return the number of characters that a declared text type holds: n of `varchar(n)`.
+
+    Return None if it has no limit.
+    """
     found = _LENGTH.search(declared)
     return None if found is None else int(found[1])
 

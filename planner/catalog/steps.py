@@ -1,4 +1,4 @@
-"""Rising numbers at equal distances: where a question's groups begin, up to a million of them in a few words."""
+"""Rising numbers at equal distances, in a short form: the lower ends of up to a million groups of a question."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ MOST_WRITTEN = 2_001
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`count` whole numbers from `first`, each `step` more than the one before."""
+    """`count` whole numbers from `first`, each `step` above the one before."""
 
     first: int
     step: int
@@ -20,18 +20,21 @@ class Run:
 
     @property
     def last(self) -> int:
-        """The greatest of them."""
+        """The greatest number."""
         return self.first + self.step * (self.count - 1)
 
     @property
     def numbers(self) -> range:
-        """All of them."""
+        """All numbers, rising."""
         return range(self.first, self.last + 1, self.step)
 
 
 @dataclass(frozen=True, slots=True)
 class Steps(Sequence[int | Decimal]):
-    """Rising numbers in runs, one run above the other: in units of 10^-scale, or whole numbers if `scale` is None."""
+    """Rising numbers as runs, each above the one before.
+
+    They are in units of 10^-scale, or whole if `scale` is None.
+    """
 
     runs: tuple[Run, ...]
     scale: int | None
@@ -40,7 +43,7 @@ class Steps(Sequence[int | Decimal]):
         return sum(run.count for run in self.runs)
 
     def __iter__(self) -> Iterator[int | Decimal]:
-        return map(self.value, chain.from_iterable(run.numbers for run in self.runs))
+        return map(self.convert_units, chain.from_iterable(run.numbers for run in self.runs))
 
     @overload
     def __getitem__(self, at: int) -> int | Decimal: ...
@@ -52,7 +55,7 @@ class Steps(Sequence[int | Decimal]):
         place = at if at >= 0 else at + len(self)
         for run in self.runs:
             if 0 <= place < run.count:
-                return self.value(run.first + run.step * place)
+                return self.convert_units(run.first + run.step * place)
             place -= run.count
         raise IndexError(at)
 
@@ -62,16 +65,17 @@ class Steps(Sequence[int | Decimal]):
         runs = ", ".join(f"{run.count} from {run.first} by {run.step}" for run in self.runs)
         return f"steps {runs} of 10^-{self.scale or 0}"
 
-    def value(self, units: int) -> int | Decimal:
-        """Return the number that consists of `units` units of the last decimal."""
+    def convert_units(self, units: int) -> int | Decimal:
+        """Return the number that has `units` units of the last decimal."""
         return units if self.scale is None else Decimal(units).scaleb(-self.scale)
 
 
 @dataclass(frozen=True, slots=True)
-class Lying(Sequence[int | Decimal | None]):
-    """A number in each group between steps.
+class StepSamples(Sequence[int | Decimal | None]):
+    """One number inside each group that steps separate.
 
-    It is below the first of them if `below`, above the last if `above`, then NULL if `nulls`.
+    It starts with a number below the first step if `below`, ends with one above the last step if `above`, and then has
+    NULL if `nulls`.
     """
 
     steps: Steps
@@ -95,5 +99,5 @@ class Lying(Sequence[int | Decimal | None]):
         if self.nulls and place == len(self) - 1:
             return None
         if self.below and place == 0:
-            return self.steps.value(self.steps.runs[0].first - 1)
+            return self.steps.convert_units(self.steps.runs[0].first - 1)
         return self.steps[place - self.below]

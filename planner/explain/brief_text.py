@@ -100,7 +100,7 @@ def _bounds(plan: Plan) -> Iterator[str]:
     """Yield what bounds keep of a privacy unit's rows before anything is summed."""
     question = plan.question
     table = question.table if question.per_unit is None else question.per_unit.table
-    if table.unit and not table.row_unit:
+    if table.unit and not table.is_row_unit:
         yield f"of one ({table.unit_text}) at most {_groups(plan, table)} count"
         clipped = (describe_clipping(plan, one, unit="it", total="its total") for one in question.computed)
         inside = [text for text in dict.fromkeys(clipped) if text is not None]
@@ -111,7 +111,7 @@ def _bounds(plan: Plan) -> Iterator[str]:
     if question.per_unit is not None:
         yield from describe_unit_rows(question, question.per_unit)
     yield from clipped_values(plan)
-    if not table.row_unit:
+    if not table.is_row_unit:
         yield f"rows without {' or '.join(table.unit)} do not count"
     if (told := cut_rows_sentence(plan)) is not None:
         yield told
@@ -119,7 +119,7 @@ def _bounds(plan: Plan) -> Iterator[str]:
 
 def _groups(plan: Plan, table: Table) -> str:
     """Return in how many of the groups that it could have rows in a unit counts."""
-    within_reach = plan.question.keys.groups_within_reach(table)
+    within_reach = plan.question.keys.count_reachable_groups(table)
     most = max(1, min(within_reach, table.groups_per_unit))
     if within_reach > table.groups_per_unit:
         return f"{most:,} of {within_reach:,} groups"

@@ -49,7 +49,7 @@ def expected_cuts(plan: Plan, *, mean_rows: float) -> tuple[ExpectedCut, ...]:
     Parameters:
         mean_rows: the mean of a unit's rows in a group it is in; below 1 counts as 1.
     """
-    if plan.question.table.row_unit or plan.question.per_unit is not None:
+    if plan.question.table.is_row_unit or plan.question.per_unit is not None:
         return ()
     ratio = 1.0 - 1.0 / max(1.0, mean_rows)
     return tuple(
@@ -93,7 +93,7 @@ def _share(plan: Plan, functional: Functional, ratio: float) -> float:
 def _middle(plan: Plan, functional: Functional) -> float:
     """Return a row's part of a sum if its value is in the middle of its bounds, in the functional's steps."""
     (term,) = functional.terms
-    column = plan.question.table.column(term.column or "")
+    column = plan.question.table.get_column(term.column or "")
     assert column.bounds is not None
     assert column.grid is not None
     return float((column.bounds[0] + column.bounds[1]) / 2 / column.grid) ** term.power * term.coefficient

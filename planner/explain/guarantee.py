@@ -50,7 +50,7 @@ def guarantee_sentence(plan: Plan) -> str:
         promise = f"{promise} {DENIABLE}"
     table = plan.question.table
     clipped = _clips_values(plan)
-    if table.row_unit:
+    if table.is_row_unit:
         return f"{promise} This holds after values without a declared range are clipped." if clipped else promise
     told = "" if (share := cut_rows_sentence(plan)) is None else f" {share[:1].upper()}{share[1:]}."
     clips = "clipping values without a declared range and " if clipped else ""
@@ -114,7 +114,7 @@ def _write_wrong(plan: Plan, *, beyond: str, subject: str) -> str:
 def _clips_values(plan: Plan) -> bool:
     """Return True if a value without a range counts up to an end that a threshold gave it."""
     question = plan.question
-    derived = (question.table.column(name).derivation for made in question.computed for name in made.summed)
+    derived = (question.table.get_column(name).derivation for made in question.computed for name in made.summed)
     return any(isinstance(one, Computed) and any(one.clipped) for one in derived)
 
 
@@ -135,7 +135,7 @@ def _shown_of(plan: Plan) -> str:
 
 def _groups_left_out(plan: Plan) -> str:
     """Return the number of groups in which a unit counts, of those that it could have rows in, if these are more."""
-    table, within_reach = plan.question.table, plan.question.keys.groups_within_reach(plan.question.table)
+    table, within_reach = plan.question.table, plan.question.keys.count_reachable_groups(plan.question.table)
     if within_reach <= table.groups_per_unit:
         return ""
     return f", which counts in at most {table.groups_per_unit:,} of {within_reach:,} groups"
@@ -193,7 +193,7 @@ def guarantee_json(plan: Plan) -> dict[str, Any]:
 
 def cells_sentence(plan: Plan) -> str | None:
     """Return the promise per cell; None if no private data are read or each row is a unit."""
-    return PROMISE_OF_CELLS if plan.reads_data and not plan.question.table.row_unit else None
+    return PROMISE_OF_CELLS if plan.reads_data and not plan.question.table.is_row_unit else None
 
 
 def _spell_predicates(plan: Plan) -> dict[str, str]:

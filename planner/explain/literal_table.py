@@ -246,7 +246,7 @@ def _joint_lines(plan: Plan) -> Iterator[str]:
         first.setdefault(one.cut.functional, one.letter)
     listed = [f"{_spell_sum(group, first)} = {at_most(group.epsilon)}" for group in groups[:MOST_SETS]]
     more = f", ... ({len(groups) - MOST_SETS} more)" if len(groups) > MOST_SETS else ""
-    unit = "row" if plan.question.table.row_unit else f"({plan.question.table.unit_text})"
+    unit = "row" if plan.question.table.is_row_unit else f"({plan.question.table.unit_text})"
     whole = " in full" if any(len(group.functionals) == len(first) for group in groups) else ""
     yield f"  No {unit} changes all of them{whole}: the most expensive of {', '.join(listed)}{more} is the worst case"
 

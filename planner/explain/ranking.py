@@ -85,7 +85,7 @@ def _notes(plan: Plan, ranked: Ranked, ranking: RankingCalibration) -> Iterator[
     if ranking.looks:
         first = float(ranking.looks[0].rate) * functional.sensitivity
         yield f"looks {len(ranking.looks) + 1} times at most, first at epsilon {at_most(first)}"
-    elif not plan.question.table.row_unit:
+    elif not plan.question.table.is_row_unit:
         yield _why_one_look(ranking)
     yield "drawn for this question alone"
 

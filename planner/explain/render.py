@@ -42,9 +42,9 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     if per_unit is not None:
         yield from describe_unit_rows(plan.question, per_unit)
     yield from clipped_values(plan)
-    if table.row_unit:
+    if table.is_row_unit:
         return
-    within_reach = plan.question.keys.groups_within_reach(table)
+    within_reach = plan.question.keys.count_reachable_groups(table)
     most = max(1, min(within_reach, table.groups_per_unit))
     groups = f"{most:,} group{'' if most == 1 else 's'}"
     if within_reach > table.groups_per_unit:
@@ -71,16 +71,16 @@ def clipped_values(plan: Plan) -> Iterator[str]:
     functionals = plan.question.computed
     if per_unit is not None:
         functionals = tuple(total.functional for total in per_unit.totals)
-    summed = [table.column(name) for name in dict.fromkeys(name for made in functionals for name in made.summed)]
+    summed = [table.get_column(name) for name in dict.fromkeys(name for made in functionals for name in made.summed)]
     products = {column.name: column.derivation.columns for column in summed if isinstance(column.derivation, Product)}
     for name in dict.fromkeys(factor for one in summed for factor in products.get(one.name, (one.name,))):
-        column = table.column(name)
+        column = table.get_column(name)
         if column.bounds:
             low, high = (plain(one.scaleb(-_places(column))) for one in column.bounds)
             written = column.comment if isinstance(column.derivation, Computed) and column.comment else name
             yield f"values of {written} are clipped to {low} .. {high}"
     for name in products:
-        bounds = table.column(name).bounds
+        bounds = table.get_column(name).bounds
         if bounds:
             yield f"{name} is multiplied of these, and lies in {plain(bounds[0])} .. {plain(bounds[1])}"
 
@@ -107,7 +107,7 @@ def _unit_paths(table: Table) -> Iterator[str]:
 def _unit_lists(table: Table) -> Iterator[str]:
     """Yield the units whose rows count, and the cost of that for the cells that decide it."""
     for clause in table.lists:
-        told = (f"{'without' if one.absent else 'with'} {one.written} in {one.table.name}" for one in clause)
+        told = (f"{'without' if one.is_negated else 'with'} {one.description} in {one.table.name}" for one in clause)
         yield f"only rows of those ({table.unit_text}) count that are {', or '.join(told)}"
 
 
@@ -140,7 +140,7 @@ def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> 
         yield f"  Warning: {warning}"
     if plan.rewritten.rollup is not None:
         rows = plan.question.per_unit or plan.question
-        keys, fixed = plan.question.keys.listed, ", ".join(key.name for key in rows.table.fixed)
+        keys, fixed = plan.question.keys.description, ", ".join(key.name for key in rows.table.fixed)
         among = f"({keys}) whose WHERE fixes {fixed}" if fixed else f"({keys})"
         yield f"  Rollup: bounding is done once per data version for all questions by {among}, where one can be kept"
     if plan.rewritten.sql:
@@ -159,4 +159,4 @@ def write_heading(plan: Plan, left: QuestionBalance | None) -> str:
     keys = plan.question.keys
     version = f", data version {left.version}" if left else ""
     groups = f"{keys.size} group{'' if keys.size == 1 else 's'} of {plan.question.table.name}"
-    return f"Question over {groups} ({keys.listed}){version}, nothing is spent by EXPLAIN"
+    return f"Question over {groups} ({keys.description}){version}, nothing is spent by EXPLAIN"

@@ -15,7 +15,7 @@ from planner.bind.unit_query import NOTHING, UnitReading, check_groups, unit_rea
 from planner.bind.unit_values.find_sources import ValueSource
 from planner.bind.unit_values.read_rows import RowsReading, rows_readings
 from planner.bind.unit_values.read_values import list_read_sources, read_values
-from planner.catalog.catalog import Catalog, Column, Merged, Parts, Table
+from planner.catalog.catalog import Catalog, Column, MergedKeys, Table, ValueGroups
 from planner.errors import KeyholeError
 from planner.extract.extract_refusals import example_question, no_threshold, outside_question
 from planner.extract.form import checked_keys, partition_keys
@@ -94,7 +94,7 @@ def _compute_keys(select: exp.Select, scope: Scope) -> Scope:
         return add_computed_keys(scope, select)
     except KeyholeError as error:
         instead = ask_by_thresholds(select, scope) if error.code == "KH202" else None
-        raise error if instead is None else error.with_hint(instead) from None
+        raise error if instead is None else error.replace_hint(instead) from None
 
 
 def _over_rows(node: exp.Table, reading: RowsReading, text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Place:
@@ -208,11 +208,11 @@ def _place(place: QuestionReading, catalog: Catalog) -> Place:
     before, behind = around = wrap_answer(keys, embedded.table)
     if ranked is not None and ranked.partition and (existing := existing_sql(keys, scope)):
         before, behind = before or "(SELECT answered.* FROM ", f"{behind[:-1] or ' AS answered'} WHERE {existing})"
-    inner = [name for key in keys if isinstance(key.derivation, Merged) for name in key.derivation.columns]
+    inner = [name for key in keys if isinstance(key.derivation, MergedKeys) for name in key.derivation.columns]
     alias = quote_identifier(scope.alias)
     body = Edit(tokens[place.clauses.source].start, past, (f"FROM {before}", 0, f"{behind} AS {alias}"))
     answered = tuple(stored_key(key, scope.table.columns) for key in keys)
-    answered += tuple(embedded.table.column(name) for name in dict.fromkeys(inner))
+    answered += tuple(embedded.table.get_column(name) for name in dict.fromkeys(inner))
     edits = [body, *key_edits(place, answered)]
     embedded = replace(embedded, shown_keys=shown_keys(place, keys, answered, around))
     if place.numbers.shown:
@@ -260,8 +260,8 @@ def _behind_one_with(select: exp.Select) -> bool:
 def _with(table: Table, keys: tuple[Column, ...]) -> Table:
     """Return the table with the question's own columns: classes of the values of its keys."""
     own = {key.name: key for key in keys}
-    inner = {name for key in keys if isinstance(key.derivation, Merged) for name in key.derivation.columns}
-    kept = [one for one in table.columns if not isinstance(one.derivation, Parts) or one.name in inner - set(own)]
+    inner = {name for key in keys if isinstance(key.derivation, MergedKeys) for name in key.derivation.columns}
+    kept = [one for one in table.columns if not isinstance(one.derivation, ValueGroups) or one.name in inner - set(own)]
     known = {column.name for column in kept}
     return replace(table, columns=(*kept, *(key for name, key in own.items() if name not in known)))
 

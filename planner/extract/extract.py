@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Catalog, StoredQuestion, Table
 from planner.catalog.monitor import Monitor
-from planner.errors import KeyholeError, not_allowed
+from planner.errors import KeyholeError, refuse_unsupported
 from planner.extract.constant_result import constantly_empty, idle_tables
 from planner.extract.cut import Place, question_edits
 from planner.extract.extract_refusals import (
@@ -89,11 +89,11 @@ def _none(_: exp.Expr) -> frozenset[int]:
 
 def _check_query(query: Parsed) -> None:
     if not isinstance(query.tree, exp.Query | exp.Values):
-        raise not_allowed("this form of query is not allowed", position=query.tokens[0].start + 1)
+        raise refuse_unsupported("this form of query is not allowed", position=query.tokens[0].start + 1)
     if not query.says("insert", "update", "delete", "merge", "create", "into"):
         return
     for node in query.tree.find_all(exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Create, exp.Into):
-        raise not_allowed(f"{type(node).__name__.upper()} is not allowed", position=position(node))
+        raise refuse_unsupported(f"{type(node).__name__.upper()} is not allowed", position=position(node))
 
 
 def _take_apart(read: EditedQuery, catalog: Catalog, *, unread: _Unread) -> Asking | None:
@@ -129,11 +129,11 @@ def _names(catalog: Catalog) -> frozenset[str]:
 def _check_reading_only(tokens: tuple[Token, ...]) -> None:
     for index, token in enumerate(tokens):
         if token.is_word("into"):
-            raise not_allowed("SELECT INTO is not allowed", position=token.start + 1)
+            raise refuse_unsupported("SELECT INTO is not allowed", position=token.start + 1)
         if token.is_word("insert", "update", "delete", "merge") and index > 1 and tokens[index - 1].is_symbol("("):
             before = tokens[index - 2]
             if before.is_word("as", "materialized"):
-                raise not_allowed(f"{token.value.upper()} is not allowed", position=token.start + 1)
+                raise refuse_unsupported(f"{token.value.upper()} is not allowed", position=token.start + 1)
 
 
 def _check_ctes(read: EditedQuery, catalog: Catalog) -> None:

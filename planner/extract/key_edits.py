@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from planner.aggregates.order_statistics import is_truth
-from planner.catalog.catalog import Column, Derivation, Lookup, Merged, Parts, SqlType, Table
+from planner.catalog.catalog import Column, Derivation, Lookup, MergedKeys, SqlType, Table, ValueGroups
 from planner.extract.extract_refusals import unreadable_list, unsupported_spelling
 from planner.extract.private_read import QuestionReading
 from planner.parser.clauses import at_offset, closing_index, end_of, opening_index
@@ -55,7 +55,7 @@ def _key_of(node: exp.Expr, scope: Scope, keys: tuple[Column, ...]) -> Column | 
     written = derivation(node, scope)
     if written is None:
         return None
-    parted = (scope.table.column(key.derivation.column) for key in keys if isinstance(key.derivation, Parts))
+    parted = (scope.table.get_column(key.derivation.column) for key in keys if isinstance(key.derivation, ValueGroups))
     return next((key for key in (*keys, *parted) if same(key.derivation, written)), None)
 
 
@@ -149,7 +149,7 @@ def _is_of_date(column: Column, table: Table) -> bool:
 
 def _is_in_parts(place: QuestionReading, node: exp.Column, keys: tuple[Column, ...]) -> bool:
     """Return True if a reference to a joined table's column is to one of which parts are keys."""
-    parted = {key.derivation.column for key in keys if isinstance(key.derivation, Parts)}
+    parted = {key.derivation.column for key in keys if isinstance(key.derivation, ValueGroups)}
     if not parted or not _has_names_of_its_own(place.scope) or isinstance(node.this, exp.Star):
         return False
     if isinstance(node.parent, exp.Ordered) and node.args.get("table") is None and name(node.this) in _aliases(place):
@@ -262,7 +262,7 @@ def shown_keys(
 
 def _is_computed(key: Column) -> bool:
     derived = key.derivation
-    return isinstance(derived, Merged | Parts) or (isinstance(derived, Lookup) and derived.classes)
+    return isinstance(derived, MergedKeys | ValueGroups) or (isinstance(derived, Lookup) and derived.classes)
 
 
 def _list_spans(place: QuestionReading) -> Iterator[tuple[int, int]]:
@@ -336,7 +336,7 @@ def _past_expression(place: QuestionReading, item: exp.Expr, span: tuple[int, in
 def _is_of(key: Column, names: set[str]) -> bool:
     """Return True if a key is among the columns of these names, or puts their values into groups."""
     match key.derivation:
-        case Merged(columns=columns):
+        case MergedKeys(columns=columns):
             return set(columns) == names
         case Lookup(column=base, classes=True):
             return base in names

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from planner.parser.lexer import Token, readable, tokens
 from planner.scope.embedded import Embedded
 from planner.values.constant import ArrayValue, Foreign, ParameterValue, Span
@@ -130,11 +130,11 @@ def spell_value(value: ParameterValue | None) -> str:
         case None:
             return "NULL"
         case bool():
-            return as_text(value).upper()
+            return format_value(value).upper()
         case int() | Decimal():
-            return as_text(value)
+            return format_value(value)
         case _:
-            return _quote(as_text(value))
+            return _quote(format_value(value))
 
 
 def _quote(text: str) -> str:
@@ -153,7 +153,7 @@ def _spell_member(value: ParameterValue | None) -> str:
         case ArrayValue():
             return "{" + ",".join(map(_spell_member, value.members)) + "}"
         case _:
-            text = as_text(value)
+            text = format_value(value)
     plain = isinstance(value, bool | int | Decimal)
     return text if plain else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.catalog.catalog import Column, Lookup, Merged, Parts, Table
+from planner.catalog.catalog import Column, Lookup, MergedKeys, Table, ValueGroups
 from planner.extract.cut import Place
 from planner.extract.extract_refusals import compares_scorecards
 from planner.groups.inhabited.column_roots import find_roots
@@ -259,7 +259,11 @@ def _shows_each_key(place: Place) -> bool:
 def _is_computed(key: Column) -> bool:
     """Return True if a question makes the key of an expression, so that the select list has no column of its name."""
     derived = key.derivation
-    return isinstance(derived, Merged | Parts) or key.computed or (isinstance(derived, Lookup) and derived.classes)
+    return (
+        isinstance(derived, MergedKeys | ValueGroups)
+        or key.computed
+        or (isinstance(derived, Lookup) and derived.classes)
+    )
 
 
 def _list_columns(place: Place) -> list[str | None]:
@@ -275,7 +279,7 @@ def _restrictions(select: exp.Select, embedded: Embedded) -> Iterator[str]:
     """
     scope = embedded.scope
     for joined in scope.joined:
-        if not joined.outer and _is_determined(embedded.table.column(joined.base), embedded):
+        if not joined.outer and _is_determined(embedded.table.get_column(joined.base), embedded):
             yield f"{joined.base} in {joined.name}.{joined.key}"
     where, having = select.args.get("where"), select.args["having"]
     clauses = [join.args.get("on") for join in select.args.get("joins") or () if not join.side]

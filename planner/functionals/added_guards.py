@@ -23,7 +23,7 @@ from planner.aggregates.aggregate import sum_meaning
 from planner.aggregates.comparison import Comparison, Every, Having, Outside, Slack, Some, Spread
 from planner.aggregates.row_expression import Part, Values
 from planner.catalog.catalog import Table
-from planner.catalog.tolerance import Tolerances, quote_literal, with_amount
+from planner.catalog.tolerance import Tolerances, quote_literal, set_amount
 from planner.errors import KeyholeError
 from planner.functionals.functional import make_functional
 from planner.functionals.guard_remedy import WORTH, Remedy, find_next_round, find_only_column, find_slack_share
@@ -93,7 +93,7 @@ class GuardAdder:
             named = alone or values.column
             part = Part(
                 Fraction(1),
-                None if named is None else self.table.column(named),
+                None if named is None else self.table.get_column(named),
                 ALWAYS if alone else values.condition,
                 0,
             )
@@ -126,10 +126,10 @@ class GuardAdder:
         if isinstance(leaf, Spread) or leaf.per_row is not None or leaf.slack is Slack.ROWS:
             return False
         table = self.table
-        return not (table.row_unit or table.members) and (table.row_cap is None or table.row_cap.rows > 1)
+        return not (table.is_row_unit or table.members) and (table.row_cap is None or table.row_cap.rows > 1)
 
     def _explain_number(self, *, for_mean: bool) -> str:
-        unit = "row" if self.table.row_unit else f"({self.table.unit_text})"
+        unit = "row" if self.table.is_row_unit else f"({self.table.unit_text})"
         moved = "it" if for_mean else "their number"
         return f"In smaller ones one {unit} could move {moved} by more than a fifth of its tolerance"
 
@@ -245,21 +245,21 @@ class RatioBases:
         return Some(tuple(made)) if len(made) > 1 else made[0]
 
     def _place_base(self, ratio: Comparison, beside: tuple[Comparison, ...], warn: Callable[[str], None]) -> Having:
-        amount = self.tolerances.amount(ratio.names)
-        if amount is None or amount.bounds:
-            wanted = quote_literal(with_amount(self.accuracy.tolerance, ratio.left, "10%"))
+        amount = self.tolerances.find_amount(ratio.names)
+        if amount is None or amount.refers_to_bounds:
+            wanted = quote_literal(set_amount(self.accuracy.tolerance, ratio.left, "10%"))
             raise KeyholeError(
                 "KH304",
                 f"{ratio.text} divides by a sum that may be 0: its tolerance is a part of the threshold, or an amount",
                 hint=f"SET keyhole.tolerance = '{wanted}';",
                 position=ratio.position,
             )
-        tolerance = Fraction(amount.size(threshold=ratio.threshold, bounds=Fraction(0)))
+        tolerance = Fraction(amount.compute_size(threshold=ratio.threshold, bounds=Fraction(0)))
         typed = [one for one in beside if _is_base(one, ratio)]
         if typed:
             least = max(typed, key=lambda one: one.at)
-            known = self.tolerances.amount(least.names)
-            slack = Fraction(0) if known is None else known.size(threshold=least.threshold, bounds=Fraction(0))
+            known = self.tolerances.find_amount(least.names)
+            slack = Fraction(0) if known is None else known.compute_size(threshold=least.threshold, bounds=Fraction(0))
             reached = max(least.at - Fraction(slack), Fraction(0))
             made = replace(ratio, base=(), over=None, allowed=tolerance * reached, shown_by=max(reached, Fraction(1)))
             return replace(made, values=_keep_needed_values(ratio, tolerance)) if reached else made

@@ -48,20 +48,20 @@ def find_cell_reach(question: Question) -> CellReach:
         per_unit = None if question.per_unit is None else replace(question.per_unit, table=plain)
         outer = question.table if question.per_unit is not None else plain
         reach = find_cell_reach(replace(question, table=outer, per_unit=per_unit))
-        if any(listed.of_rows for listed in table.listed):
+        if any(listed.is_about_rows for listed in table.unit_lists):
             # what a cell takes away makes rows vanish, or rows come as well, so that groups before and after differ
-            vanish = all(not one.absent and isinstance(one.rule, ListedRows) for one in table.listed)
+            vanish = all(not one.is_negated and isinstance(one.rule, ListedRows) for one in table.unit_lists)
             doubled = not vanish or table.cells_of_cut_units or not _can_only_lose(question)
             return CellReach(reaches_other_groups=True, changes_all_groups=True, is_doubled=doubled or reach.is_doubled)
         return replace(reach, reaches_other_groups=True, changes_all_groups=True)
-    if table.row_unit:
+    if table.is_row_unit:
         return OWN_GROUP
     if table.own:  # another value moves all rows of the unit to other groups, or makes other rows count
         return CellReach(reaches_other_groups=True, changes_all_groups=True, is_doubled=True)
-    if table.reads_several:
+    if table.reads_several_tables:
         doubled = table.cells_of_cut_units or not _can_only_lose(question)
         return CellReach(reaches_other_groups=True, changes_all_groups=True, is_doubled=doubled)
-    if table.cells_of_cut_units and question.keys.groups_within_reach(table) > table.groups_per_unit:
+    if table.cells_of_cut_units and question.keys.count_reachable_groups(table) > table.groups_per_unit:
         return CellReach(
             reaches_other_groups=True, is_doubled=True
         )  # groups are chosen: another one may take the place
@@ -99,7 +99,7 @@ def _are_groups_cells(question: Question, table: Table) -> bool:
     given = set(question.keys.names)
 
     def is_determined(name: str) -> bool:
-        column = table.column(name)
+        column = table.get_column(name)
         if name in given or table.determines(column):
             return True
         return isinstance(column.derivation, Lookup | Derivation) and column.derivation.column in given

@@ -30,7 +30,7 @@ def find_grid(column: Column, table: Table, *, position: int | None) -> tuple[Fr
     """Return the grid of a measure, and its bounds in grid steps rounded outward. Raise KH203, KH204."""
     if isinstance(column.derivation, Product):
         for factor in column.derivation.columns:
-            find_grid(table.column(factor), table, position=position)
+            find_grid(table.get_column(factor), table, position=position)
     if column.sql_type not in (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE):
         raise KeyholeError(
             "KH204", f'column "{column.name}" of type {column.declared} has no sum or average', position=position
@@ -42,7 +42,7 @@ def find_grid(column: Column, table: Table, *, position: int | None) -> tuple[Fr
             "KH203",
             f"{column.name} has no declared {'bounds' if column.bounds is None else 'grid'}",
             detail="The sensitivity of a functional follows from the declared range and grid of its column.",
-            hint=f"Declare {missing} under [{table.place_of(column.name)}] in keyhole.toml, "
+            hint=f"Declare {missing} under [{table.get_policy_key(column.name)}] in keyhole.toml, "
             f"or ask count(*) FILTER (WHERE {readable(column.name)} > 65) > 40.",
             position=position,
         )
@@ -96,7 +96,7 @@ def make_functional(
         )
     measure = comparison.measure
     alone = len(terms) == 1 and terms[0].coefficient == 1 and not terms[0].power
-    if measure is Measure.UNIT_SUM and not table.row_unit:
+    if measure is Measure.UNIT_SUM and not table.is_row_unit:
         measure = Measure.UNITS if alone else measure
     elif measure not in (Measure.UNITS, Measure.VALUES):
         measure = Measure.ROWS if alone and not off else Measure.TOTAL
@@ -205,7 +205,7 @@ def make_bounded_sum(
         step: the worth of one integer step in the analyst's unit.
     """
     columns = dict.fromkeys(term.column for term in terms if term.column is not None and term.power)
-    grids = {column: find_grid(table.column(column), table, position=None) for column in columns}
+    grids = {column: find_grid(table.get_column(column), table, position=None) for column in columns}
     sensitivity, unit_range = _bound_unit(terms, measure, grids, table, where=where, is_mean=True, position=None)
     return Functional(
         name=name,
@@ -234,17 +234,21 @@ def _bound_unit(
     if measure is Measure.UNIT_SUM:
         low, high = find_unit_range(terms)
         return max(-low, high, 1), (low, high)
-    if measure is Measure.VALUES and terms[0].column is not None and table.determines(table.column(terms[0].column)):
+    if (
+        measure is Measure.VALUES
+        and terms[0].column is not None
+        and table.determines(table.get_column(terms[0].column))
+    ):
         return 1, None if table.row_cap is not None else (0, 1)
     ranges = {name: (low, high) for name, (_, low, high) in grids.items()}
     least, most = find_row_range(terms, ranges=ranges, table=table, among=where)
     largest = max(-least, most, 1)
-    if table.row_unit:
+    if table.is_row_unit:
         return largest, None
     if table.row_cap is not None:
         return largest * table.row_cap.rows, None
     kinds = Product | Computed
-    composed = any(term.column and isinstance(table.column(term.column).derivation, kinds) for term in terms)
+    composed = any(term.column and isinstance(table.get_column(term.column).derivation, kinds) for term in terms)
     alone = not is_mean and not composed and terms[0].power
     if alone and len({(t.column, t.power, t.coefficient) for t in terms}) == 1:
         return _bound_plain_sum(terms[0], grids, table, position=position)
@@ -299,7 +303,7 @@ def _bound_by_totals(
     alike = len({(term.column, canonical(term.condition)) for term in terms}) == 1
     if name is None or name not in grids or not alike or any(term.power > 1 for term in terms):
         return None
-    per_unit, rows = table.column(name).per_unit, table.rows_per_unit
+    per_unit, rows = table.get_column(name).per_unit, table.rows_per_unit
     if per_unit is None or rows is None:
         return None
     size, *steps = grids[name]
@@ -333,13 +337,13 @@ def _bound_plain_sum(
 ) -> tuple[int, tuple[int, int]]:
     """Return sensitivity and range of a plain sum of one column: the declared range of a unit's total, scaled."""
     assert term.column is not None
-    column, size = table.column(term.column), grids[term.column][0]
+    column, size = table.get_column(term.column), grids[term.column][0]
     if column.per_unit is None:
         raise KeyholeError(
             "KH203",
             f"{column.name} has no declared range for the total of one {table.unit_text}",
             detail="One privacy unit's total in a group is clipped to a declared range.",
-            hint=f"Declare per_unit = [0, 500] under [{table.place_of(column.name)}] in keyhole.toml.",
+            hint=f"Declare per_unit = [0, 500] under [{table.get_policy_key(column.name)}] in keyhole.toml.",
             position=position,
         )
     ends = sorted(Fraction(end) / size * term.coefficient for end in column.per_unit)

@@ -181,10 +181,10 @@ def _find_slack(comparison: Comparison, tolerances: Tolerances, min_rows: int) -
     """Return the tolerance of a count in rows. A guard may have less, never more."""
     if comparison.allowed is not None:
         return floor(comparison.allowed)
-    amount = tolerances.amount(comparison.names)
+    amount = tolerances.find_amount(comparison.names)
     if amount is None:
         return 0  # such a question is refused
-    return floor(amount.size(threshold=comparison.threshold, bounds=Fraction(min_rows)))
+    return floor(amount.compute_size(threshold=comparison.threshold, bounds=Fraction(min_rows)))
 
 
 def _pair_with_floors(

@@ -18,7 +18,7 @@ from math import ceil
 from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Values
 from planner.catalog.catalog import ComputedName, Table
-from planner.catalog.tolerance import Tolerances, quote_literal, with_amount
+from planner.catalog.tolerance import Tolerances, quote_literal, set_amount
 from planner.parser.lexer import readable
 from planner.question.condition import ALWAYS, IsNull, columns
 from planner.question.condition_text import write_condition
@@ -109,21 +109,21 @@ def find_remedy(
         mean_rows: the group size at which the comparison's own tolerance is worth `WORTH` units, or 0 if it does not
             depend on that.
     """
-    rows = 1 if table.row_unit else table.row_cap.rows if table.row_cap is not None else table.rows_per_unit or 1
-    amount = tolerances.amount(("count",))
+    rows = 1 if table.is_row_unit else table.row_cap.rows if table.row_cap is not None else table.rows_per_unit or 1
+    amount = tolerances.find_amount(("count",))
     number = Fraction(_LEAST)
     if amount is not None:
         size = Fraction(amount.number)
-        if amount.bounds:
+        if amount.refers_to_bounds:
             size = size / 100 * accuracy.min_rows
-        number = WORTH * rows * 100 / size if amount.percent and size else size + 1
+        number = WORTH * rows * 100 / size if amount.is_percent and size else size + 1
     counted = find_next_round(max(ceil(number), _LEAST))
     wanted = find_next_round(ceil(mean_rows / (1 - find_slack_share(tolerances))))
     values = wanted if counted < wanted <= MOST_TIMES * max(counted, accuracy.min_rows) else counted
     setting = ""
     if comparison.slack is Slack.RECORD:
-        if not replace(tolerances, default=None).amount(comparison.names):
-            text = with_amount(accuracy.tolerance, comparison.left, Decimal(WORTH * rows))
+        if not replace(tolerances, default=None).find_amount(comparison.names):
+            text = set_amount(accuracy.tolerance, comparison.left, Decimal(WORTH * rows))
             setting = f"SET keyhole.tolerance = '{quote_literal(text)}';"
     elif (
         comparison.per_row is not None and accuracy.min_rows_set and values > accuracy.min_rows
@@ -156,8 +156,8 @@ def _is_derived(values: Values) -> bool:
 
 def find_slack_share(tolerances: Tolerances, *, of: str = "count") -> Fraction:
     """Return the tolerance of an added count or sum as a part of its number."""
-    amount = tolerances.amount((of,))
-    share = Fraction(amount.number) / 100 if amount is not None and amount.percent and amount.number else _SLACK
+    amount = tolerances.find_amount((of,))
+    share = Fraction(amount.number) / 100 if amount is not None and amount.is_percent and amount.number else _SLACK
     return min(share, _MOST_SLACK)
 
 

@@ -52,7 +52,7 @@ def find_declared_range(terms: Sequence[Term], table: Table) -> tuple[int, int] 
     found: dict[tuple[str, ...], Fraction] = {}
     for term in terms:
         names = tuple(sorted(_list_term_factors(term, table)))
-        sized = [steps_of(table.column(name)) for name in names]
+        sized = [steps_of(table.get_column(name)) for name in names]
         size = prod((one[0] for one in sized if one is not None), start=Fraction(1))
         found[names] = found.get(names, Fraction(0)) + term.coefficient / size
     own = sorted((names, times) for names, times in found.items() if times)
@@ -112,7 +112,7 @@ def _find_counted_rows(term: Term, table: Table) -> tuple[str, frozenset[str]]:
 
 def _list_factors(name: str, table: Table) -> tuple[str, ...]:
     """Return the columns that a product multiplies, or the column itself."""
-    derivation = table.column(name).derivation
+    derivation = table.get_column(name).derivation
     return derivation.columns if isinstance(derivation, Product) else (name,)
 
 
@@ -127,7 +127,7 @@ def _find_total_range(name: str, table: Table, *, is_only_factor: bool) -> Range
 
     A column with values of both signs bounds only its own total, because a small total may have large parts.
     """
-    column = table.column(name)
+    column = table.get_column(name)
     steps = steps_of(column)
     if column.per_unit is None or steps is None or (steps[1] < 0 and not is_only_factor):
         return None
@@ -141,7 +141,7 @@ def _bound_rest(coefficients: Sequence[int], rest: Sequence[tuple[str, ...]], ta
     It is linear in each column that no term has twice, so its ends are at corners of the columns' ranges.
     """
     names = sorted({name for one in rest for name in one})
-    sized = {name: steps_of(table.column(name)) for name in names}
+    sized = {name: steps_of(table.get_column(name)) for name in names}
     if any(one is None for one in sized.values()):
         return None
     ranges = {name: (one[1], one[2]) for name, one in sized.items() if one is not None}

@@ -26,7 +26,7 @@ from math import ceil, floor
 
 from planner.aggregates.comparison import Comparison, Every, Having, Some, Spread
 from planner.catalog.catalog import Table
-from planner.catalog.tolerance import Amount, Tolerances, quote_literal, with_amount
+from planner.catalog.tolerance import Amount, Tolerances, quote_literal, set_amount
 from planner.errors import KeyholeError
 from planner.functionals.added_guards import GuardAdder, find_complemented, flatten
 from planner.functionals.functional import find_grid, make_functional
@@ -215,8 +215,8 @@ class MeanBands:
         side = first if mean is leaf else second
         ends = max(first.least, second.least), min(first.most, second.most)
         amount, width = self._find_amount(leaf), self._measure_overlap(leaf)
-        part = Fraction(amount.number) / 100 if amount.percent else Fraction(0)
-        least = amount.size(threshold=Fraction(0), bounds=width) or width * _LEAST_PART
+        part = Fraction(amount.number) / 100 if amount.is_percent else Fraction(0)
+        least = amount.compute_size(threshold=Fraction(0), bounds=width) or width * _LEAST_PART
         if not least:
             return 1
         allowed = _Tolerance(part, Fraction(least))
@@ -231,7 +231,7 @@ class MeanBands:
         """
         literal = side.make_literal(side.find_cut(">", at, within=side.most - side.least), Fraction(0), side.mean)
         made, step = make_functional(literal, table=self.table, min_rows=1, where=self.where)
-        both = 1 if self.table.row_unit else 2  # a unit with several rows may move both sides in full
+        both = 1 if self.table.is_row_unit else 2  # a unit with several rows may move both sides in full
         return WORTH * both * made.sensitivity * step * abs(side.factor) / (side.mean.per_row or 1)
 
     def _make_sides(self, leaf: Comparison, sizes: Mapping[object, GroupSize]) -> tuple[_Side, _Side]:
@@ -258,7 +258,7 @@ class MeanBands:
         made, step = make_functional(mean, table=self.table, min_rows=1, where=self.where)
         step /= mean.per_row or 1
         ranges = {
-            name: find_grid(self.table.column(name), self.table, position=mean.position)[1:] for name in made.summed
+            name: find_grid(self.table.get_column(name), self.table, position=mean.position)[1:] for name in made.summed
         }
         low, high = find_row_range(made.terms, ranges=ranges, table=self.table, among=self.where)
         ends = sorted(factor * end * step + constant for end in (low, high))
@@ -292,9 +292,9 @@ class MeanBands:
 
     def _find_amount(self, leaf: Comparison) -> Amount:
         assert leaf.against is not None
-        amount = self.tolerances.amount((*leaf.names, *leaf.against.mean.names))
+        amount = self.tolerances.find_amount((*leaf.names, *leaf.against.mean.names))
         if amount is None:
-            wanted = with_amount(self.accuracy.tolerance, leaf.left, "10%")
+            wanted = set_amount(self.accuracy.tolerance, leaf.left, "10%")
             raise KeyholeError(
                 "KH304",
                 f"keyhole.tolerance says nothing about {leaf.left}",
@@ -306,13 +306,13 @@ class MeanBands:
     def _list_choices(self, leaf: Comparison) -> Iterator[tuple[Fraction, int]]:
         """Yield the noise's share of the tolerance, and the multiple of the least tolerance, the best choice first."""
         yield from ((share, 1) for share in _SHARES)
-        if self._find_amount(leaf).percent:
+        if self._find_amount(leaf).is_percent:
             yield from ((_SHARES[1], times) for times in range(2, _MOST_TIMES))
 
     def _suggest_coarser(self, leaf: Comparison, width: Fraction) -> str:
         """Return a setting with a tolerance that needs few enough bands."""
         amount = find_next_round(ceil(width * 1000 / (MOST_BANDS / 2)))
-        wanted = with_amount(self.accuracy.tolerance, leaf.left, decimal(Fraction(amount, 1000)))
+        wanted = set_amount(self.accuracy.tolerance, leaf.left, decimal(Fraction(amount, 1000)))
         return f"SET keyhole.tolerance = '{quote_literal(wanted)}';"
 
     def _find_allowed(
@@ -324,9 +324,9 @@ class MeanBands:
         """
         amount = self._find_amount(leaf)
         number = Fraction(amount.number)
-        if amount.bounds:
+        if amount.refers_to_bounds:
             return _Tolerance(Fraction(0), width * number / 100)
-        if not amount.percent:
+        if not amount.is_percent:
             return _Tolerance(Fraction(0), number)
         part = number / 100
         part = part / (1 + part) if below else part

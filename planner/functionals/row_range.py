@@ -76,7 +76,7 @@ def find_row_range_without(
 ) -> Range:
     """Return the range of a row that satisfies `among` but has no value of `column` or fails `condition`."""
     low, high = find_row_range(terms, ranges=ranges, table=table, among=all_of((among, make_not_true(condition))))
-    if column is not None and not is_never_null(table.column(column), table):
+    if column is not None and not is_never_null(table.get_column(column), table):
         left = [term for term in terms if term.column != column]
         least, most = find_row_range(left, ranges=ranges, table=table, among=all_of((among, IsNull(column))))
         low, high = min(low, least), max(high, most)
@@ -90,7 +90,7 @@ def is_never_null(column: Column, table: Table) -> bool:
 
 def _make_found_condition(name: str, table: Table) -> Condition:
     """Return a condition that holds if a looked-up column has a value. For any other column it always holds."""
-    lookup = table.column(name).derivation
+    lookup = table.get_column(name).derivation
     if not isinstance(lookup, Lookup):
         return ALWAYS
     if not lookup.is_listed:
@@ -105,13 +105,13 @@ def _is_in_all(name: str, rows: Rows, table: Table) -> bool:
     """
     if rows.lack(IsNull(name)):
         return True
-    is_looked_up = isinstance(table.column(name).derivation, Lookup)
+    is_looked_up = isinstance(table.get_column(name).derivation, Lookup)
     return is_looked_up and rows.lack(make_not_true(_make_found_condition(name, table)))
 
 
 def _is_never_found(name: str, rows: Rows, table: Table) -> bool:
     """Return True if a column is looked up and not found in any of the rows."""
-    return isinstance(table.column(name).derivation, Lookup) and rows.lack(_make_found_condition(name, table))
+    return isinstance(table.get_column(name).derivation, Lookup) and rows.lack(_make_found_condition(name, table))
 
 
 def make_not_true(condition: Condition) -> Condition:
@@ -121,7 +121,7 @@ def make_not_true(condition: Condition) -> Condition:
 
 def may_be_nan(name: str, table: Table) -> bool:
     """Return True if a column may hold NaN, which counts as missing although it is not NULL."""
-    return table.column(name).sql_type in (SqlType.DOUBLE, SqlType.NUMERIC)
+    return table.get_column(name).sql_type in (SqlType.DOUBLE, SqlType.NUMERIC)
 
 
 def _make_not_false(literal: Leaf | Not) -> Condition:

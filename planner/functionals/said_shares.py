@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from planner.catalog.catalog import Table
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from planner.question.condition import And, Compare, columns
 from planner.question.question import Atom, Functional, Question, Term
 
@@ -62,7 +62,7 @@ def _find_atom_shares(atom: Atom, functional: Functional, table: Table) -> Itera
     counted = {one.column} if one.column is not None and one.power else columns(one.condition)
     for_all = isinstance(one.condition, And) and not one.condition.conditions
     decides = one.condition
-    value = as_text(decides.value) if isinstance(decides, Compare) and decides.operator == "=" else None
+    value = format_value(decides.value) if isinstance(decides, Compare) and decides.operator == "=" else None
     if one.power:
         value = "1" if for_all else None
     for above in dict.fromkeys(above for _, above in atom.literals):
@@ -73,5 +73,5 @@ def _is_part(term: Term, table: Table) -> bool:
     """Return True if a row adds the term once, in part or not at all: it counts, or adds a value between 0 and 1."""
     if not term.power or term.column is None:
         return True
-    bounds = table.column(term.column).bounds
+    bounds = table.get_column(term.column).bounds
     return term.power == 1 and bounds is not None and bounds[0] >= 0 and bounds[1] <= 1

@@ -100,7 +100,7 @@ def find_joint_sensitivity(question: Question) -> JointSensitivity:
         sets=find_affected_sets(question),
         functionals=len(functionals),
         summed=frozenset(summed),
-        is_split_over_rows=not question.table.row_unit and cap is not None and cap.rows > 1,
+        is_split_over_rows=not question.table.is_row_unit and cap is not None and cap.rows > 1,
         corners=None,
     )
     squared = any(term.power == 2 for index in summed for term in functionals[index].terms)
@@ -112,7 +112,7 @@ def find_joint_sensitivity(question: Question) -> JointSensitivity:
     ):
         return whole
     ranges = {
-        name: find_grid(question.table.column(name), question.table, position=None)[1:]
+        name: find_grid(question.table.get_column(name), question.table, position=None)[1:]
         for index in summed
         for name in functionals[index].summed
     }
@@ -176,7 +176,7 @@ def _adds_rows(question: Question, functional: Functional) -> bool:
     """Return True if rows change the functional one by one, each by no more than it would add to a row sum."""
     if functional.measure is Measure.UNITS or functional.unit_range is not None:
         return False
-    if question.table.row_unit:
+    if question.table.is_row_unit:
         return True
     # a unit with one value at most changes a distinct count by it however many of its rows have it
     return question.table.row_cap is not None and functional.sensitivity >= question.table.row_cap.rows

@@ -105,7 +105,7 @@ def describe_unit_rows(question: Question, rows: UnitRows) -> Iterator[str]:
     totals = ", ".join(total.written for total in rows.totals) or "one row"
     yield f"of each ({rows.table.unit_text}){groups}: {totals}{filtered}"
     for total in rows.totals:
-        step = question.table.column(total.name).grid or Decimal(1)
+        step = question.table.get_column(total.name).grid or Decimal(1)
         low, high = (format((step * edge).normalize(), "f") for edge in (total.low, total.high))
         yield f"{total.written} is clipped to {low} .. {high}"
 
@@ -151,7 +151,7 @@ def map_columns(column: ComputedName, change: Callable[[RowTerm], RowTerm]) -> C
 
     mapped = visit(derived.term)
     ends = column.removeprefix(spell(derived.term))  # a name goes on with the range that is known of some rows alone
-    return ComputedName.of(replace(column.column, name=spell(mapped) + ends, derivation=Computed(mapped)))
+    return ComputedName.from_column(replace(column.column, name=spell(mapped) + ends, derivation=Computed(mapped)))
 
 
 def find_stored_columns(names: Iterable[str]) -> frozenset[str]:

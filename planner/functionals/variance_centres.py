@@ -33,7 +33,7 @@ from math import floor, isqrt, log
 from planner.aggregates.comparison import FAILS, Comparison, Every, Having, Outside, Slack, Some, Spread
 from planner.aggregates.row_expression import Part, Values
 from planner.catalog.catalog import Table
-from planner.catalog.tolerance import Amount, Tolerances, squeeze_name, tolerances
+from planner.catalog.tolerance import Amount, Tolerances, parse_tolerances, squeeze_name
 from planner.errors import KeyholeError
 from planner.functionals.functional import find_grid
 from planner.parser.lexer import readable
@@ -112,7 +112,9 @@ class _BoundedSpread:
     def from_spread(spread: Spread, table: Table, accuracy: Accuracy) -> "_BoundedSpread":
         step, low, high = find_grid(spread.column, table, position=spread.position)
         low, high = narrow_range(spread.column.name, (low, high), among=(spread.where, spread.condition), table=table)
-        return _BoundedSpread(spread, accuracy, tolerances(accuracy.tolerance), low, high, step * abs(spread.scale))
+        return _BoundedSpread(
+            spread, accuracy, parse_tolerances(accuracy.tolerance), low, high, step * abs(spread.scale)
+        )
 
     @property
     def level(self) -> Fraction:
@@ -192,7 +194,7 @@ class _BoundedSpread:
         )
 
     def _find_amount(self) -> Amount:
-        amount = self.tolerances.amount(self.spread.names)
+        amount = self.tolerances.find_amount(self.spread.names)
         if amount is None:
             raise KeyholeError(
                 "KH304",
@@ -200,7 +202,7 @@ class _BoundedSpread:
                 hint=f"SET keyhole.tolerance = '30%, {self.accuracy.tolerance}';",
                 position=self.spread.position,
             )
-        if amount.percent and not self.spread.threshold:
+        if amount.is_percent and not self.spread.threshold:
             raise KeyholeError(
                 "KH304",
                 f"{self.spread.text}: a percentage of the threshold 0 is no tolerance",
@@ -213,7 +215,7 @@ class _BoundedSpread:
     def _find_edge(self, amount: Amount, operator: str) -> Fraction:
         """Return the value up to which a group near the threshold may be misjudged, in the analyst's unit."""
         threshold, most = self.spread.threshold, self.half_range * self.size / 2  # the largest standard deviation
-        allowed = amount.size(threshold=threshold, bounds=most if self.spread.root else most**2)
+        allowed = amount.compute_size(threshold=threshold, bounds=most if self.spread.root else most**2)
         return max(Fraction(0), threshold - allowed) if operator in _ABOVE else threshold + allowed
 
     def _find_slack(self, amount: Amount, operator: str) -> Fraction:
@@ -342,14 +344,14 @@ class _BoundedSpread:
         """
         percent = bool(self.spread.threshold)
         for number in range(1, 101) if percent else (2**doublings for doublings in range(-10, 30)):
-            amount = Amount(decimal(Fraction(number)), percent=percent)
+            amount = Amount(decimal(Fraction(number)), is_percent=percent)
             if any(self._list_near_enough(operator, self._find_slack(amount, operator))):
                 return self._suggest_setting(f"{decimal(Fraction(number))}{'%' if percent else ''}")
         width = self.half_range
         while width > 1:
             width //= 2
             nearer = replace(self, high=self.low + width)
-            slack = nearer._find_slack(Amount(decimal(Fraction(50)), percent=True), operator)
+            slack = nearer._find_slack(Amount(decimal(Fraction(50)), is_percent=True), operator)
             if slack and any(nearer._list_near_enough(operator, slack)):
                 step = self.size / abs(self.spread.scale)
                 low, high = decimal(self.low * step), decimal((self.low + width) * step)

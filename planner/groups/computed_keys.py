@@ -15,11 +15,11 @@ from functools import lru_cache
 
 from sqlglot import exp
 
-from planner.catalog.catalog import Column, Computed, ComputedName, Derivation, Parts, SqlType, Value
-from planner.catalog.derived_columns import DATE_PARTS, OF_CLOCK, PART_ENDS, derived_type
-from planner.catalog.domains import count_values
+from planner.catalog.catalog import Column, Computed, ComputedName, Derivation, SqlType, Value, ValueGroups
+from planner.catalog.derived_columns import CLOCK_PARTS, DATE_PARTS, PART_RANGES, infer_derived_type
+from planner.catalog.domains import expand_range
 from planner.catalog.fault import Fault
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from planner.errors import KeyholeError, cut_at_word
 from planner.groups.computed_numbers import add_numbers, replace_numbers
 from planner.groups.conditions import part_by_conditions
@@ -106,27 +106,27 @@ def describe_outside(keys: Iterable[Column]) -> Iterator[str]:
             continue
         named = cut_at_word(key.name)
         match key.derivation:
-            case Parts(column=read) if read.startswith("extract("):
+            case ValueGroups(column=read) if read.startswith("extract("):
                 pass  # a part of a time has no other numbers
-            case Parts() as parts if parts.cuts and parts.groups[0] is None and parts.groups[-1] is None:
-                first, past = (as_text(one) for one in _list_ends(parts))
+            case ValueGroups() as parts if parts.cut_points and parts.groups[0] is None and parts.groups[-1] is None:
+                first, past = (format_value(one) for one in _list_ends(parts))
                 of = named if is_number_key(key) else cut_at_word(parts.column)
                 yield f"rows whose {of} is below {first}, or {past} or more, are in no group of {named}"
-            case Parts(kind=SqlType.TEXT, nulls=int()) as parts if parts.tests and may_miss_texts(parts):
+            case ValueGroups(kind=SqlType.TEXT, null_group=int()) as parts if parts.tests and may_miss_texts(parts):
                 yield f"values of {cut_at_word(parts.column)} of which no example was found are in no group of {named}"
-            case Derivation(function="extract", part=part) as derived if part in PART_ENDS:
+            case Derivation(function="extract", part=part) as derived if part in PART_RANGES:
                 yield f"rows without {derived.column} are in no group of {_write_derivation(derived)}"
             case Derivation() as derived:
-                first, last = as_text(min(key.domain)), as_text(max(key.domain))
+                first, last = format_value(min(key.domain)), format_value(max(key.domain))
                 outside = f"rows whose {derived.column} is NULL or not in {first} .. {last}"
                 yield f"{outside} are in no group of {_write_derivation(derived)}"
             case _:
                 pass
 
 
-def _list_ends(parts: Parts) -> tuple[Value, Value]:
+def _list_ends(parts: ValueGroups) -> tuple[Value, Value]:
     """Return the first and the last cut. Those of a computed number are in its own units."""
-    first, past = parts.cuts[0], parts.cuts[-1]
+    first, past = parts.cut_points[0], parts.cut_points[-1]
     scale = 0
     if isinstance(parts.column, ComputedName) and isinstance(parts.column.column.derivation, Computed):
         scale = parts.column.column.derivation.term.scale
@@ -225,7 +225,7 @@ def _list_shown_derivations(
     cycle, part = find_cycle(node), shown_part(node)
     column = node.find(exp.Column)
     open_ = (column is None or stand_in(column, scope) is None) and find_time_range(read, scope, said) is None
-    if cycle and (open_ or part in OF_CLOCK):
+    if cycle and (open_ or part in CLOCK_PARTS):
         derived = Derivation("extract", cycle, read.name)
         if all(one.derivation != derived for one in scope.table.columns):
             yield derived
@@ -237,16 +237,16 @@ def _add_derived(
     scope: Scope, derived: Derivation, said: tuple[Condition, ...], item: exp.Expr, *, among: list[exp.Expr]
 ) -> Scope:
     """Return the scope with a derived column, which has its possible values or is grouped with a group for NULL."""
-    base = scope.table.column(derived.column)
+    base = scope.table.get_column(derived.column)
     if not base.groupable:
         raise _refuse_ungroupable(item, base)
     if derived.part == "day" and derived.function == "date_trunc":
         derived = Derivation("date", "", derived.column)  # one column for both spellings
     try:
-        kind = derived_type(derived, base.sql_type)
+        kind = infer_derived_type(derived, base.sql_type)
     except Fault:
         return scope
-    always = PART_ENDS.get(derived.part) if derived.function == "extract" else None
+    always = PART_RANGES.get(derived.part) if derived.function == "extract" else None
     if derived.function == "extract" and always is None and derived.part not in ("year", "isoyear"):
         return scope
     domain: tuple[Value, ...] | None
@@ -291,9 +291,9 @@ def _list_periods(derived: Derivation, times: Times, item: exp.Expr) -> tuple[Va
         raise _refuse_too_many(item, size)
     first = truncate_to_unit(times.first, part)
     if part == "hour":
-        return count_values(first, truncate_to_unit(last, part), "1 hour", SqlType.TIMESTAMP, most=MOST_CUTS)
+        return expand_range(first, truncate_to_unit(last, part), "1 hour", SqlType.TIMESTAMP, most=MOST_CUTS)
     step = "3 months" if part == "quarter" else f"1 {part}"
-    return count_values(first.date(), last.date(), step, SqlType.DATE, most=MOST_CUTS)
+    return expand_range(first.date(), last.date(), step, SqlType.DATE, most=MOST_CUTS)
 
 
 def _list_names_read(item: exp.Expr, scope: Scope) -> frozenset[str]:
@@ -348,13 +348,13 @@ def _add_parts(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[
     return replace(scope, table=replace(scope.table, columns=(*scope.table.columns, made)))
 
 
-def _make_group_column(name: str, parts: Parts, column: Column) -> Column:
+def _make_group_column(name: str, parts: ValueGroups, column: Column) -> Column:
     """Return the key whose values number the groups of a column's values."""
     return Column(
         name=name,
         sql_type=SqlType.INTEGER,
         declared="integer",
-        domain=_count_groups(len(parts.shown)),
+        domain=_count_groups(len(parts.shown_values)),
         derivation=parts,
         immutable=column.immutable,
         prunable=False,
@@ -375,7 +375,7 @@ def _count_groups(count: int) -> tuple[int, ...]:
     return tuple(range(count))
 
 
-def _cut_times(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[Condition, ...]) -> Parts | None:
+def _cut_times(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[Condition, ...]) -> ValueGroups | None:
     """Return the parts into which the steps of expressions cut a range of a time, or None if there are no steps."""
     steps = list_steps(column, [_replace_known_keys(item, scope) for item in items], scope)
     if not steps or (column.sql_type is SqlType.DATE and any(one.is_of_clock for one in steps)):
@@ -390,7 +390,7 @@ def _cut_times(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[
     return group_times(column, starts, times, nullable=not column.required and keeps_null(column, scope, said))
 
 
-def _cut_days(scope: Scope, column: Column, said: tuple[Condition, ...], item: exp.Expr) -> Parts | None:
+def _cut_days(scope: Scope, column: Column, said: tuple[Condition, ...], item: exp.Expr) -> ValueGroups | None:
     """Return every day of a range as a part.
 
     Return None if the range is open and the days themselves are not needed.
@@ -402,17 +402,19 @@ def _cut_days(scope: Scope, column: Column, said: tuple[Condition, ...], item: e
     if not days or max(days) == date.max:
         return None
     last = max(day for day in days if isinstance(day, date))
-    return Parts(
+    return ValueGroups(
         column=column.name,
         kind=column.sql_type,
-        cuts=(*days, last + timedelta(days=1)),
+        cut_points=(*days, last + timedelta(days=1)),
         groups=(None, *range(len(days)), None),
-        nulls=None if column.required else len(days),
-        shown=days if column.required else (*days, None),
+        null_group=None if column.required else len(days),
+        shown_values=days if column.required else (*days, None),
     )
 
 
-def _cut_numbers(scope: Scope, column: Column, items: list[exp.Expr], said: tuple[Condition, ...]) -> Parts | None:
+def _cut_numbers(
+    scope: Scope, column: Column, items: list[exp.Expr], said: tuple[Condition, ...]
+) -> ValueGroups | None:
     low, high = find_number_range(column, said)
     finder = CutFinder(
         name=write_node(scope.reference(column)),

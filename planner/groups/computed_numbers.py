@@ -15,9 +15,9 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.catalog.catalog import Column, Computed, ComputedName, Derivation, Parts, SqlType
+from planner.catalog.catalog import Column, Computed, ComputedName, Derivation, SqlType, ValueGroups
 from planner.catalog.row_terms import RowTerm, TermKind
-from planner.catalog.sql_types import text_limit
+from planner.catalog.sql_types import read_text_limit
 from planner.catalog.steps import Steps
 from planner.errors import KeyholeError
 from planner.groups.cuts import CutFinder
@@ -135,7 +135,7 @@ def _add_number(scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], said: t
     named = replace(scope, table=replace(scope.table, columns=(*scope.table.columns, made)))
     placed = replace(
         made,
-        derivation=Parts(ComputedName(base.name), SqlType.INTEGER, (), (None,), None, ()),
+        derivation=ValueGroups(ComputedName(base.name), SqlType.INTEGER, (), (None,), None, ()),
     )
     finding = replace(scope, table=replace(scope.table, columns=(*scope.table.columns, placed)))
     reading = [item for item in items if any(name_alike(one, scope) == name for one in item.find_all(type(node)))]
@@ -156,10 +156,10 @@ def _add_number(scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], said: t
         parts = make_number_parts(shape, finder, distinct=len(replaced) == 1 and finder.is_chain(replaced[0]))
     except (NotFinite, TooManyCuts):
         return scope
-    parts = replace(parts, column=base.name, cuts=_scale_cuts(parts, term.scale))
+    parts = replace(parts, column=base.name, cut_points=_scale_cuts(parts, term.scale))
     made = replace(
         made,
-        domain=tuple(range(len(parts.shown))),
+        domain=tuple(range(len(parts.shown_values))),
         derivation=parts,
         prunable=False,
         ledger=label_parts(parts, base),
@@ -183,7 +183,7 @@ def _read_number(node: exp.Expr, scope: Scope) -> Column | None:
         made = computed_column(term, within)
     except (KeyholeError, NoTermError, TooWideError):
         return None
-    return ComputedName.of(replace(made, comment=shown)).column
+    return ComputedName.from_column(replace(made, comment=shown)).column
 
 
 def _find_range(
@@ -194,13 +194,13 @@ def _find_range(
     The ends also respect the limits of PostgreSQL's type.
     """
     span = find_span(
-        term, lambda one: _find_ends(scope.table.column(one), said), required=lambda one: _is_required(scope, one, said)
+        term, lambda one: _find_ends(scope.table.get_column(one), said), required=lambda one: _is_required(scope, one, said)
     )
     if span is None and (apart := find_length_range(node, term, scope, said)) is not None:
         span = NumberSpan(*apart)
     if span is not None and term.function == "length":
         (text,) = term.arguments
-        typed = text_limit(scope.table.column(str(text.value)).declared)
+        typed = read_text_limit(scope.table.get_column(str(text.value)).declared)
         span = replace(
             span, high=term.limit - 1 if typed is None or typed > term.limit else typed
         )  # longer ones are cut
@@ -240,7 +240,7 @@ def _is_never_null(base: Column, term: RowTerm, scope: Scope, said: tuple[Condit
 
 
 def _is_required(scope: Scope, name: str, said: tuple[Condition, ...]) -> bool:
-    column = scope.table.column(name)
+    column = scope.table.get_column(name)
     return column.required or not keeps_null(column, scope, said)
 
 
@@ -251,10 +251,10 @@ def _make_value_column(base: Column, term: RowTerm, *, required: bool) -> Column
     return replace(base, sql_type=SqlType.NUMERIC, declared=f"numeric(38,{term.scale})", required=required)
 
 
-def _scale_cuts(parts: Parts, scale: int) -> Steps | tuple[int, ...]:
-    if isinstance(parts.cuts, Steps):
-        return Steps(parts.cuts.runs, None)
-    return tuple(int(Fraction(str(cut)) * 10**scale) for cut in parts.cuts)
+def _scale_cuts(parts: ValueGroups, scale: int) -> Steps | tuple[int, ...]:
+    if isinstance(parts.cut_points, Steps):
+        return Steps(parts.cut_points.runs, None)
+    return tuple(int(Fraction(str(cut)) * 10**scale) for cut in parts.cut_points)
 
 
 def _find_type(node: exp.Expr, scope: Scope) -> str | None:

@@ -12,8 +12,8 @@ from itertools import permutations
 
 from sqlglot import exp
 
-from planner.catalog.catalog import Column, Derivation, Parts, SqlType, Table, Value
-from planner.catalog.sql_types import text_limit
+from planner.catalog.catalog import Column, Derivation, SqlType, Table, Value, ValueGroups
+from planner.catalog.sql_types import read_text_limit
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, contains
 from planner.predicates.condition import row_truth
@@ -30,7 +30,7 @@ _NOTHING_GIVEN = Given(parameters={}, today=date.min)
 _TESTS = (*TESTS, exp.Is, exp.Case)
 
 
-def part_by_conditions(scope: Scope, column: Column, items: list[exp.Expr]) -> Parts | None:
+def part_by_conditions(scope: Scope, column: Column, items: list[exp.Expr]) -> ValueGroups | None:
     """Return the groups that conditions on a column make of its values, or None if it is used in another way."""
     leaves: dict[Condition, None] = {}
     for item in items:
@@ -91,26 +91,26 @@ def _reads_itself(node: exp.Case, column: Column, scope: Scope) -> bool:
     return any(find_column(bare(one), scope) == column or contains(one, exp.Column) for one in results)
 
 
-def _make_parts(column: Column, shown: list[Value | None], *, cuts: list[Value], tests: list[Condition]) -> Parts:
+def _make_parts(column: Column, shown: list[Value | None], *, cuts: list[Value], tests: list[Condition]) -> ValueGroups:
     groups: tuple[int | None, ...] = tuple(range(len(shown)))
     nulls = None if column.required else len(shown)
-    return Parts(
+    return ValueGroups(
         column=column.name,
         kind=column.sql_type,
-        cuts=tuple(cuts),
+        cut_points=tuple(cuts),
         groups=groups,
-        nulls=nulls,
-        shown=tuple(shown if nulls is None else [*shown, None]),
+        null_group=nulls,
+        shown_values=tuple(shown if nulls is None else [*shown, None]),
         tests=tuple(tests),
     )
 
 
-def _group_truths(column: Column) -> Parts:
+def _group_truths(column: Column) -> ValueGroups:
     tests: list[Condition] = [Compare(column.name, "=", value) for value in (False, True)]
     return _make_parts(column, [False, True], cuts=[], tests=tests)
 
 
-def _group_times(column: Column, leaves: list[Condition]) -> Parts | None:
+def _group_times(column: Column, leaves: list[Condition]) -> ValueGroups | None:
     starts: set[date] = set()
     for operator, value in _list_compared(leaves):
         if not isinstance(value, date):
@@ -148,7 +148,7 @@ def _list_compared(leaves: list[Condition]) -> Iterator[tuple[str, Value]]:
                 pass
 
 
-def _group_texts(column: Column, leaves: list[Condition], table: Table) -> Parts | None:
+def _group_texts(column: Column, leaves: list[Condition], table: Table) -> ValueGroups | None:
     compared = list(_list_compared(leaves))
     if any(operator not in ("=", "<>") for operator, _ in compared):
         return None
@@ -156,7 +156,7 @@ def _group_texts(column: Column, leaves: list[Condition], table: Table) -> Parts
     patterns = sorted({collapse_wildcards(leaf.pattern) for leaf in leaves if isinstance(leaf, Like)})
     if len(patterns) > MOST_PATTERNS or are_dear(leaves, table):
         return None
-    limit = text_limit(column.declared)
+    limit = read_text_limit(column.declared)
     most = min(column.longest_text, limit or column.longest_text)
     others: dict[tuple[bool, ...], str] = {}
     for text in _list_texts(patterns):

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
-from planner.catalog.catalog import Column, Derivation, Parts, SqlType, Value
-from planner.catalog.derived_columns import PART_ENDS
+from planner.catalog.catalog import Column, Derivation, SqlType, Value, ValueGroups
+from planner.catalog.derived_columns import PART_RANGES
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, contains, write_node
@@ -63,21 +63,21 @@ def _leaves_out(node: exp.Expr, base: Column, scope: Scope) -> bool:
         if written is None:
             shown = isinstance(around, exp.TimeToStr) and bool(find_cycle(around))
             return not shown and not isinstance(around, exp.Predicate)
-        return written.function != "extract" or written.part not in PART_ENDS
+        return written.function != "extract" or written.part not in PART_RANGES
     return found is not None and bool(found.domain) and _is_derived_of(found, base)
 
 
-def group_time_part(derived: Column, ends: tuple[int, int]) -> Parts:
+def group_time_part(derived: Column, ends: tuple[int, int]) -> ValueGroups:
     """Return the numbers of a part of a time as groups, and a group of the rows without a time."""
     count = ends[1] - ends[0] + 1
     numbers: tuple[Value, ...] = tuple(range(ends[0], ends[1] + 1))
-    return Parts(
+    return ValueGroups(
         column=derived.name,
         kind=SqlType.INTEGER,
-        cuts=(*numbers, ends[1] + 1),
+        cut_points=(*numbers, ends[1] + 1),
         groups=(None, *range(count), None),
-        nulls=count,
-        shown=(*numbers, None),
+        null_group=count,
+        shown_values=(*numbers, None),
     )
 
 
@@ -94,7 +94,11 @@ def describe_lost_nulls(embedded: Embedded) -> Iterator[str]:
         except KeyholeError:
             continue
         for name, key in () if expression is None else expression.columns:
-            if not isinstance(key.derivation, Parts) and not key.required and _has_image_of_null(expression, name):
+            if (
+                not isinstance(key.derivation, ValueGroups)
+                and not key.required
+                and _has_image_of_null(expression, name)
+            ):
                 named = readable(key.derivation.column if isinstance(key.derivation, Derivation) else key.name)
                 written = write_node(item)
                 yield f"rows without {named} are in no group, although {written} would give them one"

@@ -6,8 +6,8 @@ from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor, inf, isfinite, nextafter
 
-from planner.catalog.catalog import Column, Parts, SqlType, Value
-from planner.catalog.steps import Lying, Steps
+from planner.catalog.catalog import Column, SqlType, Value, ValueGroups
+from planner.catalog.steps import Steps, StepSamples
 from planner.groups.cuts import CutFinder
 from planner.groups.doubles import Cut
 from planner.groups.even_cuts import join_runs
@@ -21,7 +21,7 @@ _FEW_STEPS = 8  # that are compared one by one
 _FARTHEST = 10**18  # units of numbers that are computed with in 64 bits
 
 
-def make_number_parts(column: Column, finder: CutFinder, *, distinct: bool) -> Parts:
+def make_number_parts(column: Column, finder: CutFinder, *, distinct: bool) -> ValueGroups:
     """Return the parts between the cuts that were found, none outside of the window. Raise `TooManyCuts`.
 
     Parameters:
@@ -32,20 +32,20 @@ def make_number_parts(column: Column, finder: CutFinder, *, distinct: bool) -> P
         return replace(_list_parts(column, finder.list_cuts(), finder.window), distinct=distinct)
     inside = finder.window is None
     nulls = not column.required
-    lying = Lying(steps, below=inside, above=inside, nulls=nulls)
+    lying = StepSamples(steps, below=inside, above=inside, nulls=nulls)
     count = len(lying) - nulls
     if len(lying) > MOST_CUTS:
         raise TooManyCuts(len(lying))
-    parts = Parts(
+    parts = ValueGroups(
         column=column.name,
         kind=column.sql_type,
-        cuts=steps,
+        cut_points=steps,
         groups=tuple(range(count)) if inside else (None, *range(count), None),
-        nulls=count if nulls else None,
-        shown=lying,
+        null_group=count if nulls else None,
+        shown_values=lying,
         distinct=True,
     )
-    return parts if len(steps) > _FEW_STEPS else replace(parts, cuts=tuple(steps), shown=tuple(lying))
+    return parts if len(steps) > _FEW_STEPS else replace(parts, cut_points=tuple(steps), shown_values=tuple(lying))
 
 
 def _find_steps(column: Column, finder: CutFinder) -> Steps | None:
@@ -78,7 +78,7 @@ def find_column_unit(column: Column) -> Fraction | None:
     return Fraction(1, 10 ** _find_scale(column)) if has_units else None
 
 
-def _list_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None) -> Parts:
+def _list_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None) -> ValueGroups:
     """Return the parts between cuts, listed one by one."""
     if window is not None:
         found = [cut for cut in found if window[0] <= cut <= window[1]]
@@ -104,13 +104,13 @@ def _list_parts(column: Column, found: list[Cut], window: tuple[Cut, Cut] | None
     if not column.required:
         nulls = len(shown)
         shown.append(None)
-    return Parts(
+    return ValueGroups(
         column=column.name,
         kind=column.sql_type,
-        cuts=tuple(value for value, _ in kept),
+        cut_points=tuple(value for value, _ in kept),
         groups=tuple(groups),
-        nulls=nulls,
-        shown=tuple(shown),
+        null_group=nulls,
+        shown_values=tuple(shown),
     )
 
 

@@ -8,7 +8,7 @@ from datetime import date
 
 from sqlglot import exp
 
-from planner.catalog.catalog import Column, Parts, SqlType
+from planner.catalog.catalog import Column, SqlType, ValueGroups
 from planner.errors import KeyholeError
 from planner.parser.tree import position, write_node, write_short
 from planner.predicates.condition import row_condition
@@ -83,7 +83,7 @@ def _is_compared(node: exp.Expr, scope: Scope) -> bool:
     return True
 
 
-def group_listed_texts(column: Column, said: tuple[Condition, ...]) -> Parts | None:
+def group_listed_texts(column: Column, said: tuple[Condition, ...]) -> ValueGroups | None:
     """Return the groups of a column's texts that WHERE lists, in order, or None if it lists none or too many."""
     found: set[str] | None = None
     for one in said:
@@ -102,7 +102,7 @@ def group_listed_texts(column: Column, said: tuple[Condition, ...]) -> Parts | N
 
 def group_listed_ends(
     column: Column, items: Iterable[exp.Expr], scope: Scope, said: tuple[Condition, ...]
-) -> Parts | None:
+) -> ValueGroups | None:
     """Return the groups of texts by their beginnings or ends that WHERE lists, all of one length.
 
     Return None if WHERE lists none or too many, or if the items read more of the text.
@@ -116,15 +116,15 @@ def group_listed_ends(
     return None
 
 
-def _group_by_tests(column: Column, tests: Mapping[str, Condition]) -> Parts:
+def _group_by_tests(column: Column, tests: Mapping[str, Condition]) -> ValueGroups:
     """Return a group of texts for each test, shown by the key of `tests`."""
-    return Parts(
+    return ValueGroups(
         column=column.name,
         kind=SqlType.TEXT,
-        cuts=(),
+        cut_points=(),
         groups=tuple(range(len(tests))),
-        nulls=None,
-        shown=tuple(tests),
+        null_group=None,
+        shown_values=tuple(tests),
         tests=tuple(tests.values()),
     )
 

@@ -8,7 +8,7 @@ follow from pinned data alone.
 
 from decimal import Decimal
 
-from planner.catalog.catalog import Column, Lookup, Parts, SqlType, Value
+from planner.catalog.catalog import Column, Lookup, SqlType, Value, ValueGroups
 from planner.groups.null_groups import keeps_null
 from planner.question.condition import Condition
 from planner.scope.key_classes import MOST_VALUES
@@ -28,7 +28,7 @@ def is_listed_number(column: Column) -> bool:
     return any(value is not None for value in lookup.pairs.found)
 
 
-def part_by_values(column: Column, scope: Scope, said: tuple[Condition, ...]) -> Parts | None:
+def part_by_values(column: Column, scope: Scope, said: tuple[Condition, ...]) -> ValueGroups | None:
     """Return the pinned values of a looked-up number as groups. Return None for other columns and too many values."""
     lookup = column.derivation
     if not isinstance(lookup, Lookup) or not is_listed_number(column):
@@ -37,14 +37,14 @@ def part_by_values(column: Column, scope: Scope, said: tuple[Condition, ...]) ->
     if not 0 < len(values) <= MOST_VALUES:
         return None
     count, nullable = len(values), _may_be_null(column, lookup, scope) and keeps_null(column, scope, said)
-    return Parts(
+    return ValueGroups(
         column=column.name,
         kind=column.sql_type,
-        cuts=values,
+        cut_points=values,
         groups=(None, *range(count)),
-        nulls=count if nullable else None,
-        shown=(*values, None) if nullable else values,
-        pinned=True,
+        null_group=count if nullable else None,
+        shown_values=(*values, None) if nullable else values,
+        is_exhaustive=True,
     )
 
 

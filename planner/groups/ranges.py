@@ -9,7 +9,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from planner.catalog.catalog import Column, Derivation, SqlType, Value
-from planner.catalog.derived_columns import calendar_step
+from planner.catalog.derived_columns import find_calendar_step
 from planner.errors import KeyholeError
 from planner.parser.tree import bare
 from planner.predicates.condition import row_condition
@@ -109,7 +109,7 @@ def _find_truncation(key: Column, column: Column) -> str:
     derived = key.derivation
     if not isinstance(derived, Derivation) or derived.column != column.name or derived.function == "extract":
         return ""
-    return calendar_step(key) or ""
+    return find_calendar_step(key) or ""
 
 
 def _list_ends(column: Column, part: str, said: tuple[Condition, ...]) -> tuple[list[datetime], list[datetime]]:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from decimal import Decimal
 
-from planner.catalog.catalog import Column, Merged, Parts, Table, Value
-from planner.catalog.key_space import as_text
-from planner.catalog.steps import Lying
+from planner.catalog.catalog import Column, MergedKeys, Table, Value, ValueGroups
+from planner.catalog.key_space import format_value
+from planner.catalog.steps import StepSamples
 from planner.parser.lexer import quote_identifier
 from planner.scope.number_keys import is_number_key, number_name, shown_type
 from planner.scope.truth_keys import is_truth_key, value_name
@@ -21,13 +21,13 @@ def wrap_answer(keys: tuple[Column, ...], table: Table) -> tuple[str, str]:
     shown: dict[str, str] = {}
     for key in keys:
         match key.derivation:
-            case Parts() as parts:
-                shown |= _write_values(key, table.column(parts.column), parts.shown)
-            case Merged() as merged:
+            case ValueGroups() as parts:
+                shown |= _write_values(key, table.get_column(parts.column), parts.shown_values)
+            case MergedKeys() as merged:
                 for place, name in enumerate(merged.columns):
-                    inner, values = table.column(name), [one[place] for one in merged.shown]
-                    if isinstance(inner.derivation, Parts):
-                        base, lying = table.column(inner.derivation.column), inner.derivation.shown
+                    inner, values = table.get_column(name), [one[place] for one in merged.shown_values]
+                    if isinstance(inner.derivation, ValueGroups):
+                        base, lying = table.get_column(inner.derivation.column), inner.derivation.shown_values
                         held = [lying[int(str(value))] for value in values]
                         shown |= _write_values(key, base, held, inner)
                     elif name not in own:
@@ -46,16 +46,16 @@ def _write_values(
     elif is_number_key(parted):
         declared, called = shown_type(parted), number_name(parted)
     named = quote_identifier(called)
-    if isinstance(values, Lying):
+    if isinstance(values, StepSamples):
         return {
             called: f"{_write_stepped_value(f'answered.{quote_identifier(key.name)}', values, declared)} AS {named}"
         }
-    written = ", ".join("NULL" if value is None else _quote(as_text(value)) for value in values)
+    written = ", ".join("NULL" if value is None else _quote(format_value(value)) for value in values)
     found = f"(ARRAY[{written}]::text[])[answered.{quote_identifier(key.name)} + 1]"
     return {called: f"{found}::{declared} AS {named}"}
 
 
-def _write_stepped_value(number: str, values: Lying, declared: str) -> str:
+def _write_stepped_value(number: str, values: StepSamples, declared: str) -> str:
     """Return SQL that computes the value shown for a group number.
 
     A list of that many values would take seconds to read.
@@ -68,7 +68,7 @@ def _write_stepped_value(number: str, values: Lying, declared: str) -> str:
     for run in steps.runs:
         arms.append(f"WHEN {number} < {first + run.count} THEN {run.first} + {run.step}::bigint * ({number} - {first})")
         first += run.count
-    unit = "" if steps.scale is None else f" * {as_text(Decimal(1).scaleb(-steps.scale))}"
+    unit = "" if steps.scale is None else f" * {format_value(Decimal(1).scaleb(-steps.scale))}"
     return f"((CASE {' '.join(arms)} END){unit})::{declared}"
 
 

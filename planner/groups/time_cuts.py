@@ -14,7 +14,7 @@ from datetime import date, datetime, time, timedelta
 
 from sqlglot import exp
 
-from planner.catalog.catalog import Column, Parts, SqlType
+from planner.catalog.catalog import Column, SqlType, ValueGroups
 from planner.groups.pieces import MOST_STEPS, TooManyCuts
 from planner.groups.ranges import Times
 from planner.scope.key_expressions import image
@@ -212,7 +212,7 @@ def _start_year(year: int, origin: datetime) -> datetime:
     return same + timedelta(microseconds=1) if same <= origin else same
 
 
-def group_times(column: Column, starts: list[datetime], times: Times, *, nullable: bool) -> Parts | None:
+def group_times(column: Column, starts: list[datetime], times: Times, *, nullable: bool) -> ValueGroups | None:
     """Return the parts of a range that begin at these moments, each a group, and a group for NULL if `nullable`."""
     if not starts:
         return None
@@ -224,13 +224,13 @@ def group_times(column: Column, starts: list[datetime], times: Times, *, nullabl
         cuts = sorted(set(ends))
     count = len(cuts) - 1
     shown = tuple(cuts[:-1])
-    return Parts(
+    return ValueGroups(
         column=column.name,
         kind=column.sql_type,
-        cuts=tuple(cuts),
+        cut_points=tuple(cuts),
         groups=(None, *range(count), None),
-        nulls=count if nullable else None,
-        shown=(*shown, None) if nullable else shown,
+        null_group=count if nullable else None,
+        shown_values=(*shown, None) if nullable else shown,
     )
 
 

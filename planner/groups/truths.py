@@ -11,7 +11,7 @@ from datetime import date
 
 from sqlglot import exp
 
-from planner.catalog.catalog import Column, Computed, ComputedName, Parts, SqlType
+from planner.catalog.catalog import Column, Computed, ComputedName, SqlType, ValueGroups
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.errors import KeyholeError
 from planner.groups.conditions import MOST_PATTERNS
@@ -83,7 +83,9 @@ def _needs_text_search(condition: Condition, scope: Scope) -> bool:
 def _name_text_value(condition: Condition, column: Column) -> ComputedName:
     """Return the name of a column for a condition's value, which is computed from a text."""
     text = RowTerm("column", TermKind.TEXT, value=column.name, limit=column.longest_text)
-    return ComputedName.of(Column(f"whether {canonical(condition)}", SqlType.TEXT, "text", derivation=Computed(text)))
+    return ComputedName.from_column(
+        Column(f"whether {canonical(condition)}", SqlType.TEXT, "text", derivation=Computed(text))
+    )
 
 
 def replace_truths(item: exp.Expr, scope: Scope) -> exp.Expr:
@@ -110,18 +112,18 @@ def _add_truth(scope: Scope, node: exp.Expr) -> Scope:
     if not isinstance(name, ComputedName):
         if not _needs_text_search(truth.true, scope):
             return scope  # the groups of the column itself tell it
-        name = _name_text_value(truth.true, scope.table.column(name))
+        name = _name_text_value(truth.true, scope.table.get_column(name))
     # a condition and its negation are one key
     tested: list[tuple[Condition, bool]] = sorted(
         ((truth.false, False), (truth.true, True)), key=lambda one: canonical(one[0])
     )
-    parts = Parts(
+    parts = ValueGroups(
         column=name,
         kind=SqlType.BOOLEAN,
-        cuts=(),
+        cut_points=(),
         groups=(0, 1),
-        nulls=2,
-        shown=(*(holds for _, holds in tested), None),
+        null_group=2,
+        shown_values=(*(holds for _, holds in tested), None),
         tests=tuple(test for test, _ in tested),
     )
     made = Column(

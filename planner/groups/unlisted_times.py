@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from planner.catalog.catalog import Column, SqlType
-from planner.catalog.derived_columns import OF_CLOCK, PART_ENDS
+from planner.catalog.derived_columns import CLOCK_PARTS, PART_RANGES
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node, write_short
 from planner.scope.key_classes import key_expression
@@ -72,9 +72,9 @@ def _explain(item: exp.Expr, scope: Scope, read: list[tuple[str, Column]]) -> tu
     if any(isinstance(node, exp.Cast) and kind_of(node) == "TIME" for node in item.walk()):
         return "A time of the day has too many values.", part
     derived = derivation(bare(item), scope)
-    if derived is not None and derived.part in OF_CLOCK and not of_clock:
+    if derived is not None and derived.part in CLOCK_PARTS and not of_clock:
         return f"{column.name} is a date, which has no {derived.part}.", part
-    if derived is not None and derived.function == "extract" and derived.part not in PART_ENDS:
+    if derived is not None and derived.function == "extract" and derived.part not in PART_RANGES:
         return f"Keyhole makes no groups of {derived.part}.", part
     return "Nothing public says which values it has.", part
 

@@ -159,7 +159,7 @@ class BoundedScan:
         columns = self.group_columns()
         aliases = [alias for alias, _ in self.bounding.groups]
         (name,) = functional.functional.columns
-        order = self.bounding.order_of_values("v", column=self.question.table.column(name))
+        order = self.bounding.order_of_values("v", column=self.question.table.get_column(name))
         rows = [*self.eligible_tests(), *where_tests(self.row, self.question.where)]
         found = select([*columns, f"{functional.added_sql()} AS v", *self.bounding.first_came(self.bounding.came())])
         place = f"row_number() OVER (PARTITION BY {', '.join(aliases)} ORDER BY {order}) AS place"
@@ -259,7 +259,7 @@ class BoundedScan:
         # stored ones first: behind what is computed from them Sail cannot plan them
         by = sorted((column for _, column in self.bounding.groups), key=lambda column: column.derivation is not None)
         partition = ", ".join(self.row.column(column.name) for column in by)
-        unique = self.question.table.column(cap.unique)
+        unique = self.question.table.get_column(cap.unique)
         order = self.bounding.order_of_rows(unique=unique)
         place = f"row_number() OVER (PARTITION BY {partition} ORDER BY {order}) AS place"
         added = (f"{f.added_sql()} AS v{i}" for i, f in enumerate(self.counted))

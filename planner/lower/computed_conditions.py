@@ -17,7 +17,7 @@ from itertools import count
 from math import log2
 from types import MappingProxyType
 
-from planner.catalog.catalog import Column, Computed, ComputedName, Merged, Parts, SqlType, Table
+from planner.catalog.catalog import Column, Computed, ComputedName, MergedKeys, SqlType, Table, ValueGroups
 from planner.catalog.steps import Steps
 from planner.errors import KeyholeError
 from planner.lower.layout import indent_blocks, select
@@ -141,15 +141,17 @@ def _list_dear_numbers(keys: Iterable[Column], table: Table) -> tuple[ComputedNa
             continue
         derived = parts.column.column.derivation
         assert isinstance(derived, Computed)
-        times = _STEP_TESTS if isinstance(parts.cuts, Steps) else _STEP_TESTS + int(log2(len(parts.cuts) + 1))
+        times = (
+            _STEP_TESTS if isinstance(parts.cut_points, Steps) else _STEP_TESTS + int(log2(len(parts.cut_points) + 1))
+        )
         found[parts.column] = times * (1 + derived.term.size // 3)
     return tuple(found) if sum(found.values()) > UNNOTICED_TESTS else ()
 
 
-def _list_parts(keys: Iterable[Column], table: Table) -> Iterator[Parts]:
+def _list_parts(keys: Iterable[Column], table: Table) -> Iterator[ValueGroups]:
     for key in keys:
         match key.derivation:
-            case Parts() as parts:
+            case ValueGroups() as parts:
                 yield parts
-            case Merged(columns=several):
-                yield from _list_parts([table.column(name) for name in several], table)
+            case MergedKeys(columns=several):
+                yield from _list_parts([table.get_column(name) for name in several], table)

@@ -37,14 +37,14 @@ class Bounding:
 
     def domain(self, index: int) -> tuple[Value, ...]:
         """Return all public values of a grouping column."""
-        return self.keys.whole_domain(index)
+        return self.keys.get_whole_domain(index)
 
     @property
     def units(self) -> list[tuple[str, Column]]:
         """The privacy unit's columns, each under its alias (a key's, where the unit contains a key)."""
         names = self.keys.names
         return [
-            (f"k{names.index(name)}" if name in names else f"u{i}", self.row.table.column(name))
+            (f"k{names.index(name)}" if name in names else f"u{i}", self.row.table.get_column(name))
             for i, name in enumerate(self.row.table.unit)
         ]
 
@@ -122,7 +122,7 @@ class Bounding:
 
 def exceeds_groups(table: Table, keys: KeySpace) -> bool:
     """Return True if a unit could have rows in more than G keys of the whole public domain."""
-    return keys.groups_within_reach(table) > table.groups_per_unit
+    return keys.count_reachable_groups(table) > table.groups_per_unit
 
 
 def not_null(row: RowSql, column: Column) -> str:

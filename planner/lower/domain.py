@@ -90,7 +90,7 @@ def _range(row: RowSql, column: Column, values: tuple[Value, ...]) -> str:
     derivation, constant = column.derivation, row.dialect.spelling.constant
     if isinstance(derivation, Derivation) and derivation.function in ("date_trunc", "date"):
         # on the stored column: cheaper than on the derived one, and within its calendar
-        base = row.table.column(derivation.column)
+        base = row.table.get_column(derivation.column)
         expression = row.column(base.name)
         after = next_value(column, most)
         if after is not None:

@@ -72,7 +72,7 @@ class FunctionalSql:
                 return value
             stored = row.measures.get(term.column)
             if stored is None:
-                return row_value(row, row.table.column(term.column))
+                return row_value(row, row.table.get_column(term.column))
             return replace(value, sql=stored, steps=1)
 
         values = tuple(read_term(term, value) for term, value in zip(self.functional.terms, self.values, strict=True))
@@ -82,7 +82,7 @@ class FunctionalSql:
         """Refuse to take a number off each unit where units' rows are not taken together (KH900)."""
         one = len({canonical(term.condition) for term in self.functional.terms}) == 1
         alike = one or self.functional.off_condition is not None
-        if table.row_unit or self.functional.measure is not Measure.TOTAL or not alike:
+        if table.is_row_unit or self.functional.measure is not Measure.TOTAL or not alike:
             raise KeyholeError("KH900", f"{self.functional.name} takes a number off each unit, of several rows")
 
     def _largest_unit(self, table: Table) -> int:
@@ -92,7 +92,7 @@ class FunctionalSql:
         if self.functional.measure is Measure.UNIT_SUM:
             return max(abs(bound) for bound in self._unit_range())
         of_units = self.functional.measure is Measure.UNITS or self.functional.measure in OF_ONE_UNIT
-        if table.row_unit or of_units or self.has_one_value:
+        if table.is_row_unit or of_units or self.has_one_value:
             return largest_row
         if table.row_cap is not None:
             return largest_row * table.row_cap.rows
@@ -104,7 +104,7 @@ class FunctionalSql:
         column = self.functional.terms[0].column
         if self.functional.measure is not Measure.VALUES or column is None:
             return False
-        return self.row.table.determines(self.row.table.column(column))
+        return self.row.table.determines(self.row.table.get_column(column))
 
     @property
     def most_values(self) -> int:
@@ -171,7 +171,7 @@ class FunctionalSql:
         if self.functional.measure is Measure.UNIT_SUM:
             return self._flag_terms()
         if self.functional.measure in OF_ONE_UNIT:
-            columns = (self.row.table.column(name) for name in self.functional.columns)
+            columns = (self.row.table.get_column(name) for name in self.functional.columns)
             missing = [test for column in columns if (test := null_test_sql(self.row, column)) is not None]
             there = " AND ".join(f"({test}) IS NOT NULL" for test in missing)
             return self._when(f"CASE WHEN {there} THEN {self._all_terms()} END" if there else self._all_terms())
@@ -222,9 +222,9 @@ class FunctionalSql:
         if column is None:
             return None
         whole = self.functional.measure is Measure.VALUES  # a stored measure holds the clipped value
-        if whole and self.row.table.column(column).sql_type is SqlType.TEXT:
+        if whole and self.row.table.get_column(column).sql_type is SqlType.TEXT:
             return self.row.cut_text(column)
-        return null_test_sql(replace(self.row, measures={}) if whole else self.row, self.row.table.column(column))
+        return null_test_sql(replace(self.row, measures={}) if whole else self.row, self.row.table.get_column(column))
 
     def _when(self, expression: str) -> str:
         condition = self._condition
@@ -240,11 +240,11 @@ class FunctionalSql:
                 return f"count({present})"
             case Measure.VALUES:
                 return f"count(DISTINCT {present})"
-            case Measure.UNITS if not self.row.table.row_unit:
+            case Measure.UNITS if not self.row.table.is_row_unit:
                 return f"max({added})"
             case Measure.UNITS:
                 return f"count({present})"
-            case Measure.UNIT_SUM if self.row.table.row_unit:
+            case Measure.UNIT_SUM if self.row.table.is_row_unit:
                 return self._sum(self._add_flagged(f"({added})"), self._largest_unit(self.row.table))
             case Measure.UNIT_SUM:
                 return self._add_flagged(f"bit_or({added})")
@@ -340,7 +340,7 @@ def _value(row: RowSql, term: Term) -> RowValue:
         return RowValue(sql="1", steps=1, low=1, high=1)
     if term.column is None or term.power not in (1, 2):
         raise KeyholeError("KH900", "a term that is neither a count nor a sum")
-    return row_value(row, row.table.column(term.column))
+    return row_value(row, row.table.get_column(term.column))
 
 
 def _counts(terms: tuple[Term, ...]) -> bool:

@@ -36,9 +36,9 @@ def put_into_windows(table: Table, question: Question, *, dialect: Dialect) -> T
     windows = [moment(one) for one in windows_to_read(table, as_of, question.keys)]
     if any(b - a != hopping.hop for a, b in pairwise(map(moment, as_of.horizon))):
         raise KeyholeError("KH900", "windows that are not one every hop")
-    row, time = RowSql(table=table, dialect=dialect), table.column(hopping.column)
+    row, time = RowSql(table=table, dialect=dialect), table.get_column(hopping.column)
     stored = [one.name for one in table.columns if one.derivation is None and one.name != as_of.window]
-    window, spelling = table.column(as_of.window), dialect.spelling
+    window, spelling = table.get_column(as_of.window), dialect.spelling
     within = [not_before(row, time, min(windows)), before(row, time, max(windows) + hopping.length)]
     if len(windows) == 1:
         begins, source = spelling.constant(windows[0], column=window), [f"FROM {table.relation}"]

@@ -102,7 +102,7 @@ def _with_conditions(
     ]
     units = [Column(f"keyhole_u{j}", SqlType.OTHER, "") for j in range(len(table.unit))]
     of_member = replace(table, relation=f"{relation} AS bounded", columns=(*own, *others, *units), members=())
-    read = of_member.with_bases(name for condition in conditions for name in columns(condition))
+    read = of_member.include_bases(name for condition in conditions for name in columns(condition))
     if any(isinstance(column.derivation, Lookup) for column in own if column.name in read):
         of_member = join_lookups(of_member, dialect=dialect)
     names = [column.name for column in (*own, *others, *units) if column.derivation is None]
@@ -136,7 +136,7 @@ def _member(
     kept = [dialect.spelling.identifier(names[column.name]) for column in narrow.columns if column.derivation is None]
     nobody, told = "", ""
     if front is not None:
-        anybody = [any_value(dialect, member.table.column(name)) for name in member.table.unit]
+        anybody = [any_value(dialect, member.table.get_column(name)) for name in member.table.unit]
         nobody = f" UNION ALL SELECT {', '.join([*['NULL'] * len(kept), *anybody])}, 1"
         told = f", 0 AS {_NOBODY}"
     if member.table.has_key(member.table.unit):  # a unit has one row
@@ -204,7 +204,7 @@ class _MemberRows:
         row = RowSql(table=reached, dialect=self.dialect)
         units = []
         for name in table.unit:
-            carried = self._carry(row, row.table.column(name))
+            carried = self._carry(row, row.table.get_column(name))
             units.append(row.column(name) if carried == self._identifier(name) else carried)
         return row, units
 
@@ -493,7 +493,7 @@ def _look_up_together(table: Table, dialect: Dialect) -> tuple[_LookedUp, ...]:
         if isinstance(column.derivation, Lookup):
             found.setdefault((column.derivation.column, id(column.derivation.pairs.known)), []).append(column)
     return tuple(
-        _LookedUp(i, dialect, table.column(base), _pairs(columns[0]), tuple(columns))
+        _LookedUp(i, dialect, table.get_column(base), _pairs(columns[0]), tuple(columns))
         for i, ((base, _), columns) in enumerate(found.items())
     )
 

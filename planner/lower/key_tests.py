@@ -22,7 +22,7 @@ def row_tests(row: RowSql, column: Column, values: tuple[Value, ...]) -> list[st
 
 def fixed_tests(row: RowSql) -> list[str]:
     """Return what is asked of a row before its unit is bounded, where keys are fixed."""
-    found = ((row.table.column(key.name), key.values) for key in row.table.fixed)
+    found = ((row.table.get_column(key.name), key.values) for key in row.table.fixed)
     return [restriction(row, column, values) or not_null(row, column) for column, values in found]
 
 

@@ -6,7 +6,7 @@ Which keys of a unit count is drawn by md5; here each counts as far as it does i
 from dataclasses import dataclass
 
 from planner.catalog.catalog import Column, Derivation, Lookup, SqlType, Table
-from planner.catalog.known_keys import forget_keys
+from planner.catalog.known_keys import drop_source_keys
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.domain import restriction
 from planner.lower.kept.named_steps import define_steps
@@ -27,7 +27,7 @@ class LeftOut:
     @property
     def _read(self) -> Table:
         """The table with its units: with a path, the rows that lead to one."""
-        return reach_units(forget_keys(self.table), dialect=self.dialect)
+        return reach_units(drop_source_keys(self.table), dialect=self.dialect)
 
     @property
     def _row(self) -> RowSql:
@@ -189,7 +189,7 @@ class LeftOut:
 
     def _stored_units(self) -> list[str]:
         """Return the stored columns that a unit is made of: a derived one is NULL if its base is."""
-        columns = [self.table.column(name) for name in self.table.unit]
+        columns = [self.table.get_column(name) for name in self.table.unit]
         return [
             column.derivation.column if isinstance(column.derivation, Derivation | Lookup) else column.name
             for column in columns

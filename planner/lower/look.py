@@ -58,11 +58,11 @@ def chooses_groups(question: Question) -> bool:
     """
     question = over_horizon(question)
     table = question.table if question.per_unit is None else question.per_unit.table
-    return not table.row_unit and exceeds_groups(table, question.keys)
+    return not table.is_row_unit and exceeds_groups(table, question.keys)
 
 
 def _leaves_out(table: Table, keys: KeySpace) -> bool:
-    return not table.row_unit and (table.row_cap is not None or exceeds_groups(table, keys))
+    return not table.is_row_unit and (table.row_cap is not None or exceeds_groups(table, keys))
 
 
 def grows(question: Question, *, dialect: Dialect) -> tuple[bool, ...]:
@@ -92,10 +92,10 @@ def arrival_tests(row: RowSql, as_of: AsOf, keys: KeySpace) -> list[str]:
 
     Raises KH900 where rows have no such time, or no window.
     """
-    came = row.table.column(as_of.column)
+    came = row.table.get_column(as_of.column)
     if came.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP) or as_of.window not in keys.names:
         raise KeyholeError("KH900", "a look at rows without a time or a window")
-    window = row.table.column(as_of.window)
+    window = row.table.get_column(as_of.window)
     windows = windows_to_read(row.table, as_of, keys)
     tests = [restriction(row, window, windows) or not_null(row, window)]
     tests.append(_had_come(row, came, as_of.before, whole_days=_leaves_out(row.table, keys)))
@@ -120,7 +120,7 @@ def in_time_test(row: RowSql, in_time: InTime) -> str:
 
     Raises KH900 where rows do not say when they came.
     """
-    seen, came = row.table.column(in_time.column), row.table.column(in_time.arrived)
+    seen, came = row.table.get_column(in_time.column), row.table.get_column(in_time.arrived)
     if seen.sql_type not in (SqlType.DATE, SqlType.TIMESTAMP) or came.sql_type is not SqlType.TIMESTAMP:
         raise KeyholeError("KH900", "rows that count if they came in time, without a time")
     at, arrived, spelling = row.column(seen.name), row.column(came.name), row.dialect.spelling
@@ -136,7 +136,7 @@ def windows_to_read(table: Table, as_of: AsOf, keys: KeySpace) -> tuple[Value, .
     If a unit's groups are chosen among those of several windows, return all of the horizon.
     """
     place = keys.names.index(as_of.window)
-    if table.row_unit or table.determines(keys.columns[place]) or not exceeds_groups(table, keys):
+    if table.is_row_unit or table.determines(keys.columns[place]) or not exceeds_groups(table, keys):
         return keys.values[place]
     return as_of.horizon
 

@@ -58,7 +58,7 @@ def row_value(row: RowSql, column: Column, *, nan_is_zero: bool = False) -> RowV
 
 def _product(row: RowSql, product: Product) -> RowValue:
     """Return the product of the factors' values, NULL where one of them has none, in a type that no step overflows."""
-    values = [row_value(row, row.table.column(factor)) for factor in product.columns]
+    values = [row_value(row, row.table.get_column(factor)) for factor in product.columns]
     low, high = product_range([(value.low, value.high) for value in values], product.columns)
     kind = row.dialect.whole_type(prod(max(abs(value.low), abs(value.high), 1) for value in values))
     cast = row.dialect.spelling.cast
@@ -96,7 +96,9 @@ def null_test_sql(row: RowSql, column: Column) -> str:
     if column.name in row.measures:
         return row.measures[column.name]
     if isinstance(column.derivation, Product):
-        factors = [null_test_sql(row, row.table.column(factor)) for factor in dict.fromkeys(column.derivation.columns)]
+        factors = [
+            null_test_sql(row, row.table.get_column(factor)) for factor in dict.fromkeys(column.derivation.columns)
+        ]
         return f"CASE WHEN {' AND '.join(f'({factor}) IS NOT NULL' for factor in factors)} THEN 1 END"
     expression = row.column(column.name)
     if column.sql_type is SqlType.DOUBLE:

@@ -19,7 +19,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Generic, TypeVar
 
-from planner.catalog.catalog import Column, Computed, Derivation, Lookup, Parts, SqlType, Table
+from planner.catalog.catalog import Column, Computed, Derivation, Lookup, SqlType, Table, ValueGroups
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.row import RowSql
 from planner.lower.sums.null_tests import is_free
@@ -142,9 +142,9 @@ def place_of(table: Table, name: str) -> int | None:
     Return None for products, whose factors may be of several, and for columns computed of several, or of a unit's own
     rows.
     """
-    column = table.column(name)
-    while isinstance(column.derivation, Derivation | Lookup | Parts):
-        column = table.column(column.derivation.column)
+    column = table.get_column(name)
+    while isinstance(column.derivation, Derivation | Lookup | ValueGroups):
+        column = table.get_column(column.derivation.column)
     if isinstance(column.derivation, Computed):
         places = {place_of(table, one) for one in column.derivation.term.columns}
         return places.pop() if len(places) == 1 else None

@@ -26,10 +26,10 @@ def keep_columns(table: Table, names: Iterable[str]) -> Table:
     """
     if any(isinstance(one.rule, ValuesOfRows) and _has_window(one.rule) for one in table.own):
         return table
-    kept = table.with_bases([*names, *_list_met(table)])
+    kept = table.include_bases([*names, *_list_met(table)])
     bases = {column.name: base for column in table.columns if (base := _find_base(table, column)) is not None}
     looked_up = {bases[name] for name in kept if name in bases}
-    kept |= table.with_bases(name for name, base in bases.items() if base in looked_up)
+    kept |= table.include_bases(name for name, base in bases.items() if base in looked_up)
     return replace(table, columns=tuple(column for column in table.columns if column.name in kept))
 
 
@@ -60,11 +60,11 @@ def _list_met(table: Table) -> Iterator[str]:
     yield from table.unit
     yield from (column.name for column in table.columns if column.own)
     if table.path is not None:
-        yield from table.path.by
-    for listed in table.listed:
-        yield from (name for name, _ in listed.by)
-        if listed.compared is not None:
-            yield listed.compared[1]
+        yield from table.path.from_columns
+    for listed in table.unit_lists:
+        yield from (name for name, _ in listed.key_columns)
+        if listed.comparison is not None:
+            yield listed.comparison[1]
 
 
 def _has_window(rule: ValuesOfRows) -> bool:
@@ -76,5 +76,5 @@ def _find_base(table: Table, column: Column) -> str | None:
     base = None
     while isinstance(column.derivation, Lookup):
         base = column.derivation.column
-        column = table.column(base)
+        column = table.get_column(base)
     return base

@@ -13,8 +13,19 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor
 
-from planner.catalog.catalog import Column, Computed, Derivation, Lookup, Merged, Parts, Product, SqlType, Table, Value
-from planner.catalog.sql_types import text_limit
+from planner.catalog.catalog import (
+    Column,
+    Computed,
+    Derivation,
+    Lookup,
+    MergedKeys,
+    Product,
+    SqlType,
+    Table,
+    Value,
+    ValueGroups,
+)
+from planner.catalog.sql_types import read_text_limit
 from planner.errors import KeyholeError
 from planner.lower.computed.groups import number_combination, number_part
 from planner.lower.computed.term import compute_term
@@ -45,7 +56,7 @@ class RowSql:
 
     def column(self, name: str) -> str:
         """Return SQL for the value of an exposed column, as its declared type; text compares byte by byte."""
-        column = self.table.column(name)
+        column = self.table.get_column(name)
         match column.derivation:
             case None:
                 return self._stored_sql(column)
@@ -58,14 +69,14 @@ class RowSql:
                 return self.derive(column)
             case Computed(term):
                 return self.numbers.get(name) or compute_term(self, term)
-            case Parts() as parts:
+            case ValueGroups() as parts:
                 return number_part(self, parts)
-            case Merged() as merged:
+            case MergedKeys() as merged:
                 return number_combination(self, merged)
 
     def ordered_column(self, name: str) -> str:
         """Return SQL for the column, which is no text, if rows are ordered by it."""
-        column = self.table.column(name)
+        column = self.table.get_column(name)
         if column.derivation is None:
             return self.dialect.ordered_column(self.dialect.spelling.identifier(name), column)
         return self.column(name)
@@ -77,7 +88,7 @@ class RowSql:
 
         Then the scan need not compute a column.
         """
-        column = self.table.column(name)
+        column = self.table.get_column(name)
         is_text = column.sql_type is SqlType.TEXT and column.derivation is None and not column.enumerated
         if self.dialect.text_groups_are_bytes and is_text:
             return self.dialect.spelling.identifier(name)
@@ -92,7 +103,7 @@ class RowSql:
         """Return SQL for a column that is derived of a stored date or timestamp, whether or not the table has it."""
         derivation = column.derivation
         assert isinstance(derivation, Derivation)
-        source = self.table.column(derivation.column)
+        source = self.table.get_column(derivation.column)
         base = self._stored_sql(source)
         dialect, spelling = self.dialect, self.dialect.spelling
         match derivation.function:
@@ -170,22 +181,22 @@ class RowSql:
     def _test(self, leaf: Leaf) -> str:
         match leaf:
             case Compare(name, operator, str() as value) if self._is_text(name):
-                cut = len(value) >= self.table.column(name).longest_text
+                cut = len(value) >= self.table.get_column(name).longest_text
                 expression = self.cut_text(name) if cut else self.column(name)
-                return self.compare(expression, self.table.column(name), operator, value)
+                return self.compare(expression, self.table.get_column(name), operator, value)
             case Compare(name, operator, value):
-                return self.compare(self.column(name), self.table.column(name), operator, value)
+                return self.compare(self.column(name), self.table.get_column(name), operator, value)
             case Within(name, values) if self._is_text(name):
                 return self._text_within(name, values)
             case Within(name, values):
-                return self.within(self.column(name), self.table.column(name), values)
+                return self.within(self.column(name), self.table.get_column(name), values)
             case Like(name, pattern):
                 return self._matches(name, collapse_wildcards(pattern))
             case IsNull(name):
                 return f"({self.column(name)}) IS NULL"
 
     def _is_text(self, name: str) -> bool:
-        return self.table.column(name).sql_type is SqlType.TEXT
+        return self.table.get_column(name).sql_type is SqlType.TEXT
 
     def _matches(self, name: str, pattern: str) -> str:
         """Return SQL for LIKE of a pattern without `_` behind a `%`.
@@ -204,9 +215,9 @@ class RowSql:
 
         With `most` it has at most so many characters, if these are all that counts.
         """
-        column, expression = self.table.column(name), self.column(name)
+        column, expression = self.table.get_column(name), self.column(name)
         longest = column.longest_text
-        typed = text_limit(column.declared) if self.dialect.enforces_lengths else None
+        typed = read_text_limit(column.declared) if self.dialect.enforces_lengths else None
         if most is not None and most <= longest:
             longest = most
             if not self.dialect.enforces_lengths:
@@ -217,7 +228,7 @@ class RowSql:
 
     def _text_within(self, name: str, values: tuple[Value, ...]) -> str:
         """Return SQL for text IN a list: a long list is hashed, and so would be the whole text, however long."""
-        column, texts = self.table.column(name), [str(value) for value in values]
+        column, texts = self.table.get_column(name), [str(value) for value in values]
         expression = self.column(name)
         if any(len(one) >= column.longest_text for one in texts):
             expression = self.cut_text(name)

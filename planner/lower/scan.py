@@ -56,7 +56,7 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
             functional's declared sensitivity not cover what one privacy unit can change.
     """
     question = over_horizon(question)
-    if question.in_time is not None and (question.per_unit is not None or not question.table.row_unit):
+    if question.in_time is not None and (question.per_unit is not None or not question.table.is_row_unit):
         raise KeyholeError("KH900", "rows that count if they came in time, of units with several")
     if question.per_unit is None:
         (rewritten, steps), read = _rewrite_rows(question, dialect), question.table
@@ -91,7 +91,7 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> tuple[Rewritten, tupl
     plain = replace(question, functionals=asked)
     question, row, functionals = reading.read(known, front=reading.front)
     apart = None
-    if question.table.row_unit:
+    if question.table.is_row_unit:
         lines, steps = _scan_rows(question, row, functionals), row.table.steps
     else:
         scan = BoundedScan(question, row, Bounding(row, question.keys, question.as_of), tuple(functionals))
@@ -152,7 +152,9 @@ class _Reading:
         narrow = keep_columns(table, list_read(question, table, question.where, self.asked))
         joined = join_with_values(narrow, dialect=dialect, among=own, front=front)
         read = put_into_windows(joined, question, dialect=dialect)
-        by_itself = ALWAYS if self.question.table.reads_several else front.own  # also where its rows meet a list here
+        by_itself = (
+            ALWAYS if self.question.table.reads_several_tables else front.own
+        )  # also where its rows meet a list here
         looked_up = join_lookups(read, dialect=dialect, asked=public, front=by_itself if front else None)
         stored = RowSql(table=looked_up, dialect=dialect)
         row = keep_listed(
@@ -179,7 +181,7 @@ def _scan_apart(reading: _Reading, scan: BoundedScan) -> Rewritten | None:
     question, known, dialect = reading.question, reading.question.table, reading.dialect
     if not (may_keep(question, known) and can_tell_apart(known) and all(map(can_be_summed, reading.asked))):
         return None
-    if scan.bounding.chooses and (not scan.crowded or scan.crowded[-1].asked):
+    if scan.bounding.chooses and (not scan.crowded or scan.crowded[-1].is_question_specific):
         return None
     read = list(list_read(question, known, question.where, reading.asked))
     if not reads_own_values(known, read):
@@ -210,7 +212,7 @@ def _asks_where_first(question: Question, dialect: Dialect) -> bool:
     if question.as_of is not None or table.row_cap is not None:
         return False
     bounding = Bounding(RowSql(table=table, dialect=dialect), question.keys)
-    return table.row_unit or not bounding.chooses or can_list(bounding)
+    return table.is_row_unit or not bounding.chooses or can_list(bounding)
 
 
 def _list_crowded(scan: BoundedScan, known: Table) -> BoundedScan:
@@ -222,9 +224,9 @@ def _list_crowded(scan: BoundedScan, known: Table) -> BoundedScan:
     if not scan.can_list:
         return scan
     keys, dialect = scan.question.keys, scan.row.dialect
-    table = known if any(one.of_rows for one in known.listed) else replace(known, lists=())
+    table = known if any(one.is_about_rows for one in known.unit_lists) else replace(known, lists=())
     names = [*table.unit, *keys.names, *(key.name for key in table.fixed)]
-    if not table.lists and not any(table.column(name).own for name in table.with_bases(names)):
+    if not table.lists and not any(table.get_column(name).own for name in table.include_bases(names)):
         table = replace(table, columns=tuple(one for one in table.columns if not one.own), own=())
     table = keep_columns(table, names)
     joined = join_lookups(join_with_values(table, dialect=dialect), dialect=dialect)

@@ -110,7 +110,7 @@ class StoredTotals:
             groups: the relation's names of the other columns.
         """
         names = {**groups, **{total.name: _alias(i) for i, total in enumerate(rows.totals)}}
-        steps = {total.name: Fraction(shown.column(total.name).grid or 1) for total in rows.totals}
+        steps = {total.name: Fraction(shown.get_column(total.name).grid or 1) for total in rows.totals}
         return StoredTotals(rows, names, steps)
 
     def row(self, shown: Table, relation: str, dialect: Dialect) -> RowSql:

@@ -108,7 +108,7 @@ class UnitCounts:
 
     def _count_units(self, place: int) -> list[str]:
         begins, ends = self.dialect.array
-        inner = select(self._units) if self.table.row_unit else ["SELECT DISTINCT", *select(self._units)[1:]]
+        inner = select(self._units) if self.table.is_row_unit else ["SELECT DISTINCT", *select(self._units)[1:]]
         return [
             f"SELECT {place} AS statistic, {begins}count(*){ends} AS beyond",
             "FROM (",
@@ -122,7 +122,7 @@ class UnitCounts:
 
     @property
     def _with_unit(self) -> list[str]:
-        return [not_null(self._row, self.table.column(name)) for name in self.table.unit]
+        return [not_null(self._row, self.table.get_column(name)) for name in self.table.unit]
 
     def _beyond(self, statistic: UnitStatistic, candidate: int) -> str:
         if statistic.of in _VALUES:
@@ -136,7 +136,7 @@ class UnitCounts:
 
     def _measure(self, statistic: UnitStatistic) -> Column:
         assert statistic.column is not None
-        return self.table.column(statistic.column)
+        return self.table.get_column(statistic.column)
 
     def _statistic(self, statistic: UnitStatistic) -> list[str]:
         """Return SQL for the statistic of each unit, as column s."""
@@ -144,12 +144,12 @@ class UnitCounts:
         units = [f"u{i}" for i in range(len(self.table.unit))]
         if statistic.of in _VALUES:
             value = row.column(self._measure(statistic).name)
-            if self.table.row_unit:
+            if self.table.is_row_unit:
                 return [f"SELECT {value} AS s", *relation]
             extreme = "min" if statistic.of is BoundOf.LOWEST_VALUE else "max"
             inner = [*select([*self._units, f"{value} AS x"]), *relation, *where(self._with_unit)]
             return _group_units(f"{extreme}(x) AS s", inner, units)
-        columns = [self.table.column(name) for name in statistic.keys]
+        columns = [self.table.get_column(name) for name in statistic.keys]
         keys = [f"k{i}" for i in range(len(columns))]
         named = [f"{row.column(one.name)} AS {k}" for one, k in zip(columns, keys, strict=True)]
         shown = select([*self._units, *named, *self._add_values(statistic)])

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from planner.catalog.catalog import Budget, Catalog
-from planner.catalog.monitor import Alert, Clears, Monitor
+from planner.catalog.monitor import Alert, ClearRule, Monitor
 from planner.errors import KeyholeError
 from planner.lower.dialects.dialect import Dialect
 from planner.monitors.build import plan_monitor
@@ -34,7 +34,7 @@ def exceeded_cap(plan: MonitorPlan, budget: Budget) -> tuple[str, float] | None:
     if per_unit is not None and plan.epsilon_per_unit > per_unit:
         return "budget.epsilon_per_unit", per_unit
     own = {caps.table: caps.per_table for caps in budget.tables if caps.per_table is not None}
-    table = plan.question.table.ledger.table
+    table = plan.question.table.ledger_root.table
     per_table = own.get(table, budget.per_table)
     if per_table is not None and max(plan.epsilon_per_cell, plan.epsilon_per_unit) > per_table:
         return (f"tables.{table}" if table in own else "budget") + ".epsilon_per_table", per_table
@@ -80,7 +80,7 @@ def find_fitting(
             found.append(f"epsilon = {less:g}")
     if monitor.alert is not Alert.CLOSE and try_out(replace(monitor, alert=Alert.CLOSE, early_any=False)) is not None:
         found.append('alert = "close"')
-    if monitor.clears_at_once and try_out(replace(monitor, clears=Clears.AT_THE_CLOSE)) is not None:
+    if monitor.clears_at_once and try_out(replace(monitor, clears=ClearRule.AT_THE_CLOSE)) is not None:
         found.append('clears = "at the close"')
     return tuple(found)
 

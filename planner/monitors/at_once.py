@@ -47,7 +47,7 @@ def check_in_time(question: Question, monitor: Monitor) -> None:
             hint=f"Write append_only = true under [tables.{table.name}] if rows are never changed or taken away; or "
             'clears = "at the close" and windows that hop.',
         )
-    if table.arrived is None:
+    if table.arrival_column is None:
         raise table_cannot_be_watched(
             monitor,
             f"nothing says when rows of {table.name} came, and a late row must not count any more",
@@ -57,10 +57,10 @@ def check_in_time(question: Question, monitor: Monitor) -> None:
             f'than one that was there before it. It may be the time itself, arrived = "{time}", where rows come in the '
             "order of it, each by lateness and a minute after it.",
         )
-    if table.arrived != time and table.column(table.arrived).sql_type is not SqlType.TIMESTAMP:
+    if table.arrival_column != time and table.get_column(table.arrival_column).sql_type is not SqlType.TIMESTAMP:
         raise table_cannot_be_watched(
             monitor,
-            f"{table.arrived} says on which day rows came, and not whether they were there at a look",
+            f"{table.arrival_column} says on which day rows came, and not whether they were there at a look",
             hint=f"Name a timestamp in arrived under [tables.{table.name}].",
         )
     for functional in question.functionals:

@@ -59,7 +59,7 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
     """
     question = read_question(catalog, monitor)
     horizon = list_windows(question, monitor)
-    table = catalog.table(question.table.name)
+    table = catalog.find_table(question.table.name)
     assert table is not None
     question, window_column, keys = _over_horizon(question, horizon, monitor, declared=table)
     _check_size(keys, horizon, monitor)
@@ -83,7 +83,7 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
         windows=windows,
         watched=horizon.count_in_looks(monitor),
         seen_by=seen_by,
-        arrived=seen_by == question.table.arrived and seen_by != _time_of(window_column, monitor),
+        arrived=seen_by == question.table.arrival_column and seen_by != _time_of(window_column, monitor),
         standing=standing,
         regimes=regimes,
         early=early,
@@ -191,9 +191,9 @@ def _time_of(column: Column, monitor: Monitor) -> str:
 def _seen_by(question: Question, window_column: Column, monitor: Monitor) -> str:
     """Return the column by which a row counts at a look, or from it on. Raise KH603."""
     table = question.table
-    if table.row_unit:
+    if table.is_row_unit:
         _check_rows_stay(question, monitor)
-        return table.arrived or _time_of(window_column, monitor)
+        return table.arrival_column or _time_of(window_column, monitor)
     if monitor.windows.sliding:
         raise table_cannot_be_watched(
             monitor,
@@ -210,9 +210,9 @@ def _seen_by(question: Question, window_column: Column, monitor: Monitor) -> str
             detail=f"Over the horizon a unit could count in more than the {table.groups_per_unit:,} groups and windows "
             "that it is charged for.",
             hint=f"Write append_only = true under [tables.{table.name}] if rows are never changed or deleted. Or write "
-            f"max_groups_per_unit = {question.keys.groups_within_reach(table)}, if that is not too expensive.",
+            f"max_groups_per_unit = {question.keys.count_reachable_groups(table)}, if that is not too expensive.",
         )
-    if table.arrived is None and chooses(question):
+    if table.arrival_column is None and chooses(question):
         chosen = "rows" if table.row_cap is not None else "groups"
         raise table_cannot_be_watched(
             monitor,
@@ -223,7 +223,7 @@ def _seen_by(question: Question, window_column: Column, monitor: Monitor) -> str
             "than one that was there before it. It may be the time itself, "
             f'arrived = "{_time_of(window_column, monitor)}", if rows come in the order of it.',
         )
-    return table.arrived or _time_of(window_column, monitor)
+    return table.arrival_column or _time_of(window_column, monitor)
 
 
 def _check_rows_stay(question: Question, monitor: Monitor) -> None:
@@ -233,7 +233,7 @@ def _check_rows_stay(question: Question, monitor: Monitor) -> None:
     names = dict.fromkeys(name for column in own for name in _list_declared(column, table))
     if monitor.windows.length is not None:
         names[monitor.windows.column] = None
-    places = {name: table.column(name).immutable for name in names}
+    places = {name: table.get_column(name).immutable for name in names}
     moving = [name for name, stays in places.items() if not stays]
     if table.append_only or not moving:
         return
@@ -252,12 +252,12 @@ def _list_declared(column: Column, table: Table) -> tuple[str, ...]:
     """Return the columns of the policy that a key is, or is computed of."""
     if not is_made_by_question(column):
         return (column.name,)
-    return tuple(name for base in column.bases for name in _list_declared(table.column(base), table))
+    return tuple(name for base in column.bases for name in _list_declared(table.get_column(base), table))
 
 
 def _is_early(question: Question, regimes: tuple[Regime, ...], monitor: Monitor) -> bool:
     """Return True if keys alert before their windows close. Raise KH602 if that was asked for and means too much."""
-    if monitor.streamed:
+    if monitor.is_stream:
         check_streamable(question, monitor)
         return True
     if monitor.clears_at_once and monitor.alert is None:
@@ -315,7 +315,7 @@ def _slide(question: Question, regimes: tuple[Regime, ...], monitor: Monitor) ->
 
 
 def _per_unit(question: Question, standing: Standing) -> float:
-    if question.table.row_unit:
+    if question.table.is_row_unit:
         return 0.0
     return at_least(Fraction(standing.worst_case_epsilon) * groups_of_one_unit(question))
 
@@ -323,9 +323,9 @@ def _per_unit(question: Question, standing: Standing) -> float:
 def _warnings(
     question: Question, standing: Standing, regimes: tuple[Regime, ...], monitor: Monitor, *, early: bool
 ) -> Iterator[str]:
-    if monitor.streamed:
+    if monitor.is_stream:
         yield NO_BOUND.rstrip(".")
-    if monitor.clears_at_once and question.table.arrived == monitor.windows.column:
+    if monitor.clears_at_once and question.table.arrival_column == monitor.windows.column:
         within = write_duration(monitor.lateness + SETTLING)
         yield (
             f"rows of {question.table.name} have to be there by {within} after their {monitor.windows.column}, also "
@@ -335,11 +335,11 @@ def _warnings(
     # of several thresholds that are watched as a whole the distance would not only grow either
     halved = not isinstance(standing, StandingDistance) or len(set(cuts(question.formula))) == 1
     if early and halved and Regime.COMING_AND_GOING in regimes:
-        dearer = "streams lose epsilon at every look of a window" if monitor.streamed else "alarms cost twice as much"
+        dearer = "streams lose epsilon at every look of a window" if monitor.is_stream else "alarms cost twice as much"
         yield (
             f"rows of {question.table.name} may be changed or taken away, for which {dearer}: if they never are, write "
             f"append_only = true under [tables.{question.table.name}]"
         )
-    whole = monitor.streamed or isinstance(standing, StandingDistance)
+    whole = monitor.is_stream or isinstance(standing, StandingDistance)
     if early and whole and not stays_true(question, regimes):
         yield "an alert stays until its window closes, although the condition may have become false again"

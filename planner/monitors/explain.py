@@ -66,9 +66,11 @@ def describe_monitor(plan: MonitorPlan) -> str:
             f"{plan.windows.looks:,} looks, cleared at once; at most {at_most(plan.epsilon_per_cell)} epsilon a group"
         )
     looks = f"{plan.windows.looks:,} looks" if plan.early else "decided at its close"
-    unit = "" if plan.question.table.row_unit else f", at most {at_most(plan.epsilon_per_unit)} a unit over the horizon"
+    unit = (
+        "" if plan.question.table.is_row_unit else f", at most {at_most(plan.epsilon_per_unit)} a unit over the horizon"
+    )
     windows = f"{len(plan.windows.starts):,} windows of {write_duration(plan.windows.length)}"
-    bound = f"; {plan.monitor.mechanism}: no bound on missed or wrong" if plan.monitor.streamed else ""
+    bound = f"; {plan.monitor.mechanism}: no bound on missed or wrong" if plan.monitor.is_stream else ""
     return (
         f"{plan.keys.size:,} groups, {windows}, each {looks}; at most {at_most(plan.epsilon_per_cell)} epsilon a group "
         f"and window{unit}{bound}"
@@ -146,11 +148,11 @@ def _watched_lines(plan: MonitorPlan) -> Iterator[str]:
     windows, question = plan.windows, plan.question
     ends = windows.closes(0) if plan.clears_at_once else windows.starts[-1] + windows.length
     horizon = f"from {_show(windows.starts[0])} to {_show(ends)}"
-    groups = f"{count_of(plan.keys.size, 'group')} of {question.table.name} ({plan.keys.listed})"
+    groups = f"{count_of(plan.keys.size, 'group')} of {question.table.name} ({plan.keys.description})"
     yield f"Monitor {plan.monitor.name}: {groups}, nothing is spent by EXPLAIN"
     yield f"  Alerts where {spell_formula(question.formula, words(question), both='AND', either='OR')}"
     for atom in question.atoms:
-        yield f"    {_band(atom, streamed=plan.monitor.streamed)}"
+        yield f"    {_band(atom, streamed=plan.monitor.is_stream)}"
     yield f"  Windows: {_windows_text(plan)}, {horizon}"
     yield f"  Looks: {_looks_text(plan)}"
 
@@ -170,7 +172,7 @@ def _lines(plan: MonitorPlan) -> Iterator[str]:
             functional.name for functional, own in zip(question.functionals, plan.regimes, strict=True) if own is regime
         )
         if plan.early:
-            growth = _STREAM_GROWTH if plan.monitor.streamed else _GROWTH
+            growth = _STREAM_GROWTH if plan.monitor.is_stream else _GROWTH
             yield f"  Values of {names} {growth[regime]}"
     yield from _cost_lines(plan)
     yield f"  Guarantee: {promise(plan)}"
@@ -224,7 +226,7 @@ def _cell_cost(plan: MonitorPlan) -> str:
 
 def _unit_cost(plan: MonitorPlan) -> str:
     table = plan.question.table
-    if table.row_unit:
+    if table.is_row_unit:
         return ""
     unit = f"one ({table.unit_text}) over the horizon"
     return f"; {unit}: at most {at_most(plan.epsilon_per_unit)} epsilon, in at most {count_groups(plan)}"
@@ -232,9 +234,9 @@ def _unit_cost(plan: MonitorPlan) -> str:
 
 def _cost_lines(plan: MonitorPlan) -> Iterator[str]:
     yield f"  Cost: {_cell_cost(plan)}{_unit_cost(plan)}"
-    if not plan.question.table.row_unit and (bound := bound_of_computed(plan.question)) is not None:
+    if not plan.question.table.is_row_unit and (bound := bound_of_computed(plan.question)) is not None:
         yield f"  Of groups, {bound}"
-    if plan.monitor.streamed:
+    if plan.monitor.is_stream:
         rates = f"fnr {percent(plan.question.accuracy.fnr)} and fpr {percent(plan.question.accuracy.fpr)}"
         others = f", others keep {rates}" if len(plan.ways) > 1 else ""
         yield f"  Ways of watching it, of which {plan.monitor.mechanism} keeps no rates{others}:"

@@ -14,7 +14,7 @@ def promise(plan: MonitorPlan) -> str:
     """Return the promise of a monitor, in one sentence."""
     standing, accuracy = plan.standing, plan.question.accuracy
     loss = f"at most {plain(Decimal(at_most(plan.epsilon_per_cell)))} epsilon a group and window"
-    if plan.monitor.streamed:
+    if plan.monitor.is_stream:
         said = (
             "no bound on missed or wrong: a group comes into the answer at the first look at which the condition, with "
             f"{slack(accuracy.tolerance)}, holds of estimates by {plan.monitor.mechanism}, which promise no accuracy; "
@@ -61,7 +61,7 @@ def promise(plan: MonitorPlan) -> str:
 def _of_units(plan: MonitorPlan) -> str:
     """Return the further sentence for privacy units with several rows."""
     table = plan.question.table
-    if table.row_unit:
+    if table.is_row_unit:
         return ""
     return (
         f" This holds for aggregates after bounding each ({table.unit_text}), which counts in at most "

@@ -50,5 +50,5 @@ def _lines(
         yield f"clears at once, settling {windows.settling}"
     if monitor.epsilon is not None:
         yield f"epsilon {monitor.epsilon!r}"
-    yield f"rows {question.table.append_only} by {seen_by!r} {question.table.arrived!r}"
+    yield f"rows {question.table.append_only} by {seen_by!r} {question.table.arrival_column!r}"
     yield f"regimes {' '.join(regime.name for regime in regimes)}"

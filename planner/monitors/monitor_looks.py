@@ -69,7 +69,7 @@ def _ask_stretch(plan: MonitorPlan, moment: datetime) -> Question:
     """
     table, windows = plan.question.table, plan.windows
     begins = moment - windows.length
-    of_windows, seen = table.column(plan.monitor.windows.column), table.column(plan.seen_by)
+    of_windows, seen = table.get_column(plan.monitor.windows.column), table.get_column(plan.seen_by)
     tests = [*plan.question.where.conjuncts(), _from(of_windows, begins), _before(of_windows, moment)]
     if plan.arrived:
         tests.append(_before(seen, _seen_until(plan, moment)))

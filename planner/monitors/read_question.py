@@ -8,7 +8,7 @@ from mechanisms.registry import DEFAULT
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog
 from planner.catalog.monitor import Monitor
-from planner.catalog.tolerance import tolerances
+from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError, cut_at_word
 from planner.extract.extract import declare_monitor, embed
 from planner.monitors.monitor_question_refusals import (
@@ -76,8 +76,8 @@ def _accuracy(catalog: Catalog, monitor: Monitor) -> Accuracy:
     """Return the contract: the policy's values fill what the monitor leaves open."""
     defaults = catalog.defaults
     tolerance = monitor.tolerance or defaults.tolerance
-    usual = tolerances(defaults.tolerance).default
-    if tolerances(tolerance).default is None and usual is not None:
+    usual = parse_tolerances(defaults.tolerance).default
+    if parse_tolerances(tolerance).default is None and usual is not None:
         tolerance = f"{usual.text}, {tolerance}"
     return Accuracy(
         fnr=defaults.fnr if monitor.fnr is None else monitor.fnr,

@@ -83,9 +83,9 @@ def watch(
             losses = [(one, _per_cell(question, horizon, one, monitor)) for one in plain]
             ways, taken = _price_both(ways, taken, losses, per_price, regimes)
     per_cell = _per_cell(question, horizon, standing, monitor)
-    if monitor.streamed:
+    if monitor.is_stream:
         ways, taken = (price_stream(watched, epsilon=per_cell, per_price=per_price), *ways), 0
-    whole = isinstance(standing, StandingDistance) or (monitor.streamed and not monotone)
+    whole = isinstance(standing, StandingDistance) or (monitor.is_stream and not monotone)
     return Watching(standing, ways, taken, per_price, per_cell, whole=whole)
 
 
@@ -105,7 +105,7 @@ def _watch_at_once(
 
 def _choose(question: Question, task: StandingTask, monitor: Monitor, *, early: bool) -> Standing:
     """Return the mechanism that decides a window."""
-    if monitor.streamed:
+    if monitor.is_stream:
         return watch_streamed(question, task, monitor)
     return _calibrate(question, task, monitor) if early else _calibrate_close(question, monitor)
 
@@ -123,7 +123,7 @@ def _list_plain(
     try:
         found = list_early(alone)
     except Unachievable:
-        return () if monitor.streamed else (_calibrate(question, alone, monitor),)
+        return () if monitor.is_stream else (_calibrate(question, alone, monitor),)
     return tuple(sorted(found, key=lambda one: type(one) is not type(standing)))
 
 
@@ -215,6 +215,6 @@ def _per_cell(question: Question, horizon: Horizon, standing: Standing, monitor:
     if monitor.windows.sliding:
         return standing.worst_case_epsilon  # of both epochs that a row is in
     overlapping = ceil(horizon.length / horizon.between)
-    if not question.table.row_unit:
+    if not question.table.is_row_unit:
         overlapping = min(overlapping, groups_of_one_unit(question))
     return at_least(Fraction(standing.worst_case_epsilon) * overlapping)

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 from mechanisms.alarm.calibration import MOST_LOOKS
 from mechanisms.alarm.prices import WatchedWindow
-from planner.catalog.catalog import Column, Computed, Derivation, Lookup, Merged, Parts, SqlType, Table, Value
-from planner.catalog.derived_columns import calendar_step
+from planner.catalog.catalog import Column, Computed, Derivation, Lookup, MergedKeys, SqlType, Table, Value, ValueGroups
+from planner.catalog.derived_columns import find_calendar_step
 from planner.catalog.monitor import Monitor
 from planner.monitors.monitor_plan import WindowPlan
 from planner.monitors.monitor_question_refusals import windows_do_not_fit
@@ -149,7 +149,7 @@ def _time_column(question: Question, monitor: Monitor) -> Column:
             f'the column "{name}" of type {column.declared} is no time of its own',
             hint="Name a stored date or timestamp column in window.column.",
         )
-    grouped = [one for one in question.keys.columns if name in question.table.with_bases([one.name])]
+    grouped = [one for one in question.keys.columns if name in question.table.include_bases([one.name])]
     if grouped:
         made = is_made_by_question(grouped[0])
         called = "an expression" if made else grouped[0].name
@@ -175,7 +175,7 @@ def is_made_by_question(column: Column) -> bool:
     """Return True for a key that the question computes, or whose values it puts into classes."""
     if isinstance(column.derivation, Lookup):
         return column.derivation.classes
-    return column.computed or isinstance(column.derivation, Computed | Merged | Parts)
+    return column.computed or isinstance(column.derivation, Computed | MergedKeys | ValueGroups)
 
 
 def _made_of(column: Column) -> str:
@@ -196,7 +196,7 @@ def _windows_of_key(question: Question, monitor: Monitor) -> Horizon:
     column = _column(question.table, monitor)
     name, keys = column.name, question.keys
     if name not in keys.names:
-        inside = [one for one in keys.columns if name in question.table.with_bases([one.name])]
+        inside = [one for one in keys.columns if name in question.table.include_bases([one.name])]
         if any(is_made_by_question(one) for one in inside):
             raise windows_do_not_fit(
                 monitor,
@@ -242,7 +242,7 @@ def _step(column: Column, domain: list[datetime], monitor: Monitor) -> timedelta
     """Return the length of each window: the step of the key's values, which its rows fill."""
     steps = {later - earlier for earlier, later in pairwise(domain)}
     if column.derivation is not None:
-        own = _TRUNCATED.get(calendar_step(column) or "")
+        own = _TRUNCATED.get(find_calendar_step(column) or "")
         if own is not None and steps <= {own}:
             return own
     elif len(domain) == 1 and column.sql_type is SqlType.DATE:

@@ -19,7 +19,7 @@ def expect_time(plan: Plan, catalog: Catalog) -> ExpectedTime | None:
     if catalog.pace is None or not plan.reads_data:
         return None
     work = estimate_work(plan, dict(catalog.sizes))
-    return None if work is None else catalog.pace.expect(work, timeout_ms=catalog.statement_timeout_ms)
+    return None if work is None else catalog.pace.estimate_time(work, timeout_ms=catalog.statement_timeout_ms)
 
 
 def estimate_work(plan: Plan, sizes: Mapping[str, TableSize]) -> EngineWork | None:
@@ -42,7 +42,7 @@ def estimate_work(plan: Plan, sizes: Mapping[str, TableSize]) -> EngineWork | No
         row_aggregates=rows * (aggregates + looked_up),
         groups=question.keys.size,
     )
-    if table.row_unit:
+    if table.is_row_unit:
         return scanned
     chooses = exceeds_groups(table, question.keys)
     pairs = _count_pairs(question, table, rows=rows, units=units, chooses=chooses)
@@ -69,7 +69,7 @@ def find_size(table: Table, sizes: Mapping[str, TableSize]) -> tuple[float, floa
     # a row that finds its unit by a path is joined once, and read again with it
     reached = sum(sizes[one.name].rows for one in table.stored_tables if one.path is not None)
     # a list or values of units read their table once more, and each row of the question's is joined with them
-    beside = [*(one.table for one in table.listed), *(one.table for one in table.own)]
+    beside = [*(one.table for one in table.unit_lists), *(one.table for one in table.own)]
     listed = sum(sizes[stored.name].rows for one in beside for stored in one.stored_tables)
     listed += len(beside) * sizes[names[0]].rows
     return sum(size.rows for size in read) + joined + reached + listed, units
@@ -81,9 +81,9 @@ def _count_pairs(question: Question, table: Table, *, rows: float, units: float,
     Each unit has the same number of rows, drawn from the groups within its reach.
     """
     keys = question.keys
-    whole = prod(len(keys.whole_domain(place)) for place in range(len(keys.columns)))
+    whole = prod(len(keys.get_whole_domain(place)) for place in range(len(keys.columns)))
     asked = 1.0 if chooses or not whole else keys.size / whole
-    within = max(1.0, keys.groups_within_reach(table) * asked)
+    within = max(1.0, keys.count_reachable_groups(table) * asked)
     each = rows * asked / units
     if within <= 1:
         return min(units, rows * asked)

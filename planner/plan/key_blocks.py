@@ -66,7 +66,7 @@ def _cut_values(values: tuple[Value, ...], most: int) -> tuple[tuple[Value, ...]
 def _needs_all_rows(question: Question) -> bool:
     if question.per_unit is not None:
         return True
-    return not question.table.row_unit and exceeds_groups(question.table, question.keys)
+    return not question.table.is_row_unit and exceeds_groups(question.table, question.keys)
 
 
 def _cut(space: KeySpace, whole: KeySpace) -> Iterator[tuple[Column, tuple[Value, ...]]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 
 from mechanisms.formula import Cut, Formula
-from planner.catalog.catalog import Column, Computed, Lookup, Merged, Parts, Product, SqlType, Table
+from planner.catalog.catalog import Column, Computed, Lookup, MergedKeys, Product, SqlType, Table, ValueGroups
 from planner.catalog.listed_values import digest_texts
 from planner.functionals.cells import OWN_GROUP, find_cell_reach
 from planner.functionals.functional_identity import identify_functional, identify_sum
@@ -141,7 +141,7 @@ def _describe_ranking(ranked: Ranked, keys: Mapping[str, str]) -> Iterator[str]:
 def _chosen_among(question: Question) -> Iterator[str]:
     """Yield the whole domains of restricted keys, if a unit's rows may be in more keys than count."""
     table = question.table if question.per_unit is None else question.per_unit.table
-    if table.row_unit or not exceeds_groups(table, question.keys):
+    if table.is_row_unit or not exceeds_groups(table, question.keys):
         return
     for column, values in zip(question.keys.columns, question.keys.values, strict=True):
         if column.domain is not None and tuple(column.domain) != tuple(values):
@@ -180,10 +180,10 @@ def _table(table: Table) -> Iterator[str]:
     yield f"table {table.name!r} {table.relation!r} unit {table.unit!r} seed {table.seed!r} refresh {table.refresh!r}"
     yield f"bounding groups={table.groups_per_unit} rows={table.rows_per_unit} cap={cap!r}"
     if table.path is not None:
-        yield f"unit by {table.path.by!r} through {table.path.through!r} of"
+        yield f"unit by {table.path.from_columns!r} through {table.path.to_columns!r} of"
         yield from _table(table.path.table)
-        if table.path.brought:
-            yield f"joined along it {table.path.brought!r}"
+        if table.path.added_columns:
+            yield f"joined along it {table.path.added_columns!r}"
     for key in table.fixed:
         yield f"rows of {key.name!r} in {len(key.values)} {digest_texts(key.values)}"
     for column in sorted(without_products(table).columns, key=lambda column: column.name):
@@ -196,7 +196,7 @@ def _table(table: Table) -> Iterator[str]:
         if len(clause) > 1:
             yield f"of units for which one of {len(clause)} holds:"
         for listed in clause:
-            yield f"of units that are {'not ' if listed.absent else ''}listed by {listed.meaning} of"
+            yield f"of units that are {'not ' if listed.is_negated else ''}listed by {listed.meaning} of"
             yield from _table(listed.table)
     for own in table.own:
         yield f"with {own.meaning} of the unit's rows of"
@@ -211,7 +211,7 @@ def _column(column: Column) -> str:
             source = ""
         case Lookup(column=base, source=pinned):
             source = f"looked up in {pinned!r} by {base!r}"
-        case Parts() | Merged() as made:
+        case ValueGroups() | MergedKeys() as made:
             source = f"groups {sha256(made.meaning.encode()).hexdigest()}"
         case Product(columns=factors):
             source = f"product of {factors!r}"

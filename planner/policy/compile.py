@@ -28,12 +28,12 @@ from planner.catalog.catalog import (
     UnitRoot,
     Value,
 )
-from planner.catalog.domains import domain_digest
-from planner.catalog.fault import Fault, nearest
+from planner.catalog.domains import digest_domain
+from planner.catalog.fault import Fault, suggest_nearest
 from planner.catalog.pace import TableSize
 from planner.catalog.pins import PinnedDomain, PinnedTable, Pins
 from planner.catalog.sql_types import SourceColumn as SourceColumn
-from planner.catalog.sql_types import sql_type
+from planner.catalog.sql_types import read_sql_type
 from planner.policy.compile_column import compiled_bands, compiled_columns, key_domain, typed_column
 from planner.policy.compile_monitors import compiled_monitors
 from planner.policy.expression_totals import read_total
@@ -62,7 +62,7 @@ def compile_catalog(
     public = tuple(_public_table(policy, name, pins, schema) for name in policy.public_tables)
     for name in policy.private_tables:
         if name not in schema:
-            fault = Fault("KH006", "the source has no such table", hint=nearest(name, schema))
+            fault = Fault("KH006", "the source has no such table", hint=suggest_nearest(name, schema))
             raise policy.refuse(("tables", name), fault)
     stored = [_table(policy, name, schema[name], pins, directory) for name in policy.private_tables]
     tables = _root_tables(policy, lay_paths(policy, stored))
@@ -100,7 +100,7 @@ def key_domains(
             place = ("tables", name, "columns", column_name)
             derivation, kind, _ = typed_column(policy, place, column, column_name, schema[name])
             domain = key_domain(policy, place, column.key, kind, derivation, pins)
-            digest = domain_digest(domain, kind)
+            digest = digest_domain(domain, kind)
             found.append((PinnedDomain(table=name, column=column_name, count=len(domain), digest=digest), domain))
     return tuple(found)
 
@@ -180,7 +180,7 @@ def _budget(policy: Policy) -> Budget:
 
 def _public_table(policy: Policy, name: str, pins: Pins, schema: Mapping[str, tuple[SourceColumn, ...]]) -> PublicTable:
     section, place = policy.tables[name], ("tables", name)
-    pinned = pins.table(name)
+    pinned = pins.get_table(name)
     if pinned is None:
         raise policy.refuse(place, unpinned_table())
     if name in schema and schema[name] != pinned.columns:
@@ -191,7 +191,7 @@ def _public_table(policy: Policy, name: str, pins: Pins, schema: Mapping[str, tu
     columns = tuple(
         Column(
             name=column.name,
-            sql_type=sql_type(column.declared),
+            sql_type=read_sql_type(column.declared),
             declared=column.declared,
             comment=section.columns[column.name].comment if column.name in section.columns else None,
         )
@@ -203,14 +203,16 @@ def _public_table(policy: Policy, name: str, pins: Pins, schema: Mapping[str, tu
         rows=pinned.rows,
         digest=pinned.digest,
         comment=section.comment,
-        required=tuple(one.name for one in pinned.columns if not one.nullable and None not in pinned.values(one.name)),
+        required=tuple(
+            one.name for one in pinned.columns if not one.nullable and None not in pinned.get_values(one.name)
+        ),
         unique=tuple(one.name for one in pinned.columns if one.name in pinned.unique and _differ(pinned, one.name)),
     )
 
 
 def _differ(pinned: PinnedTable, column: str) -> bool:
     """Return True if no value stands twice in a column of the pinned rows; NULL may."""
-    found = [value for value in pinned.values(column) if value is not None]
+    found = [value for value in pinned.get_values(column) if value is not None]
     return len(set(found)) == len(found)
 
 
@@ -237,7 +239,7 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
         raise policy.refuse((*place, "arrived"), Fault("KH004", problem, hint=hint))
     table = Table(
         name=name,
-        relation=relation(name, section, directory=directory, kind=policy.source.kind, csv=pins.file(name)),
+        relation=relation(name, section, directory=directory, kind=policy.source.kind, csv=pins.get_csv_file(name)),
         columns=columns,
         unit=() if section.path is not None else section.unit_columns,
         groups_per_unit=section.max_groups_per_unit or 1,
@@ -258,7 +260,7 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
         ),
         bands=compiled_bands(section.bands),
         append_only=section.append_only,
-        arrived=section.arrived,
+        arrival_column=section.arrived,
         cells_of_cut_units=policy.budget.cells == "every unit",
         joined_rows=section.joined_rows_per_unit,
         totals=tuple(read_total(text, ends) for text, ends in section.totals.items()),
@@ -301,16 +303,16 @@ def _root_tables(policy: Policy, tables: Sequence[Table]) -> tuple[Table, ...]:
             hint = "Name the same people by columns in the same order in both, or remove it."
             raise policy.refuse(place, Fault("KH005", problem, hint=hint))
         for own, same in zip(table.unit, root.unit, strict=True):
-            if table.column(own).derivation is None and root.column(same).derivation is not None:
+            if table.get_column(own).derivation is None and root.get_column(same).derivation is not None:
                 problem = f"{own} is stored in {table.name}, {root.name}.{same} is derived"
                 hint = "Let the table that stores the column be the one that the others name in same_unit_as."
                 raise policy.refuse(place, Fault("KH005", problem, hint=hint))
-            kinds = table.column(own).sql_type, root.column(same).sql_type
+            kinds = table.get_column(own).sql_type, root.get_column(same).sql_type
             if kinds[0] is not kinds[1]:
                 problem = f"{own} is of type {kinds[0].value}, {root.name}.{same} of type {kinds[1].value}"
                 hint = "Expose a view of the source that gives both the same type, or remove same_unit_as."
                 raise policy.refuse(place, Fault("KH005", problem, hint=hint))
-        units = dict(zip(table.unit, (root.column(name).label for name in root.unit), strict=True))
+        units = dict(zip(table.unit, (root.get_column(name).label for name in root.unit), strict=True))
         columns = tuple(
             replace(column, ledger=units.get(column.name, f"{table.name}.{column.label}")) for column in table.columns
         )
@@ -376,8 +378,8 @@ def _identity_of(table: Table) -> dict[str, Any]:
     written = asdict(replace(table, columns=tuple(without_domains), path=None))
     del written["path"]  # what was answered before there were any is there
     if table.path is not None:
-        written["path"] = [table.path.table.name, table.path.by, table.path.through]
-    for key in ("groupings", "bands", "append_only", "arrived", "joined_rows", "cut_rows", "groups_by", "steps"):
+        written["path"] = [table.path.table.name, table.path.from_columns, table.path.to_columns]
+    for key in ("groupings", "bands", "append_only", "arrival_column", "joined_rows", "cut_rows", "groups_by", "steps"):
         del written[key]
     for key in ("totals", "ranges"):
         if not written[key]:

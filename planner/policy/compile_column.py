@@ -6,11 +6,11 @@ A domain is what the policy and the pinned public tables give, held against what
 from decimal import Decimal
 
 from planner.catalog.catalog import LONGEST_TEXT, Bands, Column, Derivation, SqlType, Value
-from planner.catalog.derived_columns import derived_type, parse_derivation, possible
-from planner.catalog.domains import KEY_TYPES, count_values, domain_digest, encode_value, list_values, take_values
+from planner.catalog.derived_columns import infer_derived_type, is_possible, parse_derivation
+from planner.catalog.domains import KEY_TYPES, digest_domain, encode_value, expand_range, list_distinct, list_values
 from planner.catalog.fault import Fault
 from planner.catalog.pins import PinnedDomain, Pins
-from planner.catalog.sql_types import SourceColumn, has_time_zone, sql_type, text_limit
+from planner.catalog.sql_types import SourceColumn, has_time_zone, read_sql_type, read_text_limit
 from planner.policy.file import Policy
 from planner.policy.rules.unit_paths import find_reached_columns
 from planner.policy.sections import BandsSection, ColumnSection, KeySection
@@ -50,7 +50,7 @@ def _column(policy: Policy, table: str, name: str, source: tuple[SourceColumn, .
     domain = None
     if column.key is not None:
         domain = key_domain(policy, place, column.key, kind, derivation, pins)
-        check_pinned(policy, place, domain_digest(domain, kind), pins.domain(table, name))
+        check_pinned(policy, place, digest_domain(domain, kind), pins.get_domain(table, name))
     grid = _grid(policy, place, column, kind, declared)
     longest = max((len(value) for value in domain or () if isinstance(value, str)), default=0)
     return Column(
@@ -90,7 +90,7 @@ def _max_length(
         if column.max_length is not None:
             raise policy.refuse(where, Fault("KH002", f"has no meaning for type {declared}", hint="Remove it."))
         return None
-    limits = [limit for limit in (column.max_length, text_limit(declared)) if limit is not None]
+    limits = [limit for limit in (column.max_length, read_text_limit(declared)) if limit is not None]
     longest = min(limits, default=max(LONGEST_TEXT, longest_key))
     if longest < longest_key:
         hint = f"Write max_length = {longest_key}, or leave it out."
@@ -107,10 +107,10 @@ def typed_column(
     if column.expression is None:
         if name not in declared_types:
             raise policy.refuse(place, absent_column(name, source))
-        if any(known.nondeterministic for known in source if known.name == name):
+        if any(known.has_nondeterministic_collation for known in source if known.name == name):
             raise policy.refuse(place, nondeterministic_column(name))
         declared = declared_types[name]
-        kind = sql_type(declared)
+        kind = read_sql_type(declared)
     else:
         where = (*place, "expression")
         derivation = parse_derivation(column.expression)
@@ -120,7 +120,7 @@ def typed_column(
         if has_time_zone(base):
             raise policy.refuse(where, zoned_column(derivation.column))
         parsed = derivation
-        kind = policy.at(where, lambda: derived_type(parsed, sql_type(base)))
+        kind = policy.at(where, lambda: infer_derived_type(parsed, read_sql_type(base)))
         declared = _declared_name(kind)
     if has_time_zone(declared):
         raise policy.refuse(place, zoned_column(name))
@@ -132,7 +132,7 @@ def typed_column(
 def _override_type(
     policy: Policy, place: tuple[str, ...], declared: str, kind: SqlType, derivation: Derivation | None
 ) -> tuple[SqlType, str]:
-    chosen = sql_type(declared)
+    chosen = read_sql_type(declared)
     truncated = derivation is not None and derivation.function == "date_trunc"
     if chosen is kind or (truncated and chosen is SqlType.TIMESTAMP and kind is SqlType.DATE):
         return chosen, declared
@@ -172,14 +172,14 @@ def key_domain(
         if key.values is not None:
             domain = list_values(key.values, kind)
         elif key.range is not None:
-            domain = count_values(key.range[0], key.range[1], key.step, kind, most=policy.limits.max_keys)
+            domain = expand_range(key.range[0], key.range[1], key.step, kind, most=policy.limits.max_keys)
         else:
             domain = _from_public(str(key.values_from), kind, pins)
         if len(domain) > policy.limits.max_keys:
             hint = f"Narrow the domain, or raise limits.max_keys = {policy.limits.max_keys}."
             raise Fault("KH003", f"the domain has {len(domain):,} values", hint=hint)
         for value in domain:
-            if derivation is not None and not possible(derivation, value):
+            if derivation is not None and not is_possible(derivation, value):
                 hint = f"List only values that {derivation.function} of {derivation.part or 'a timestamp'} can give."
                 raise Fault("KH003", f"{encode_value(value)} is never a value of the expression", hint=hint)
         return domain
@@ -189,14 +189,14 @@ def key_domain(
 
 def _from_public(values_from: str, kind: SqlType, pins: Pins) -> tuple[Value, ...]:
     name, _, column = values_from.partition(".")
-    table = pins.table(name)
+    table = pins.get_table(name)
     if table is None:
         raise unpinned_table(f"public table {name} is not pinned yet")
-    values = table.values(column)
-    if table.kind(column) is not kind:
-        problem = f"{values_from} is of type {table.kind(column).value}, the key column of type {kind.value}"
+    values = table.get_values(column)
+    if table.get_type(column) is not kind:
+        problem = f"{values_from} is of type {table.get_type(column).value}, the key column of type {kind.value}"
         raise Fault("KH003", problem, hint="Take the values from a column of the same type.")
-    return take_values(values, kind)
+    return list_distinct(values, kind)
 
 
 def check_pinned(policy: Policy, place: tuple[str, ...], digest: str, pinned: PinnedDomain | None) -> None:

@@ -2,7 +2,7 @@
 
 from datetime import date, datetime, timedelta
 
-from planner.catalog.monitor import Alert, Clears, Monitor, Windows
+from planner.catalog.monitor import Alert, ClearRule, Monitor, Windows
 from planner.policy.sections import MonitorSection, PolicyDocument
 
 
@@ -46,6 +46,6 @@ def _monitor(name: str, section: MonitorSection) -> Monitor:
         alert=None if section.alert is None else Alert(section.alert),
         early_any=section.early_any,
         progressive=section.progressive,
-        clears=Clears(section.clears),
+        clears=ClearRule(section.clears),
         comment=section.comment,
     )

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from planner.catalog.catalog import SqlType
-from planner.catalog.sql_types import SourceColumn, sql_type, text_limit
+from planner.catalog.sql_types import SourceColumn, read_sql_type, read_text_limit
 
 
 def _set(words: str) -> frozenset[str]:
@@ -72,7 +72,7 @@ def names_people(word: str) -> bool:
 
 def is_identifier(column: SourceColumn) -> bool:
     """Return True if a column names somebody or something, so that its values do not add up."""
-    fits = sql_type(column.declared) in (SqlType.INTEGER, SqlType.TEXT, SqlType.UUID, SqlType.NUMERIC)
+    fits = read_sql_type(column.declared) in (SqlType.INTEGER, SqlType.TEXT, SqlType.UUID, SqlType.NUMERIC)
     words = split_words(column.name)
     if not fits or not words or _TIME.intersection(words):
         return False
@@ -108,9 +108,9 @@ def _has_personal_number(words: Sequence[str]) -> bool:
 def _has_many_values(column: SourceColumn) -> bool:
     if column.enumerated or column.declared.lower() in SMALL_INTEGERS:
         return False
-    kind = sql_type(column.declared)
+    kind = read_sql_type(column.declared)
     if kind is SqlType.TEXT:
-        return (text_limit(column.declared) or _SHORTEST) >= _SHORTEST
+        return (read_text_limit(column.declared) or _SHORTEST) >= _SHORTEST
     return kind in (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE, SqlType.UUID)  # some files hold ids as double
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from planner.catalog.catalog import SqlType
 from planner.catalog.relation_names import ForeignKey, RelationIdentity
-from planner.catalog.sql_types import SourceColumn, sql_type
+from planner.catalog.sql_types import SourceColumn, read_sql_type
 from planner.policy.identifiers import ID_WORDS, NUMBER_WORDS, is_identifier, names_person, split_words
 
 _KEY_TYPES = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.UUID})
@@ -81,7 +81,7 @@ class _Key:
     def fits(self, other: "_Key") -> bool:
         """Return True if the types are equal and both identify in the same way."""
         same_word = self.suffix == other.suffix or (not self.suffix and other.suffix in ID_WORDS)
-        return same_word and sql_type(self.column.declared) is sql_type(other.column.declared)
+        return same_word and read_sql_type(self.column.declared) is read_sql_type(other.column.declared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ def find_steps(tables: Mapping[str, KeyedTable]) -> dict[str, tuple[KeyStep, ...
             called.setdefault(word, []).append(table)
     for name, table in tables.items():
         declared = [
-            KeyStep(key.columns, key.relation, key.reached, declared=True, unique=True)
+            KeyStep(key.columns, key.relation, key.reached_columns, declared=True, unique=True)
             for key in table.source.foreign_keys
             if key.relation in tables and key.relation != name
         ]
@@ -212,7 +212,7 @@ def _read_columns(table: SourceTable, row_names: Set[str]) -> tuple[_Key, ...]:
     )
     found = []
     for column in table.columns:
-        if sql_type(column.declared) not in _KEY_TYPES or not words[column.name]:
+        if read_sql_type(column.declared) not in _KEY_TYPES or not words[column.name]:
             continue
         rest = words[column.name][1:] if is_prefixed else words[column.name]
         found.append(_Key(column, *_take_apart(rest)))

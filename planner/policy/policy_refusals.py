@@ -13,7 +13,7 @@ from typing import Annotated, Any, Self, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from planner.catalog.fault import Fault, nearest
+from planner.catalog.fault import Fault, suggest_nearest
 from planner.errors import KeyholeError
 from planner.policy.toml_lines import key_lines, line_of
 
@@ -131,7 +131,9 @@ def _fault(model: type[BaseModel], place: tuple[str, ...], details: ErrorDetails
         return cause
     match details["type"]:
         case "extra_forbidden":
-            return Fault("KH002", "is not a key of the policy", hint=nearest(place[-1], _keys(model, place[:-1])))
+            return Fault(
+                "KH002", "is not a key of the policy", hint=suggest_nearest(place[-1], _keys(model, place[:-1]))
+            )
         case "model_type" | "dict_type":
             return Fault(
                 "KH002", "is no value but has keys of its own", hint=_show_keys(place[-1], _keys(model, place))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.catalog.catalog import SqlType
-from planner.catalog.sql_types import sql_type
+from planner.catalog.sql_types import read_sql_type
 from planner.policy.identifiers import find_people, names_people
 from planner.policy.key_steps import KeyedTable, KeyStep, SourceTable, find_steps, read_keys
 
@@ -205,7 +205,7 @@ def _list_vouched(name: str, paths: Mapping[str, Sequence[KeyStep]]) -> dict[tup
 
 
 def _type(table: KeyedTable, name: str) -> SqlType:
-    return next(sql_type(column.declared) for column in table.source.columns if column.name == name)
+    return next(read_sql_type(column.declared) for column in table.source.columns if column.name == name)
 
 
 def _is_unit(table: KeyedTable, name: str) -> bool:

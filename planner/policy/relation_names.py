@@ -34,7 +34,7 @@ def relation(name: str, table: TableSection, *, directory: Path, kind: SourceKin
             return f"`parquet`.{_quote(path)}"
         return ".".join(part if part.startswith("`") else _quote(part) for part in SPARK_PART.findall(text))
     if is_csv(text, kind=kind) and csv is not None:
-        return csv.relation(str(directory / text))
+        return csv.write_relation(str(directory / text))
     if suffix in FILES:
         file = str(directory / text).replace("'", "''")
         # by name, in a type that holds what each file has; a byte that is no UTF-8 is read as "?", or it would fail all

@@ -12,9 +12,9 @@ from itertools import count, islice
 from sqlglot import exp
 
 from planner.catalog.catalog import Catalog, Derivation, SqlType, Value
-from planner.catalog.derived_columns import derived_type, parse_derivation, possible
-from planner.catalog.pins import PinnedTable, Pins, pinned_table
-from planner.catalog.sql_types import SourceColumn, sql_type
+from planner.catalog.derived_columns import infer_derived_type, is_possible, parse_derivation
+from planner.catalog.pins import PinnedTable, Pins, pin_table
+from planner.catalog.sql_types import SourceColumn, read_sql_type
 from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
 from planner.parser.tree import parse
@@ -71,7 +71,7 @@ def stand_in_catalog(policy: Policy, sql: str, *, pins: Pins, keys: int | None) 
         elsewhere = {column for columns in others for column in columns} - set(table.columns)
         asked = replace(question, grouped=tuple(column for column in question.grouped if column not in elsewhere))
         times = frozenset(monitor.window.column for monitor in policy.monitors.values() if monitor.window.length)
-        known = pins.types(name) or {}
+        known = pins.get_types(name) or {}
         reached = find_reached_columns(policy, name)
         stand_in = partial(_StandIn, pins=pins, known=known, keys=keys, times=times, reached=reached)
         tables[name] = complete = stand_in(table, asked).section(name, assumed)
@@ -123,7 +123,7 @@ def _list_steps(policy: Policy, name: str) -> Iterator[tuple[tuple[str, str], tu
 
 def _public(name: str, policy: Policy, pins: Pins) -> PinnedTable:
     """Return the pinned copy of a public table, or an empty one with the columns that the policy names."""
-    pinned = pins.table(name)
+    pinned = pins.get_table(name)
     if pinned is not None:
         return pinned
     named = dict.fromkeys(policy.tables[name].columns)
@@ -132,7 +132,7 @@ def _public(name: str, policy: Policy, pins: Pins) -> PinnedTable:
             source, _, public = (column.key.values_from or "" if column.key else "").partition(".")
             if source == name:
                 named[public] = None
-    return pinned_table(name, [SourceColumn(name=column, declared="text", nullable=True) for column in named], [])
+    return pin_table(name, [SourceColumn(name=column, declared="text", nullable=True) for column in named], [])
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ class _StandIn:
         return self._table.model_copy(update={"columns": columns})
 
     def _is_pinned(self, values_from: str) -> bool:
-        return self._pins.table(values_from.partition(".")[0]) is not None
+        return self._pins.get_table(values_from.partition(".")[0]) is not None
 
     def _domain(self, column: str, assumed: list[str], *, needed: bool) -> KeySection:
         kind = self._kind(column)
@@ -250,7 +250,9 @@ class _StandIn:
     def _kind(self, column: str) -> SqlType:
         derivation = self._derived.get(column)
         return (
-            sql_type(self._declared_type(column)) if derivation is None else derived_type(derivation, SqlType.TIMESTAMP)
+            read_sql_type(self._declared_type(column))
+            if derivation is None
+            else infer_derived_type(derivation, SqlType.TIMESTAMP)
         )
 
     def _declared_type(self, column: str) -> str:
@@ -264,7 +266,7 @@ class _StandIn:
             return "numeric" if fractional else "integer"
         if section.key is not None and section.key.values_from is not None and self._is_pinned(section.key.values_from):
             table, _, public = section.key.values_from.partition(".")
-            pinned = self._pins.table(table)
+            pinned = self._pins.get_table(table)
             found = [known.declared for known in pinned.columns if known.name == public] if pinned else []
             return found[0] if found else "text"
         if section.key is not None:
@@ -317,7 +319,7 @@ def _values(kind: SqlType, derivation: Derivation | None, question: _ColumnUse, 
     texts = candidates.get(kind, lambda: _chain_values(question.constants, (f"value {number}" for number in count(1))))
     limit = max(_MOST_TRIED, 2 * size)
     tried = dict.fromkeys(islice(texts(), limit))
-    fitting = (value for value in tried if derivation is None or possible(derivation, value))
+    fitting = (value for value in tried if derivation is None or is_possible(derivation, value))
     return tuple(islice(fitting, size))
 
 

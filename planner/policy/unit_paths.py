@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from planner.catalog.catalog import Column, SqlType, Table, UnitPath
-from planner.catalog.fault import Fault, nearest
+from planner.catalog.fault import Fault, suggest_nearest
 from planner.catalog.refresh import parse_refresh
 from planner.policy.file import Policy
 from planner.policy.sections import WrittenPath
@@ -36,10 +36,12 @@ def _lay(policy: Policy, table: Table, path: WrittenPath, reached: Table) -> Tab
     there = [column.name for column in reached.columns if column.name not in reached.unit or reached.path is None]
     for own, other in zip(path.by, path.through, strict=True):
         if other not in there:
-            fault = Fault("KH006", f'{reached.name} has no column "{other}" in the source', hint=nearest(other, there))
+            fault = Fault(
+                "KH006", f'{reached.name} has no column "{other}" in the source', hint=suggest_nearest(other, there)
+            )
             raise policy.refuse(place, fault)
-        _check_step(policy, place, table.column(own), reached.column(other), reached)
-    units = [reached.column(name) for name in reached.unit]
+        _check_step(policy, place, table.get_column(own), reached.get_column(other), reached)
+    units = [reached.get_column(name) for name in reached.unit]
     derived = next((unit.name for unit in units if unit.derivation is not None), None)
     if derived is not None:
         hint = f"Let {reached.name} store its unit, or name who is protected by a column of this table."

@@ -27,7 +27,7 @@ def written_base(column: Column, node: exp.Expr, scope: Scope) -> Column | None:
         return None
     if derived.function == "extract" and derived.part != "year":
         return None  # PostgreSQL itself gives NULL for this part of an infinite time
-    return scope.table.column(derived.column)
+    return scope.table.get_column(derived.column)
 
 
 def written_term(column: Column, node: exp.Expr, scope: Scope) -> ColumnTerm | None:

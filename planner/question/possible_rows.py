@@ -25,7 +25,7 @@ def may_hold(condition: Condition, table: Table, *, keys: Mapping[str, Sequence[
     """
     restricted = keys or {}
     names = sorted(columns(condition) | set(restricted))
-    declared = all_of(_state_declared(table.column(name), restricted.get(name)) for name in names)
+    declared = all_of(_state_declared(table.get_column(name), restricted.get(name)) for name in names)
     return not disjoint(condition, declared)
 
 

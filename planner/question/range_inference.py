@@ -31,7 +31,7 @@ def narrow_range(name: str, steps: tuple[int, int], *, among: Iterable[Condition
     Parameters:
         steps: its range in all rows, in grid steps.
     """
-    column = table.column(name)
+    column = table.get_column(name)
     if isinstance(column.derivation, Product):
         return _narrow_product(column.derivation, steps, among=among, table=table)
     step = 1 if column.grid is None and column.sql_type is SqlType.INTEGER else column.grid
@@ -52,7 +52,7 @@ def _narrow_product(
     product: Product, steps: tuple[int, int], *, among: Iterable[Condition], table: Table
 ) -> tuple[int, int]:
     """Return the range of a product whose factors lie where the conditions leave them."""
-    factors = [table.column(name) for name in product.columns]
+    factors = [table.get_column(name) for name in product.columns]
     known = [steps_of(factor) for factor in factors]
     conditions = tuple(among)
     if any(one is None for one in known):

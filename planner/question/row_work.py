@@ -43,12 +43,12 @@ def are_dear(conditions: Iterable[Condition], table: Table) -> bool:
     by_column: dict[str, list[str]] = defaultdict(list)
     for leaf in patterns:
         by_column[leaf.column].append(leaf.pattern)
-    work = sum(pattern_work(found, table.column(name)) for name, found in by_column.items())
+    work = sum(pattern_work(found, table.get_column(name)) for name, found in by_column.items())
     most_percents = max((leaf.pattern.count("%") for leaf in patterns), default=0)
     if work > MOST_PATTERN_WORK or len(patterns) > MOST_PATTERNS or most_percents > MOST_PERCENTS:
-        raise _too_dear(work, [table.column(name) for name in by_column])
+        raise _too_dear(work, [table.get_column(name) for name in by_column])
     looked_for = any(is_looked_for(leaf.pattern) for leaf in patterns)
-    tests = sum(_tests_like(table.column(leaf.column)) for leaf in leaves)
+    tests = sum(_tests_like(table.get_column(leaf.column)) for leaf in leaves)
     if tests > MOST_TESTS:
         raise _too_long(tests)
     return looked_for or tests > UNNOTICED_TESTS

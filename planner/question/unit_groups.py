@@ -12,7 +12,7 @@ def groups_of_one_unit(question: Question) -> int:
     are fewer.
     """
     table, keys = question.table, question.keys
-    if table.row_unit:
+    if table.is_row_unit:
         return 1
     open_ = (values for column, values in zip(keys.columns, keys.values, strict=True) if not table.determines(column))
     return max(1, min(table.groups_per_unit, prod(map(len, open_))))

@@ -20,7 +20,7 @@ from planner.aggregates.aggregate import sum_meaning
 from planner.aggregates.comparison import Comparison, Having, Slack, Spread
 from planner.catalog.catalog import Table
 from planner.catalog.key_space import KeySpace
-from planner.catalog.tolerance import Tolerances, quote_literal, tolerances, with_amount
+from planner.catalog.tolerance import Tolerances, parse_tolerances, quote_literal, set_amount
 from planner.errors import KeyholeError
 from planner.functionals.cells import find_cell_reach
 from planner.functionals.functional import find_grid, make_functional
@@ -51,7 +51,7 @@ def price_differences(
     Parameters:
         per_query: what one question may cost.
     """
-    said = tolerances(accuracy.tolerance)
+    said = parse_tolerances(accuracy.tolerance)
     found: dict[object, tuple[Functional, Fraction]] = {}
     for leaf in _find_differences(formulas, said):
         try:
@@ -113,8 +113,8 @@ def _is_difference(leaf: Comparison, said: Tolerances) -> bool:
 
     Not for `<>`, which every group would pass with any amount.
     """
-    amount = said.amount(leaf.names)
-    unsaid = amount is not None and amount is said.default and amount.percent
+    amount = said.find_amount(leaf.names)
+    unsaid = amount is not None and amount is said.default and amount.is_percent
     plain = leaf.slack is Slack.THRESHOLD and leaf.per_row is None and leaf.own is None and leaf.allowed is None
     whole = not leaf.base and leaf.against is None and not leaf.by_units
     whole = whole and leaf.measure in (Measure.TOTAL, Measure.UNIT_SUM)
@@ -128,7 +128,7 @@ def _moves_both_ways(made: Functional, table: Table, where: Condition) -> bool:
     """
     if made.unit_range is not None and (made.off_each_unit or made.measure is Measure.UNIT_SUM):
         return made.unit_range[0] < 0 < made.unit_range[1]
-    ranges = {name: find_grid(table.column(name), table, position=None)[1:] for name in made.summed}
+    ranges = {name: find_grid(table.get_column(name), table, position=None)[1:] for name in made.summed}
     low, high = find_row_range(made.terms, ranges=ranges, table=table, among=where)
     least, most = made.unit_range or (low, high)
     return max(low, least) < 0 < min(high, most)
@@ -153,7 +153,7 @@ def describe_priced(priced: Sequence[tuple[str, Decimal]], accuracy: Accuracy) -
     """Yield by how much each difference may err, why, and what to set instead."""
     shared = f", shared by {len(priced)} such comparisons," if len(priced) > 1 else ""
     for name, amount in priced:
-        half = quote_literal(with_amount(accuracy.tolerance, name, f"{amount / 2:f}"))
+        half = quote_literal(set_amount(accuracy.tolerance, name, f"{amount / 2:f}"))
         yield (
             f"{name} may err where it is within {amount:f} of 0, which a fixed price of a quarter of epsilon_per_query"
             f"{shared} allows, since 0 has no percentage; SET keyhole.tolerance = '{half}'; halves it for more epsilon"

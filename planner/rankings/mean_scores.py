@@ -27,7 +27,7 @@ import numpy as np
 from mechanisms.formula import Integers
 from planner.aggregates.comparison import Comparison, Every, Having
 from planner.catalog.catalog import Table
-from planner.catalog.tolerance import tolerances
+from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError
 from planner.functionals.functional import LARGEST, find_grid, make_functional
 from planner.functionals.group_sizes import covers, find_demanded_units, find_group_sizes, identify_mean
@@ -126,7 +126,7 @@ def _score_by_units(
         less = replace(mean, off_each_unit=worst, off_condition=None if shared or not worst else base.condition)
     total, size = make_functional(less, table=table, min_rows=1, where=where)
     reach = ceil((most - least) / size)
-    said = tolerances(accuracy.tolerance)
+    said = parse_tolerances(accuracy.tolerance)
     score = MeanScore(
         total=_within_count(replace(total, name=mean.left), count, reach),
         count=count,
@@ -277,7 +277,7 @@ def _find_ends(mean: Comparison, table: Table, where: Condition) -> tuple[Fracti
 
     def row(origin: Fraction) -> tuple[Fraction, Fraction]:
         made, step = make_functional(_take_off(mean, origin), table=table, min_rows=1, where=where)
-        ranges = {name: find_grid(table.column(name), table, position=mean.position)[1:] for name in made.summed}
+        ranges = {name: find_grid(table.get_column(name), table, position=mean.position)[1:] for name in made.summed}
         low, high = find_row_range(made.terms, ranges=ranges, table=table, among=where)
         assert mean.per_row is not None
         return low * step / mean.per_row, high * step / mean.per_row
@@ -294,7 +294,7 @@ def _count_rows(mean: Comparison, formula: Having, table: Table, where: Conditio
     """
     assert mean.over is not None
     of_rows = replace(mean, over=replace(mean.over, column=None))
-    said = tolerances(accuracy.tolerance)
+    said = parse_tolerances(accuracy.tolerance)
     known = [
         find_group_sizes(
             Every((formula, one)), table=table, where=where, tolerances=said, min_rows=accuracy.min_rows

@@ -11,7 +11,15 @@ from mechanisms.ranking.calibration import tolerance_at
 from mechanisms.ranking.ranking_task import RankingTask
 from planner.aggregates.comparison import Comparison, Having
 from planner.catalog.catalog import Table
-from planner.catalog.tolerance import OF_BOUNDS, Amount, Step, allowed_steps, quote_literal, tolerances, with_amount
+from planner.catalog.tolerance import (
+    BOUNDS_SUFFIX,
+    Amount,
+    StepSize,
+    count_allowed_steps,
+    parse_tolerances,
+    quote_literal,
+    set_amount,
+)
 from planner.errors import KeyholeError
 from planner.functionals.cells import find_cell_reach
 from planner.functionals.functional import find_grid, make_functional
@@ -63,10 +71,10 @@ def rank_by(
             comparison, highest_first=greatest_first, formula=formula, table=table, where=where, accuracy=accuracy
         )
         size = Fraction(made.unit_size)
-    said = tolerances(accuracy.tolerance)
-    amount = said.amount(comparison.names)
-    priced = amount is None or (amount.percent and amount is said.default)
-    in_percent = amount is not None and amount.percent and scale is not None
+    said = parse_tolerances(accuracy.tolerance)
+    amount = said.find_amount(comparison.names)
+    priced = amount is None or (amount.is_percent and amount is said.default)
+    in_percent = amount is not None and amount.is_percent and scale is not None
     unsaid = amount is None or (priced and not scale)
     exact = Fraction(0) if unsaid or amount is None else _tolerance(comparison, made, size, accuracy, amount, scale)
     ranked = Ranked(
@@ -148,7 +156,7 @@ def _tolerance(
     amount: Amount,
     scale: Decimal | None,
 ) -> Fraction:
-    if amount.percent and not scale:
+    if amount.is_percent and not scale:
         raise KeyholeError(
             "KH304",
             f"ORDER BY {comparison.left}: a tolerance in percent is one of a threshold, and a ranking has none",
@@ -156,15 +164,15 @@ def _tolerance(
             hint="  or  ".join(_settings(comparison, made, size, accuracy)),
             position=comparison.position,
         )
-    step = Step(unit_size=size, rows=1, bounds=find_bound(comparison, min_rows=accuracy.min_rows))
-    return allowed_steps(amount, threshold=Fraction(scale or 0), step=step)
+    step = StepSize(unit_size=size, rows=1, bounds=find_bound(comparison, min_rows=accuracy.min_rows))
+    return count_allowed_steps(amount, threshold=Fraction(scale or 0), step=step)
 
 
 def _settings(comparison: Comparison, made: Functional, size: Fraction, accuracy: Accuracy) -> Iterator[str]:
     """Yield the settings to use instead: an amount, or a part of the declared bounds' range."""
     wanted = find_next_round(max(1, floor(_SUGGESTED * made.sensitivity * size)))
-    for amount in (str(wanted), f"10{OF_BOUNDS}"):
-        text = with_amount(accuracy.tolerance, comparison.left, amount)
+    for amount in (str(wanted), f"10{BOUNDS_SUFFIX}"):
+        text = set_amount(accuracy.tolerance, comparison.left, amount)
         yield f"SET keyhole.tolerance = '{quote_literal(text)}';"
 
 
@@ -175,7 +183,7 @@ def _moves_both_ways(made: Functional, table: Table, position: int | None) -> bo
     if made.unit_range is not None:
         low, high = made.unit_range
     else:
-        ranges = {name: find_grid(table.column(name), table, position=position)[1:] for name in made.summed}
+        ranges = {name: find_grid(table.get_column(name), table, position=position)[1:] for name in made.summed}
         low, high = find_row_range(made.terms, ranges=ranges, table=table)
     return low < 0 < high
 

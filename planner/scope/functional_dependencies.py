@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from math import prod
 from typing import Any
 
-from planner.catalog.catalog import Column, ComputedName, Lookup, LookupValues, Parts, SqlType, Value
+from planner.catalog.catalog import Column, ComputedName, Lookup, LookupValues, SqlType, Value, ValueGroups
 from planner.parser.lexer import quote_identifier
 from planner.scope.name_resolution import JoinedTable, Scope
 
@@ -23,16 +23,16 @@ def is_determined(column: Column, keys: Collection[str], scope: Scope) -> bool:
     if found is None:
         return False
     joined, _ = found
-    return _own_key(joined, column, keys) is not None or is_determined(scope.table.column(joined.base), keys, scope)
+    return _own_key(joined, column, keys) is not None or is_determined(scope.table.get_column(joined.base), keys, scope)
 
 
 def _grouped_lookup(column: Column, scope: Scope) -> Column | None:
     """Return the looked-up column whose values a key puts into groups."""
     match column.derivation:
-        case Parts(column=base) if not isinstance(base, ComputedName):
-            found = scope.table.column(base)
+        case ValueGroups(column=base) if not isinstance(base, ComputedName):
+            found = scope.table.get_column(base)
         case Lookup(column=base, classes=True):
-            found = scope.table.column(base)
+            found = scope.table.get_column(base)
         case _:
             return None
     return found if isinstance(found.derivation, Lookup) else None
@@ -47,14 +47,14 @@ def bases_told_by(columns: Collection[Column], scope: Scope) -> tuple[Column, ..
     for column in columns:
         if isinstance(column.derivation, Lookup) and not column.derivation.classes:
             by_base.setdefault(column.derivation.column, []).append(column.derivation)
-    found = (scope.table.column(base) for base, lookups in by_base.items() if len(lookups) > 1)
+    found = (scope.table.get_column(base) for base, lookups in by_base.items() if len(lookups) > 1)
     return tuple(base for base in found if _are_told_apart(base, by_base[base.name]))
 
 
 def _are_told_apart(base: Column, lookups: Collection[Lookup]) -> bool:
     if base.domain is None:
         return False
-    combined = [tuple(lookup.pairs.by_key.get(value) for lookup in lookups) for value in base.domain]
+    combined = [tuple(lookup.pairs.value_map.get(value) for lookup in lookups) for value in base.domain]
     return len(set(combined)) == len(combined) and all(None not in found for found in combined)
 
 
@@ -64,7 +64,7 @@ def classes_told_by(columns: Collection[Column], scope: Scope) -> tuple[tuple[Co
     for column in columns:
         if (found := find_groups(column, scope)) is not None:
             by_base.setdefault(found[0], []).append(column)
-    several = [(scope.table.column(base), tuple(found)) for base, found in by_base.items() if len(found) > 1]
+    several = [(scope.table.get_column(base), tuple(found)) for base, found in by_base.items() if len(found) > 1]
     return tuple((base, found) for base, found in several if _lack_combinations(base, found, scope))
 
 
@@ -78,17 +78,17 @@ def find_groups(column: Column, scope: Scope) -> tuple[str, Mapping[Value, objec
         if len(derivation.pairs) > _MOST_ROWS:
             return None
         return derivation.column, {base: value for base, value in derivation.pairs if value is not None}
-    if not isinstance(derivation, Lookup | Parts) or isinstance(derivation.column, ComputedName):
+    if not isinstance(derivation, Lookup | ValueGroups) or isinstance(derivation.column, ComputedName):
         return None
-    read = scope.table.column(derivation.column)
+    read = scope.table.get_column(derivation.column)
     if not isinstance(read.derivation, Lookup) or read.derivation.classes or len(read.derivation.pairs) > _MOST_ROWS:
         return None
     if isinstance(derivation, Lookup):
-        classes = derivation.pairs.by_key
+        classes = derivation.pairs.value_map
         found = {base: None if value is None else classes.get(value) for base, value in read.derivation.pairs}
     elif derivation.tests or read.sql_type not in (SqlType.INTEGER, SqlType.DATE, SqlType.NUMERIC):
         return None
-    elif derivation.pinned and len(derivation.shown) == len(set(read.derivation.pairs.found)):
+    elif derivation.is_exhaustive and len(derivation.shown_values) == len(set(read.derivation.pairs.found)):
         return read.derivation.column, {base: (value,) for base, value in read.derivation.pairs}
     elif read.sql_type is SqlType.NUMERIC:
         return None
@@ -97,8 +97,8 @@ def find_groups(column: Column, scope: Scope) -> tuple[str, Mapping[Value, objec
     return read.derivation.column, {base: group for base, group in found.items() if group is not None}
 
 
-def _find_group(parts: Parts, value: Any) -> int | None:
-    return parts.nulls if value is None else parts.groups[bisect_right(parts.cuts, value)]
+def _find_group(parts: ValueGroups, value: Any) -> int | None:
+    return parts.null_group if value is None else parts.groups[bisect_right(parts.cut_points, value)]
 
 
 def _lack_combinations(base: Column, columns: Collection[Column], scope: Scope) -> bool:
@@ -176,7 +176,7 @@ def lookup_sql(column: Column, keys: Collection[str], scope: Scope) -> str:
     assert found is not None
     joined, public = found
     own = _own_key(joined, column, keys)
-    by = scope.table.column(joined.base) if own is None else scope.table.column(own)
+    by = scope.table.get_column(joined.base) if own is None else scope.table.get_column(own)
     alias = quote_identifier(joined.alias)
     return (
         f"(SELECT {alias}.{quote_identifier(public)} FROM public.{quote_identifier(joined.name)} AS {alias} "
@@ -191,7 +191,7 @@ def by_key(column: Column, key: Column, values: Collection[Value]) -> Mapping[Va
     if not isinstance(column.derivation, Lookup):
         return None
     if column.derivation.column == key.name:
-        pairs = column.derivation.pairs.by_key
+        pairs = column.derivation.pairs.value_map
         return {value: pairs.get(value) for value in values}
     if not isinstance(key.derivation, Lookup) or key.derivation.column != column.derivation.column:
         return None
@@ -205,7 +205,7 @@ def _image(key: LookupValues, column: LookupValues) -> Mapping[Value, Value | No
 
     Return None if there are several.
     """
-    pairs, found = column.by_key, dict[Value, Value | None]()
+    pairs, found = column.value_map, dict[Value, Value | None]()
     for base, value in key:
         if value is not None and found.setdefault(value, pairs.get(base)) != pairs.get(base):
             return None

@@ -231,7 +231,7 @@ def _key(item: exp.Expr, select: exp.Select, scope: Scope) -> Column:
             detail=f"The list of groups must be public. Keys of {scope.table.name}: {_list_key_columns(scope)}.",
             hint="Group by a public column of type text, integer, boolean, date or timestamp that holds values."
             if isinstance(column.derivation, Lookup) or column.name in scope.table.unit
-            else f"Declare [{scope.table.place_of(column.name)}] key = {{ values = [...] }}, "
+            else f"Declare [{scope.table.get_policy_key(column.name)}] key = {{ values = [...] }}, "
             "values_from or range in keyhole.toml.",
             position=position(item),
         )

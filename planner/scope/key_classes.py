@@ -15,9 +15,9 @@ from math import prod
 
 from sqlglot import exp
 
-from planner.catalog.catalog import Column, Derivation, Lookup, LookupValues, Merged, Parts, SqlType, Value
+from planner.catalog.catalog import Column, Derivation, Lookup, LookupValues, MergedKeys, SqlType, Value, ValueGroups
 from planner.catalog.derived_columns import EXTRACTED_FROM_DATE
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, position, write_node, write_short
 from planner.scope.functional_dependencies import combine_groups
@@ -114,7 +114,7 @@ def list_read_keys(node: exp.Expr, scope: Scope, keys: Sequence[Column]) -> tupl
 def _list_bases(key: Column) -> tuple[str, ...]:
     """Return the names of a key and of the columns whose values it puts into groups."""
     match key.derivation:
-        case Merged(columns=columns):
+        case MergedKeys(columns=columns):
             return (key.name, *columns)
         case Lookup(column=base, classes=True):
             return key.name, base
@@ -124,7 +124,7 @@ def _list_bases(key: Column) -> tuple[str, ...]:
 def parts_of(column: Column, scope: Scope) -> Column | None:
     """Return the groups that the question's expressions make of a column's values; None if they make none."""
     made = ((one, one.derivation) for one in scope.table.columns)
-    return next((one for one, parts in made if isinstance(parts, Parts) and parts.column == column.name), None)
+    return next((one for one, parts in made if isinstance(parts, ValueGroups) and parts.column == column.name), None)
 
 
 def _copy_in_place(node: exp.Expr) -> exp.Expr:
@@ -296,11 +296,11 @@ def _merge_combinations(expressions: tuple[KeyExpression, ...], item: exp.Expr, 
         raise _refusal(item, "It gives several combinations of keys one value, and one is a subquery's column.")
     known = tuple(column.domain or () for column in bases)
     every = list(product(*known))
-    merged = Merged(
+    merged = MergedKeys(
         columns=tuple(column.name for column in bases),
         known=known,
         groups=groups,
-        shown=tuple(every[groups.index(number)] for number in range(len(numbers))),
+        shown_values=tuple(every[groups.index(number)] for number in range(len(numbers))),
     )
     merged, label, identity = name_merged(merged, bases, scope.table)
     taken = {column.name for column in scope.table.columns}
@@ -325,12 +325,12 @@ def _grouped_by(expressions: tuple[KeyExpression, ...], base: Column, item: exp.
     It is the key itself, or the classes that they make of its values.
     """
     domain = base.domain or ()
-    if isinstance(base.derivation, Parts) and base.derivation.distinct:
+    if isinstance(base.derivation, ValueGroups) and base.derivation.distinct:
         _check_ends(expressions[0], base.derivation, item, scope)
         return base
     if len(domain) > MOST_VALUES:
         raise _refusal(item, f"It would have to be computed for {len(domain):,} values.")
-    if isinstance(base.derivation, Parts):
+    if isinstance(base.derivation, ValueGroups):
         parts = sum(1 for expression in expressions for _ in expression.tree.walk())
         if parts * len(domain) > MOST_WORK:
             raise _refusal(item, f"Its {parts:,} parts would have to be computed for {len(domain):,} values.")
@@ -341,7 +341,7 @@ def _grouped_by(expressions: tuple[KeyExpression, ...], base: Column, item: exp.
     first = tuple(dict.fromkeys(value for _, value in pairs))
     if len(first) == len(domain):
         return base
-    if isinstance(base.derivation, Parts):
+    if isinstance(base.derivation, ValueGroups):
         places = {value: place for place, value in enumerate(first)}
         return _merge_parts(base, base.derivation, [places[value] for _, value in pairs], scope)
     if scope.listed is not None:
@@ -370,14 +370,16 @@ def put_together(columns: Sequence[Column], base: Column, scope: Scope) -> Colum
 
 def _name_classes(name: str, base: Column, pairs: Sequence[tuple[Value, Value]]) -> Column:
     """Return a column of classes of a key's values, each called by its first value."""
-    digest = sha256("\n".join(f"{as_text(value)!r} {as_text(to)!r}" for value, to in pairs).encode()).hexdigest()
+    digest = sha256(
+        "\n".join(f"{format_value(value)!r} {format_value(to)!r}" for value, to in pairs).encode()
+    ).hexdigest()
     source = f"classes {digest} of {base.label}"
     return Column(
         name=name,
         sql_type=base.sql_type,
         declared=base.declared,
         domain=tuple(dict.fromkeys(value for _, value in pairs)),
-        derivation=Lookup(column=base.name, source=source, pairs=LookupValues.of(pairs), classes=True),
+        derivation=Lookup(column=base.name, source=source, pairs=LookupValues.from_pairs(pairs), classes=True),
         immutable=base.immutable,
         prunable=False,
         ledger=base.label,
@@ -386,34 +388,34 @@ def _name_classes(name: str, base: Column, pairs: Sequence[tuple[Value, Value]])
     )
 
 
-def _check_ends(expression: KeyExpression, parts: Parts, item: exp.Expr, scope: Scope) -> None:
+def _check_ends(expression: KeyExpression, parts: ValueGroups, item: exp.Expr, scope: Scope) -> None:
     """Refuse an expression that rises or falls where PostgreSQL would overflow at its ends, after keys are found."""
-    if scope.table.column(parts.column).declared not in ("integer", "smallint"):
+    if scope.table.get_column(parts.column).declared not in ("integer", "smallint"):
         return
     if any(one.to.this == exp.DType.DOUBLE for one in expression.tree.find_all(exp.Cast)):
         return  # no integer is computed with
-    last = len(parts.shown) - 1 - (parts.nulls is not None)
-    ends = [{expression.columns[0][0]: type_value(parts.shown[at], parts.kind)} for at in (0, last)]
+    last = len(parts.shown_values) - 1 - (parts.null_group is not None)
+    ends = [{expression.columns[0][0]: type_value(parts.shown_values[at], parts.kind)} for at in (0, last)]
     try:
         images(expression.tree, ends)
     except NotExact as part:
         raise _not_exact(item, part) from None
 
 
-def _merge_parts(column: Column, parts: Parts, merged: Sequence[int], scope: Scope) -> Column:
+def _merge_parts(column: Column, parts: ValueGroups, merged: Sequence[int], scope: Scope) -> Column:
     """Return a column of groups with those together that are one group; their numbers become others."""
     together, _ = merge_parts(parts, merged)
     return replace(
         column,
-        domain=tuple(range(len(together.shown))),
+        domain=tuple(range(len(together.shown_values))),
         derivation=together,
-        ledger=label_parts(together, scope.table.column(parts.column)),
+        ledger=label_parts(together, scope.table.get_column(parts.column)),
         canonical=identify_parts(together),
     )
 
 
 def _stored_name(column: Column) -> str:
-    return column.derivation.column if isinstance(column.derivation, Parts) else column.name
+    return column.derivation.column if isinstance(column.derivation, ValueGroups) else column.name
 
 
 @lru_cache(maxsize=128)
@@ -442,14 +444,14 @@ def _pair_values(
 
 
 def _is_of_doubles(column: Column) -> bool:
-    return isinstance(column.derivation, Parts) and column.derivation.kind is SqlType.DOUBLE
+    return isinstance(column.derivation, ValueGroups) and column.derivation.kind is SqlType.DOUBLE
 
 
 def _domain_values(column: Column, *, as_doubles: bool = False) -> Iterator[Typed]:
-    if isinstance(column.derivation, Parts):
+    if isinstance(column.derivation, ValueGroups):
         parts = column.derivation
-        found = (type_value(value, parts.kind) for value in parts.shown)
-        if _is_of_doubles(column) and (parts.pinned or as_doubles):
+        found = (type_value(value, parts.kind) for value in parts.shown_values)
+        if _is_of_doubles(column) and (parts.is_exhaustive or as_doubles):
             return (Typed("double", None if one.raw is None else nearest_double(one.raw)) for one in found)
         return found
     return (type_value(value, column.sql_type) for value in column.domain or ())

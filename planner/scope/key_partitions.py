@@ -9,8 +9,8 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import combinations, pairwise, product
 
-from planner.catalog.catalog import Column, ComputedName, Merged, Parts, Table, Value
-from planner.catalog.key_space import as_text
+from planner.catalog.catalog import Column, ComputedName, MergedKeys, Table, Value, ValueGroups
+from planner.catalog.key_space import format_value
 from planner.question.condition import And, Compare, Condition, Like, Not, Or, all_of
 from planner.values.like import escape_pattern, like, like_prefix
 
@@ -18,14 +18,14 @@ _FEW_CUTS = 3  # that a name in the ledger shows: more would hide the rest of it
 _Signs = tuple[bool, ...]
 
 
-def merge_parts(parts: Parts, merged: Sequence[int]) -> tuple[Parts, tuple[int, ...]]:
+def merge_parts(parts: ValueGroups, merged: Sequence[int]) -> tuple[ValueGroups, tuple[int, ...]]:
     """Put those groups of a column's values together that have one number in `merged`.
 
     Return them in canonical form, without cuts, constants and patterns that tell nothing apart, and the new number of
     each group.
     """
     groups = [None if group is None else merged[group] for group in parts.groups]
-    cuts, tests = parts.cuts, parts.tests
+    cuts, tests = parts.cut_points, parts.tests
     if isinstance(parts.column, ComputedName) and tests:
         pass  # a condition and its negation: of these none is idle
     elif tests:
@@ -33,15 +33,15 @@ def merge_parts(parts: Parts, merged: Sequence[int]) -> tuple[Parts, tuple[int, 
     else:  # what does not change at a cut needs none
         kept = [place for place, (one, after) in enumerate(pairwise(groups)) if one != after]
         cuts, groups = tuple(cuts[place] for place in kept), [*(groups[place] for place in kept), groups[-1]]
-    present = [*groups, *([] if parts.nulls is None else [merged[parts.nulls]])]
+    present = [*groups, *([] if parts.null_group is None else [merged[parts.null_group]])]
     numbers = {group: number for number, group in enumerate(dict.fromkeys(one for one in present if one is not None))}
     together = replace(
         parts,
-        cuts=cuts,
+        cut_points=cuts,
         tests=tests,
         groups=tuple(None if group is None else numbers[group] for group in groups),
-        nulls=None if parts.nulls is None else numbers[merged[parts.nulls]],
-        shown=tuple(parts.shown[merged.index(group)] for group in numbers),
+        null_group=None if parts.null_group is None else numbers[merged[parts.null_group]],
+        shown_values=tuple(parts.shown_values[merged.index(group)] for group in numbers),
     )
     return together, tuple(numbers[group] for group in merged)
 
@@ -107,7 +107,7 @@ def _read_signs(test: Condition) -> tuple[tuple[str, bool], ...]:
     return tuple(found)
 
 
-def may_miss_texts(parts: Parts) -> bool:
+def may_miss_texts(parts: ValueGroups) -> bool:
     """Return True if a text may satisfy none of the conditions of a column's groups.
 
     Such a text matches patterns of which no example was found together, and which their beginnings do not rule out.
@@ -137,23 +137,23 @@ def _can_hold(matched: Sequence[str], unmatched: Sequence[str]) -> bool:
     )
 
 
-def label_parts(parts: Parts, base: Column) -> str:
+def label_parts(parts: ValueGroups, base: Column) -> str:
     """Return the ledger's name for groups of a column's values: the column's name there, and the grouping.
 
     Equal groups of one column have one name, however an expression writes them.
     """
     digest = sha256(f"{base.label!r}\n{parts.meaning}".encode()).hexdigest()[:32]
-    at = ", ".join(map(as_text, parts.cuts[:_FEW_CUTS]))
-    more = ", ..." if len(parts.cuts) > _FEW_CUTS else ""
+    at = ", ".join(map(format_value, parts.cut_points[:_FEW_CUTS]))
+    more = ", ..." if len(parts.cut_points) > _FEW_CUTS else ""
     return f"{base.label} grouped{f' at {at}{more}' if at else ''} {digest}"
 
 
-def identify_parts(parts: Parts) -> str:
+def identify_parts(parts: ValueGroups) -> str:
     """Return the identity of groups of a column's values."""
     return f"parts of {parts.column!r} {sha256(parts.meaning.encode()).hexdigest()}"
 
 
-def name_merged(merged: Merged, bases: Sequence[Column], table: Table) -> tuple[Merged, str, str]:
+def name_merged(merged: MergedKeys, bases: Sequence[Column], table: Table) -> tuple[MergedKeys, str, str]:
     """Return groups of several keys' combinations in canonical order, what the ledger calls them, and their identity.
 
     All follow from the coarsest groups of each key that tell the combinations apart.
@@ -162,7 +162,7 @@ def name_merged(merged: Merged, bases: Sequence[Column], table: Table) -> tuple[
     groups = dict(zip(product(*(range(len(values)) for values in known)), merged.groups, strict=True))
     columns = list(bases)
     for axis, column in enumerate(bases):
-        if not isinstance(column.derivation, Parts):
+        if not isinstance(column.derivation, ValueGroups):
             continue
         slices: dict[int, list[int]] = {}
         for places, group in groups.items():  # in order, so that each slice is
@@ -170,7 +170,7 @@ def name_merged(merged: Merged, bases: Sequence[Column], table: Table) -> tuple[
         alike: dict[tuple[int, ...], int] = {}
         together = [alike.setdefault(tuple(slices[place]), len(alike)) for place in range(len(known[axis]))]
         parts, numbers = merge_parts(column.derivation, together)
-        base = table.column(parts.column)
+        base = table.get_column(parts.column)
         columns[axis] = replace(column, ledger=label_parts(parts, base), canonical=identify_parts(parts))
         known[axis] = tuple(range(len(alike)))
         groups = {(*at[:axis], numbers[at[axis]], *at[axis + 1 :]): group for at, group in groups.items()}
@@ -183,7 +183,7 @@ def name_merged(merged: Merged, bases: Sequence[Column], table: Table) -> tuple[
     numbered = replace(
         merged,
         groups=tuple(order[group] for group in merged.groups),
-        shown=tuple(merged.shown[group] for group in order),
+        shown_values=tuple(merged.shown_values[group] for group in order),
     )
     return (
         numbered,

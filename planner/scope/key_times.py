@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from planner.catalog.derived_columns import DATE_PARTS, EXTRACTED_FROM_DATE, OF_CLOCK
+from planner.catalog.derived_columns import CLOCK_PARTS, DATE_PARTS, EXTRACTED_FROM_DATE
 from planner.errors import KeyholeError
 from planner.parser.tree import bare, write_short
 from planner.scope.key_values import (
@@ -127,7 +127,7 @@ def compute_time(node: exp.Expr, of: Callable[[exp.Expr], Typed]) -> Typed:
             return _compute_age(node, *map(of, ends))
         case exp.Extract():
             found, part = of(node.expression), str(node.this).lower().strip("'")
-            hours = part in OF_CLOCK and found.kind == "timestamp"
+            hours = part in CLOCK_PARTS and found.kind == "timestamp"
             if found.kind not in TIMES or not (hours or part in EXTRACTED_FROM_DATE):
                 raise NotExact(write_short(node))
             return Typed("whole", None if found.raw is None else extract_part(part, read_moment(found)))

@@ -5,8 +5,8 @@ from itertools import product
 
 from sqlglot import exp
 
-from planner.catalog.catalog import Column, Computed, Derivation, Lookup, Merged, Parts, Product, SqlType, Table, Value
-from planner.catalog.derived_columns import OF_CLOCK
+from planner.catalog.catalog import Column, Computed, Derivation, Lookup, MergedKeys, ValueGroups, Product, SqlType, Table, Value
+from planner.catalog.derived_columns import CLOCK_PARTS
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.tree import ColumnName, bare, name, position, read_column_name
@@ -183,13 +183,13 @@ class Scope:
     def _own(self, wanted: str) -> bool:
         if self.members:
             return any(wanted == column for member in self.members for column, _ in member.columns)
-        made = Lookup | Merged | Parts
+        made = Lookup | MergedKeys | ValueGroups
         return any(column.name == wanted and not isinstance(column.derivation, made) for column in self.table.columns)
 
     def spell_column(self, column: Column) -> str:
         """Return the question's text for a column, or the expressions of keys that it stands for."""
         made = column.derivation
-        if isinstance(made, Merged | Parts) or (isinstance(made, Lookup) and made.classes):
+        if isinstance(made, MergedKeys | ValueGroups) or (isinstance(made, Lookup) and made.classes):
             return column.name
         return ".".join(readable(part) for part in self._path(column))
 
@@ -326,7 +326,7 @@ def derivation(node: exp.Expr, scope: Scope) -> Derivation | None:
         return None if found is None or found.part == "hour" else found
     if function == "date_trunc" and not part:
         return None
-    base = _base(inner, scope, of_days=part not in OF_CLOCK) if isinstance(inner, exp.Expr) else None
+    base = _base(inner, scope, of_days=part not in CLOCK_PARTS) if isinstance(inner, exp.Expr) else None
     return None if base is None else Derivation(function=function, part=part, column=base)
 
 
@@ -344,7 +344,7 @@ def part_of(node: exp.TimestampTrunc) -> str:
     return "week" if part.startswith("week") else part
 
 
-def same(first: Derivation | Lookup | Merged | Parts | Product | Computed | None, second: Derivation) -> bool:
+def same(first: Derivation | Lookup | MergedKeys | ValueGroups | Product | Computed | None, second: Derivation) -> bool:
     """Return True if two derivations give the same values: a timestamp's day has two spellings."""
     days = (("date", ""), ("date_trunc", "day"))
     if not isinstance(first, Derivation) or first.column != second.column:

@@ -2,7 +2,7 @@
 
 from sqlglot import exp
 
-from planner.catalog.catalog import Column, ComputedName, Parts, SqlType
+from planner.catalog.catalog import Column, ComputedName, SqlType, ValueGroups
 from planner.scope.name_resolution import Scope
 from planner.scope.truth_keys import name_alike
 
@@ -38,12 +38,14 @@ def find_number(node: exp.Expr, scope: Scope) -> Column | None:
 def is_number_key(column: Column) -> bool:
     """Return True if a column numbers the values of a number that is computed of a row."""
     parts = column.derivation
-    return isinstance(parts, Parts) and isinstance(parts.column, ComputedName) and parts.kind is not SqlType.BOOLEAN
+    return (
+        isinstance(parts, ValueGroups) and isinstance(parts.column, ComputedName) and parts.kind is not SqlType.BOOLEAN
+    )
 
 
 def shown_type(key: Column) -> str:
     """Return the type in which the number is shown: PostgreSQL's own."""
-    assert isinstance(key.derivation, Parts)
+    assert isinstance(key.derivation, ValueGroups)
     assert isinstance(key.derivation.column, ComputedName)
     return str(key.derivation.column.column.comment)
 

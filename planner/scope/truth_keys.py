@@ -4,7 +4,7 @@ from hashlib import sha256
 
 from sqlglot import exp
 
-from planner.catalog.catalog import Column, ComputedName, Parts, SqlType
+from planner.catalog.catalog import Column, ComputedName, SqlType, ValueGroups
 from planner.parser.tree import write_node
 from planner.scope.name_resolution import Scope, find_column
 
@@ -41,7 +41,7 @@ def find_truth(node: exp.Expr, scope: Scope) -> Column | None:
 def is_truth_key(column: Column) -> bool:
     """Return True if a column numbers the values of a condition of a row."""
     parts = column.derivation
-    return isinstance(parts, Parts) and isinstance(parts.column, ComputedName) and parts.kind is SqlType.BOOLEAN
+    return isinstance(parts, ValueGroups) and isinstance(parts.column, ComputedName) and parts.kind is SqlType.BOOLEAN
 
 
 def value_name(key: Column) -> str:

@@ -55,7 +55,7 @@ def _empty(node: exp.Table, text: str, tokens: tuple[Token, ...], catalog: Catal
     alias = node.args.get("alias")
     called = name(node.this)
     named = "" if alias is not None and alias.this is not None else f" AS {quote_identifier(called)}"
-    table = catalog.table(called) if name(node.args.get("db")) in ("", "public") else None
+    table = catalog.find_table(called) if name(node.args.get("db")) in ("", "public") else None
     if table is not None:
         return Edit.of(tokens[first].start, tokens[last].end, without_rows(table, _list_mentioned(tokens)) + named)
     if node.args.get("db") is not None:
@@ -64,7 +64,7 @@ def _empty(node: exp.Table, text: str, tokens: tuple[Token, ...], catalog: Catal
         inside = cte.this
         if name(cte.args["alias"].this) != called or not isinstance(inside, exp.Select):
             continue
-        read = [one for one in inside.find_all(exp.Table) if catalog.table(name(one.this)) is not None]
+        read = [one for one in inside.find_all(exp.Table) if catalog.find_table(name(one.this)) is not None]
         if not read or cte.args["alias"].args.get("columns"):
             continue
         opening = at_offset(tokens, offset(cte.args["alias"].this))

@@ -6,7 +6,7 @@ Whatever is let through by mistake still fails: the shadow holds no private data
 from collections.abc import Callable
 
 from planner.catalog.catalog import Catalog
-from planner.errors import not_allowed
+from planner.errors import refuse_unsupported
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token, split, tokens
 from planner.scope.embedded import Embedded, EmbeddedVirtual
@@ -55,7 +55,7 @@ def _classify(text: str, found: tuple[Token, ...], catalog: Catalog) -> Statemen
     handler = _HANDLERS.get(first.value) if first.kind == "word" else None
     if handler is None:
         instead = _INSTEAD.get(first.value) if first.kind == "word" else None
-        raise not_allowed(f"{first.value.upper()[:40]} is not allowed", position=first.start + 1, hint=instead)
+        raise refuse_unsupported(f"{first.value.upper()[:40]} is not allowed", position=first.start + 1, hint=instead)
     check_functions(found)
     return handler(text, found, catalog)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from planner.catalog.catalog import Catalog
-from planner.errors import not_allowed
+from planner.errors import refuse_unsupported
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token
 from planner.scope.embedded import Embedded, EmbeddedVirtual
@@ -35,7 +35,7 @@ def explain_statement(text: str, found: tuple[Token, ...], catalog: Catalog) -> 
     elif rest[0].is_symbol("(") or rest[0].is_word("select", "with", "values", "table"):
         result = query_statement(text, rest, catalog)
     else:
-        raise not_allowed(f"EXPLAIN of {rest[0].value.upper()[:40]} is not allowed", position=rest[0].start + 1)
+        raise refuse_unsupported(f"EXPLAIN of {rest[0].value.upper()[:40]} is not allowed", position=rest[0].start + 1)
     if options.analyze is not None:
         raise runs_what_it_explains(position=options.analyze + 1, explained=text[rest[0].start : rest[-1].end])
     if isinstance(result, Executing):

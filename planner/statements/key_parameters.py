@@ -12,7 +12,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from planner.catalog.catalog import Catalog
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from planner.errors import KeyholeError
 from planner.extract.question_text import spell_value
 from planner.parser.lexer import Token, tokens
@@ -102,9 +102,9 @@ def _write(value: ParameterValue | None, *, is_cast: bool) -> str | None:
     """Return a value as a constant; one that is cast as a text that means it."""
     match value:
         case datetime():
-            written = f"timestamp '{as_text(value)}'"
+            written = f"timestamp '{format_value(value)}'"
         case date():
-            written = f"date '{as_text(value)}'"
+            written = f"date '{format_value(value)}'"
         case Span(months, days, microseconds):
             parts = ((months, "months"), (days, "days"), (microseconds, "microseconds"))
             length = " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 days"

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from planner.catalog.catalog import Catalog
-from planner.errors import not_allowed
+from planner.errors import refuse_unsupported
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import Token
 from planner.statements.allow_list import check_own_names
@@ -28,10 +28,10 @@ def _read_held_query(
     check_own_names(found[1:2])
     start = _after(found, word)
     if start is None:
-        raise not_allowed(f"{found[0].value.upper()} of this form is not allowed", position=found[0].start + 1)
+        raise refuse_unsupported(f"{found[0].value.upper()} of this form is not allowed", position=found[0].start + 1)
     rest = found[start:]
     if not (rest[0].is_symbol("(") or rest[0].is_word("select", "with", "values", "table")):
-        raise not_allowed(f"{what} of {rest[0].value.upper()[:40]} is not allowed", position=rest[0].start + 1)
+        raise refuse_unsupported(f"{what} of {rest[0].value.upper()[:40]} is not allowed", position=rest[0].start + 1)
     result = query_statement(text, rest, catalog)
     return PassThrough(found[0].value) if isinstance(result, PassThrough) else result
 

@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 from mechanisms.registry import DEFAULT, INFORMED, LIMITED
 from mechanisms.registry import MECHANISMS as REGISTERED
 from planner.catalog.catalog import NUMBERS, Catalog, Defaults
-from planner.catalog.tolerance import tolerances
+from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError
 from planner.question.public_knowledge import public_knowledge
 from planner.question.question import Accuracy
@@ -92,7 +92,7 @@ def _check_max_epsilon(value: str) -> None:
 
 
 def _check_tolerance(value: str) -> None:
-    tolerances(value)
+    parse_tolerances(value)
 
 
 def _check_public_knowledge(value: str) -> None:
@@ -244,8 +244,8 @@ def accuracy(values: Mapping[str, str | None], defaults: Defaults) -> Accuracy:
         if value != "" and not name.startswith("keyhole.param."):
             check(name, value, defaults)
     tolerance = _read_value(values, "keyhole.tolerance", defaults)
-    if tolerances(tolerance).default is None:
-        usual = tolerances(defaults.tolerance).default
+    if parse_tolerances(tolerance).default is None:
+        usual = parse_tolerances(defaults.tolerance).default
         if usual is not None:
             tolerance = f"{usual.text}, {tolerance}"
     mechanism = _read_value(values, "keyhole.mechanism", defaults).strip().lower()
@@ -275,7 +275,7 @@ def numbers(values: Mapping[str, str | None], defaults: Defaults) -> str:
 
 def read_catalog(catalog: Catalog, values: Mapping[str, str | None]) -> Catalog:
     """Return the catalog with which a session's statements are read. Raise KH402."""
-    return catalog.with_numbers(numbers(values, catalog.defaults))
+    return catalog.replace_numbers(numbers(values, catalog.defaults))
 
 
 def _most_positives(text: str, mechanism: str, defaults: Defaults) -> int | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from planner.errors import KeyholeError, not_allowed
+from planner.errors import KeyholeError, refuse_unsupported
 from planner.parser.lexer import Token
 from planner.statements.kinds import OWN_NAMES
 
@@ -24,12 +24,12 @@ def several_statements(semicolon: Token) -> KeyholeError:
 
 def prepares_transaction(first: Token) -> KeyholeError:
     """Return KH102 for PREPARE TRANSACTION and its likes."""
-    return not_allowed("two-phase transactions are not allowed", position=first.start + 1, hint="Use COMMIT.")
+    return refuse_unsupported("two-phase transactions are not allowed", position=first.start + 1, hint="Use COMMIT.")
 
 
 def acts_on_server(called: Token) -> KeyholeError:
     """Return KH102 for the call of a function that does more than compute."""
-    return not_allowed(
+    return refuse_unsupported(
         f"{called.value}() acts on the server or runs text as SQL",
         position=called.start + 1,
         hint="Leave the call out.",
@@ -43,18 +43,22 @@ def copies_table(found: Sequence[Token]) -> KeyholeError:
     """Return KH102 for a COPY of other things than a query."""
     at = found[0].start + 1
     if any(token.is_word("from") for token in found):
-        return not_allowed("COPY FROM is not allowed", position=at, hint="Leave it out: nothing can be written here.")
-    return not_allowed("COPY of a table is not allowed, COPY of a query is", position=at, hint=_COPY)
+        return refuse_unsupported(
+            "COPY FROM is not allowed", position=at, hint="Leave it out: nothing can be written here."
+        )
+    return refuse_unsupported("COPY of a table is not allowed, COPY of a query is", position=at, hint=_COPY)
 
 
 def copies_other(first: Token) -> KeyholeError:
     """Return KH102 for a COPY of a statement that is no query."""
-    return not_allowed(f"COPY of {first.value.upper()[:40]} is not allowed", position=first.start + 1, hint=_COPY)
+    return refuse_unsupported(
+        f"COPY of {first.value.upper()[:40]} is not allowed", position=first.start + 1, hint=_COPY
+    )
 
 
 def copies_elsewhere(target: Token) -> KeyholeError:
     """Return KH102 for a COPY to a file or a program of the server."""
-    return not_allowed("COPY to anything but STDOUT is not allowed", position=target.start + 1, hint=_COPY)
+    return refuse_unsupported("COPY to anything but STDOUT is not allowed", position=target.start + 1, hint=_COPY)
 
 
 def own_name_refused(*, position: int | None = None) -> KeyholeError:
@@ -74,7 +78,7 @@ def nothing_explained(last: Token) -> KeyholeError:
 
 def runs_what_it_explains(*, position: int, explained: str) -> KeyholeError:
     """Return KH102 for EXPLAIN ANALYZE of `explained`; without ANALYZE it costs nothing."""
-    return not_allowed(
+    return refuse_unsupported(
         "EXPLAIN ANALYZE is not allowed",
         position=position,
         detail="ANALYZE would run the statement.",
@@ -111,12 +115,14 @@ def without_value(name: str, *, position: int) -> KeyholeError:
 
 def role_refused(*, position: int) -> KeyholeError:
     """Return KH102 for SET ROLE and SET SESSION AUTHORIZATION."""
-    return not_allowed("the role of a session cannot be changed", position=position, hint="Connect as another analyst.")
+    return refuse_unsupported(
+        "the role of a session cannot be changed", position=position, hint="Connect as another analyst."
+    )
 
 
 def setting_refused(name: str, *, position: int) -> KeyholeError:
     """Return KH102 for a setting of PostgreSQL that is the owner's."""
-    return not_allowed(
+    return refuse_unsupported(
         f'the setting "{name}" may not be changed here',
         position=position,
         detail="Only settings that concern the client's own formats, names and timeouts may be set.",
@@ -126,12 +132,12 @@ def setting_refused(name: str, *, position: int) -> KeyholeError:
 
 def stays_on(name: str, *, position: int) -> KeyholeError:
     """Return KH102 for a setting that decides how text is read."""
-    return not_allowed(f'"{name}" stays on', position=position, hint="Write backslashes in E'...' strings.")
+    return refuse_unsupported(f'"{name}" stays on', position=position, hint="Write backslashes in E'...' strings.")
 
 
 def name_to_be_computed(*, position: int) -> KeyholeError:
     """Return KH102 for a set_config() whose setting is known only once it runs."""
-    return not_allowed(
+    return refuse_unsupported(
         "set_config() needs the setting's name as a plain text",
         position=position,
         hint="Write the name as it is, as in set_config('keyhole.fnr', '0.02', false), or use SET.",

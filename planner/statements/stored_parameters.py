@@ -11,7 +11,7 @@ from datetime import date
 from decimal import Decimal
 
 from planner.catalog.catalog import Catalog, StoredParameter, StoredQuestion, Value
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from planner.parser.lexer import tokens
 from planner.scope.embedded import Embedded
 from planner.statements.statement_refusals import bad_parameter, unknown_parameter
@@ -39,16 +39,16 @@ def _literal(value: Value) -> str:
         case bool():
             return "true" if value else "false"
         case int() | Decimal():
-            return f"({as_text(value)})"
+            return f"({format_value(value)})"
         case date():
-            return f"date '{as_text(value)}'"
+            return f"date '{format_value(value)}'"
         case _:
             return text_literal(value)
 
 
 def settings_of(catalog: Catalog) -> Mapping[str, str]:
     """Return the session settings of all stored questions' parameters, with their defaults as text."""
-    return {setting: as_text(parameter.default) for setting, parameter in _parameters(catalog)}
+    return {setting: format_value(parameter.default) for setting, parameter in _parameters(catalog)}
 
 
 def meanings(catalog: Catalog) -> Mapping[str, str]:
@@ -125,5 +125,5 @@ def _read_parameter(setting: str, parameter: StoredParameter, text: str) -> Valu
         setting,
         text,
         described=_describe_parameter(setting, parameter),
-        example=text_literal(as_text(parameter.default)),
+        example=text_literal(format_value(parameter.default)),
     )

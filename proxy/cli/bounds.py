@@ -171,7 +171,7 @@ class BoundsReport:
         """Return the cost of a question by these keys with the bound, by the planner's own figures."""
         if not self.table.unit:
             return None
-        plain = tuple(name for name in keys if not self.table.column(name).computed)
+        plain = tuple(name for name in keys if not self.table.get_column(name).computed)
         made = tuple(name for name in keys if name not in plain)
         known = tuple(column for column in self.table.columns if not column.computed)
         declared = (Grouping(plain, groups, None, (), made),)
@@ -218,7 +218,7 @@ class BoundsReport:
         for name in self.planned.asked.columns:
             high = self._of(BoundOf.HIGHEST_VALUE, (), name)
             if high is not None and self._is_new((BoundOf.LOWEST_VALUE, BoundOf.HIGHEST_VALUE), (), name):
-                declared = self.table.column(name).bounds
+                declared = self.table.get_column(name).bounds
                 low = self._of(BoundOf.LOWEST_VALUE, (), name)
                 yield f"[tables.{_key(self.table.name)}.columns.{_key(name)}]"
                 least = low if low is not None else declared[0] if declared is not None else Decimal(0)

@@ -152,7 +152,7 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
         except KeyholeError:
             said = (*said, "the source answers no generated questions, so no question has an expected time.")
         said = (*said, *_find_changed_shares(ledger, pinning))
-        pins = replace(pins, apart=are_apart(pinning.catalog))
+        pins = replace(pins, has_analyst_caps=are_apart(pinning.catalog))
         if pins != pinning.pins:
             write_pins(pins_path(policy), pins)
         if confirm:
@@ -193,10 +193,10 @@ def _try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: Bina
 
 def _find_changed_shares(ledger: Ledger, pinning: Pinning) -> tuple[str, ...]:
     """Say what a cap of an analyst's own that came or went changes for the others, once. Raise KH502."""
-    if pinning.pins.apart is None:
+    if pinning.pins.has_analyst_caps is None:
         return ()
     try:
-        return tuple(describe_changed_shares(ledger, pinning.catalog, were_apart=pinning.pins.apart))
+        return tuple(describe_changed_shares(ledger, pinning.catalog, were_apart=pinning.pins.has_analyst_caps))
     except LedgerUnavailable as error:
         raise ledger_unreadable(error) from None
 

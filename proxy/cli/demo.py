@@ -28,7 +28,7 @@ from deploy.demo import build
 from mechanisms.formula import Booleans, Formula, Integers, evaluate, relax_formula
 from mechanisms.keyhole.common_sums import read_functionals
 from mechanisms.registry import MECHANISMS
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from planner.extract.outer_query import Asking
 from planner.functionals.per_key_offsets import subtract_offsets
 from planner.question.plan import Plan
@@ -424,7 +424,7 @@ class _Demonstration:
 def _written_keys(plan: Plan) -> Iterator[tuple[str, ...]]:
     """Yield the keys of all groups as an answer has them."""
     space = plan.question.keys
-    return (tuple(as_text(value) for value in space.key(index)) for index in range(space.size))
+    return (tuple(format_value(value) for value in space.get_key(index)) for index in range(space.size))
 
 
 def describe_errors(truly: Booleans, nearly: Booleans, shown: Booleans, *, what: str) -> str:

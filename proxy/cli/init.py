@@ -14,7 +14,7 @@ from planner.catalog.catalog import LONGEST_TEXT, SqlType
 from planner.catalog.fault import Fault
 from planner.catalog.refresh import parse_refresh
 from planner.catalog.relation_names import RelationIdentity
-from planner.catalog.sql_types import SourceColumn, has_time_zone, sql_type, text_limit
+from planner.catalog.sql_types import SourceColumn, has_time_zone, read_sql_type, read_text_limit
 from planner.errors import KeyholeError
 from planner.policy.identifiers import SMALL_INTEGERS, is_identifier
 from planner.policy.key_steps import KeyStep, SourceTable
@@ -332,7 +332,7 @@ def _column(
 ) -> tuple[str, ...]:
     is_key = source.keeps_unique([column.name])
     header = f"# [tables.{table}.columns.{_key(column.name)}]   # {' '.join(column.declared.split())}"
-    kind = sql_type(column.declared)
+    kind = read_sql_type(column.declared)
     if has_time_zone(column.declared):
         return (f"{header}: expose it from a view as ({_key(column.name)} AT TIME ZONE 'UTC')",)
     if (step := proposed.lookups.get(column.name)) is not None and _can_be_unit(column):
@@ -343,7 +343,7 @@ def _column(
         return (f"{header}: names {named}; a privacy unit perhaps, no measure, and a key only if public",)
     match kind:
         case SqlType.TEXT:
-            length = f"# max_length = {text_limit(column.declared) or LONGEST_TEXT}"
+            length = f"# max_length = {read_text_limit(column.declared) or LONGEST_TEXT}"
             return (
                 header,
                 f'# key = {{ values = ["{BLANK}"] }}   # the public list of groups; without it, filters only',
@@ -389,20 +389,20 @@ def _measure_lines(unit: Unit | None) -> Iterator[str]:
 
 
 def _can_be_unit(column: SourceColumn) -> bool:
-    return sql_type(column.declared) in (SqlType.INTEGER, SqlType.TEXT, SqlType.UUID)
+    return read_sql_type(column.declared) in (SqlType.INTEGER, SqlType.TEXT, SqlType.UUID)
 
 
 def _has_days(column: SourceColumn) -> bool:
-    return sql_type(column.declared) in (SqlType.DATE, SqlType.TIMESTAMP) and not has_time_zone(column.declared)
+    return read_sql_type(column.declared) in (SqlType.DATE, SqlType.TIMESTAMP) and not has_time_zone(column.declared)
 
 
 def _day_name(column: SourceColumn) -> str:
     """Return the column by which a person's days are told apart."""
-    return column.name if sql_type(column.declared) is SqlType.DATE else f"{column.name}_day"
+    return column.name if read_sql_type(column.declared) is SqlType.DATE else f"{column.name}_day"
 
 
 def _day_column(table: str, column: SourceColumn) -> tuple[str, ...]:
-    if sql_type(column.declared) is SqlType.DATE:
+    if read_sql_type(column.declared) is SqlType.DATE:
         return ()
     base = _sql_name(column.name)
     return (

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from accountant.monitor_model import MonitorState
-from planner.catalog.key_space import set_apart
+from planner.catalog.key_space import quote_in_row
 from planner.catalog.monitor import Monitor
 from planner.monitors.build import plan_monitor
 from planner.monitors.explain import explain_monitor, monitor_json
@@ -126,7 +126,7 @@ def _line(change: Change, *, as_json: bool) -> str:
     if as_json:
         return json.dumps(told, ensure_ascii=False)
     keys = ", ".join(
-        f"{column} {'NULL' if value is None else visible(set_apart(value))}" for column, value in change.key
+        f"{column} {'NULL' if value is None else visible(quote_in_row(value))}" for column, value in change.key
     )
     return f"{moment:%Y-%m-%d %H:%M:%S}  look {change.number}  {keys}{tail}"
 
@@ -188,7 +188,7 @@ def _plan(service: Service, name: str) -> MonitorPlan:
 
 
 def _monitor(service: Service, name: str) -> Monitor:
-    monitor = service.catalog.monitor(name)
+    monitor = service.catalog.find_monitor(name)
     if monitor is None:
         known = ", ".join(one.name for one in service.catalog.monitors) or "none"
         raise typer.BadParameter(f'the policy has no monitor "{name}"; it has {known}', param_hint="NAME")

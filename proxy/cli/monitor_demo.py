@@ -121,7 +121,7 @@ def run(*, days: int | None = None) -> None:
             # by today's clock the replayed days are long over, and who serves would end the monitor
             in_background(service, host="127.0.0.1", port=0, rest_port=0, looks=False) as addresses,
         ):
-            monitor = service.catalog.monitor(NAME)
+            monitor = service.catalog.find_monitor(NAME)
             assert monitor is not None
             plan = plan_monitor(service.catalog, monitor, dialect=service.source.dialect)
             started = start_monitor(service, plan, by="demo", why="the demo")

@@ -25,5 +25,5 @@ def answer_page(answer: Answer, sql: str) -> str:
         *(f"Warning: {warning}." for warning in answer.plan.warnings),
     )
     return scorecard_html(
-        card, title=f"{answer.plan.question.table.name} by {answer.plan.question.keys.listed}", sql=sql, told=told
+        card, title=f"{answer.plan.question.table.name} by {answer.plan.question.keys.description}", sql=sql, told=told
     )

@@ -98,7 +98,7 @@ class Simulation:
         """The share of a unit's groups that do not count; None where more could be than count, and nobody said."""
         question = self.plan.question
         counted, groups = self.groups_of_one_unit, self.sizes.groups
-        if question.table.row_unit or question.keys.groups_within_reach(question.table) <= counted:
+        if question.table.is_row_unit or question.keys.count_reachable_groups(question.table) <= counted:
             return 0.0
         return None if groups is None else max(0.0, 1.0 - counted / groups)
 
@@ -184,7 +184,7 @@ def _pins(policy: Policy) -> Pins:
 
 
 def _against_caps(plan: Plan, stood_in: StoodIn, asked: Asked, sizes: Sizes) -> Simulation:
-    policy_caps, table = limits(stood_in.catalog, OWNER), plan.question.table.ledger.table
+    policy_caps, table = limits(stood_in.catalog, OWNER), plan.question.table.ledger_root.table
     caps = in_force(policy_caps, (), table=table, analyst=None)
     own = _optional_nano(settings.max_epsilon(asked.settings))
     adding = groups_that_add_up(plan) if plan.question.table.unit else 1
@@ -283,9 +283,9 @@ def _units_per_group(made: Simulation) -> float:
 def _lines(made: Simulation) -> Iterator[str]:
     plan, sizes = made.plan, made.sizes
     keys, table = plan.question.keys, plan.question.table
-    unit = "row" if table.row_unit else f"({table.unit_text})"
+    unit = "row" if table.is_row_unit else f"({table.unit_text})"
     yield (
-        f"Simulated: {keys.size:,} group{'' if keys.size == 1 else 's'} of {table.name} ({keys.listed}), "
+        f"Simulated: {keys.size:,} group{'' if keys.size == 1 else 's'} of {table.name} ({keys.description}), "
         f"{sizes.units:,} privacy units ({table.unit_text}); no data, no source"
     )
     yield from formula_lines(plan)
@@ -324,7 +324,7 @@ def _fit_lines(made: Simulation) -> Iterator[str]:
 
 
 def _cut_lines(made: Simulation, unit: str) -> Iterator[str]:
-    if made.plan.question.table.row_unit:
+    if made.plan.question.table.is_row_unit:
         yield "  Bounding: nothing is cut, each row is its own unit"
     elif made.plan.question.per_unit is not None:
         yield "  Bounding: what it cuts of one unit's totals is not modelled"
@@ -345,7 +345,7 @@ def _left_out_lines(made: Simulation, unit: str) -> Iterator[str]:
     """Yield the part of a unit that is in no answer, since it is in more groups than count."""
     counted, within_reach = (
         made.groups_of_one_unit,
-        made.plan.question.keys.groups_within_reach(made.plan.question.table),
+        made.plan.question.keys.count_reachable_groups(made.plan.question.table),
     )
     if made.groups_left_out is None:
         yield f"  Groups: a {unit} counts in {counted:,} of {within_reach:,}; what it has in others is left out."

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from planner.catalog.fault import nearest
+from planner.catalog.fault import suggest_nearest
 from planner.errors import KeyholeError
 from planner.explain.rounded_numbers import at_most, percent, plain
 from planner.monitors.affordable import exceeded_cap, find_fitting
@@ -74,11 +74,13 @@ def simulate_monitor(policy_path: Path, name: str, *, sizes: Sizes) -> MonitorSi
     policy, pins = read_alone(policy_path)
     section = policy.monitors.get(name)
     if section is None:
-        raise KeyholeError("KH002", f"{policy_path.name} has no monitor {name}", hint=nearest(name, policy.monitors))
+        raise KeyholeError(
+            "KH002", f"{policy_path.name} has no monitor {name}", hint=suggest_nearest(name, policy.monitors)
+        )
     stood_in = stand_in_catalog(policy, section.sql, pins=pins, keys=sizes.keys)
     catalog = stood_in.catalog
     dialect = source_dialect(policy.source)
-    monitor = catalog.monitor(name)
+    monitor = catalog.find_monitor(name)
     assert monitor is not None
     plan = plan_monitor(catalog, monitor, dialect=dialect)
     cap = exceeded_cap(plan, catalog.budget)

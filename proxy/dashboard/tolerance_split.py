@@ -131,7 +131,7 @@ class _Trial:
         self._longest_ms = longest_ms
         self._began = time.monotonic()
         self._wishes = tuple(self._plan(one, None) for one in listed)
-        tables = (one.asked.question.table.ledger.table for one in listed if one.asked is not None)
+        tables = (one.asked.question.table.ledger_root.table for one in listed if one.asked is not None)
         self._stage = Rehearsals(service, frozenset(tables), most_nano=most_nano)
         self._plans: dict[tuple[int, Decimal], Question] = {}
         self._known: dict[int, Known] = {}

@@ -223,7 +223,7 @@ def _exchange(catalog: Catalog, user: str, channel: Channel | None, strangers: S
     end_point = None if channel is None else channel.end_point
     # computed for known users, too, so that a login takes as long for both
     stranger = strangers.verifier(user, catalog.analysts)
-    analyst = catalog.analyst(user)
+    analyst = catalog.find_analyst(user)
     if analyst is not None:
         shown = None if channel is None else channel.common_name
         admitted = analyst.certificate_name is None or analyst.certificate_name == shown

@@ -257,7 +257,9 @@ class Endpoint:
                 hint_in_message=lambda: session.hint_in_message,
             ).mend
             secret = secrets.token_bytes(32 if login.minor >= 2 else 4)
-            opened = OpenSession(secret, stream, relay, session, catalog.analyst(login.user), visitor, backing.shadow)
+            opened = OpenSession(
+                secret, stream, relay, session, catalog.find_analyst(login.user), visitor, backing.shadow
+            )
             await self._stay(opened, login, address=address)
 
     async def _stay(self, opened: OpenSession, login: Login, *, address: str | None) -> None:
@@ -289,7 +291,7 @@ class Endpoint:
 
     def _is_known(self, analyst: Analyst | None) -> bool:
         """Return True if that analyst could still log in now."""
-        now = None if analyst is None else self._backing.catalog.analyst(analyst.name)
+        now = None if analyst is None else self._backing.catalog.find_analyst(analyst.name)
         if analyst is None or now is None:
             return False
         return (now.verifier, now.certificate_name) == (analyst.verifier, analyst.certificate_name)

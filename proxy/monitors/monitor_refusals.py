@@ -120,5 +120,5 @@ def too_dear_to_start(plan: MonitorPlan) -> KeyholeError:
         f'the monitor "{plan.monitor.name}" costs {plan.epsilon_per_cell:.2f} epsilon a group and window, more than '
         "anything may",
         detail="So much would be no protection at all.",
-        hint="Write a smaller epsilon." if plan.monitor.streamed else "Widen its tolerance, or look less often.",
+        hint="Write a smaller epsilon." if plan.monitor.is_stream else "Widen its tolerance, or look less often.",
     )

@@ -225,7 +225,7 @@ class MonitorReading:
 
     def find(self, name: str, *, analyst: str, position: int | None = None) -> Monitor:
         """Return the monitor of that name. Raise KH605 if there is none that the analyst may read."""
-        found = self.service.catalog.monitor(name)
+        found = self.service.catalog.find_monitor(name)
         if found is None or analyst not in found.analysts:
             raise unreadable_monitor(name, position=position)
         return found

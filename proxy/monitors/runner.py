@@ -152,12 +152,12 @@ class MonitorRunner:
         self._plans.clear()
         with suppress(LedgerError):  # it is said again where the ledger is gone
             for run in service.ledger.monitors.runs():
-                if run.state is MonitorState.RUNNING and catalog.monitor(run.monitor) is None:
+                if run.state is MonitorState.RUNNING and catalog.find_monitor(run.monitor) is None:
                     gone = gone_from_policy(run.monitor)
                     service.telemetry.monitor_stuck(run.monitor, code=gone.code, why=gone.message)
         for name, kept in tuple(self._attention.items()):
             kept.seen_to_at = datetime.min
-            if catalog.monitor(name) is None:
+            if catalog.find_monitor(name) is None:
                 del self._attention[name]
 
     def _attend(self, service: Service, monitor: Monitor, run: MonitorRun) -> _WaitingRun | None:

@@ -54,7 +54,7 @@ def limits_on(table: Table, catalog: Catalog, analyst: Analyst) -> Limits:
 
     About a join, the lowest line for approval.
     """
-    above = catalog.budget.approval_above_for(one.name for one in table.stored_tables)
+    above = catalog.budget.find_approval_limit(one.name for one in table.stored_tables)
     return replace(limits(catalog, analyst), approval_above_nano=_optional_nano(above))
 
 

@@ -50,7 +50,7 @@ class PinnedWhereBroken:
             if (why := self._find_fault(policy, name)) is not None:
                 found[name] = BrokenTable(name, why, was_pinned=_is_pinned(self._pins, name))
                 if found[name].was_pinned:
-                    pinned = policy.relation(name, csv=self._pins.file(name))
+                    pinned = policy.relation(name, csv=self._pins.get_csv_file(name))
                     self._names |= {policy.relation(name): name, pinned: name}
         self.broken: tuple[BrokenTable, ...] = tuple(found.values())
 
@@ -87,7 +87,7 @@ class PinnedWhereBroken:
     def _find_fault(self, policy: Policy, name: str) -> str | None:
         try:
             self._identities[policy.relation(name)] = self._source.identify(policy.relation(name))
-            known = self._pins.file(name)
+            known = self._pins.get_csv_file(name)
             form = None if known is None else find_form(policy, name, self, known)
             columns = self.schema(policy.relation(name, csv=form))
         except KeyholeError as refused:
@@ -98,8 +98,8 @@ class PinnedWhereBroken:
         return absent_column(min(gone), columns).problem if gone else None
 
     def _pinned_columns(self, name: str) -> Iterable[str]:
-        table = self._pins.table(name)
-        return self._pins.types(name) or {} if table is None else [column.name for column in table.columns]
+        table = self._pins.get_table(name)
+        return self._pins.get_types(name) or {} if table is None else [column.name for column in table.columns]
 
     def hold_open(self) -> AbstractContextManager[None]:
         """Keep open a file that is opened for each reader alone. Raise KH008."""
@@ -112,16 +112,16 @@ class PinnedWhereBroken:
             if relation not in self._schemas:
                 self._schemas[relation] = self._source.schema(relation)
             return self._schemas[relation]
-        if (table := self._pins.table(name)) is not None:
+        if (table := self._pins.get_table(name)) is not None:
             return table.columns
-        return _columns(self._pins.types(name) or {})
+        return _columns(self._pins.get_types(name) or {})
 
     def table_rows(self, relation: str, columns: tuple[str, ...], *, most: int) -> Sequence[Sequence[object]]:
         """Return all rows of a public table, as they are or as they were pinned. Raise KH006."""
         table = self._public(relation)
         if table is None:
             return self._source.table_rows(relation, columns, most=most)
-        return list(zip(*map(table.values, columns), strict=True))
+        return list(zip(*map(table.get_values, columns), strict=True))
 
     def identify(self, relation: str) -> RelationIdentity:
         """Return the identity of a relation, now or when it was pinned. Raise KH006."""
@@ -129,10 +129,10 @@ class PinnedWhereBroken:
         if name is None:
             found = self._identities.get(relation)
             return self._source.identify(relation) if found is None else found
-        names = self._pins.relation(name) or (relation,)
+        names = self._pins.get_relation(name) or (relation,)
         table = self._public(relation)
         unique = frozenset(() if table is None else table.unique)
-        return RelationIdentity(names=names, bases=frozenset(), is_view=False, joins=False, unique=unique)
+        return RelationIdentity(names=names, bases=frozenset(), is_view=False, is_join=False, unique=unique)
 
     def read_for_owner(self, relation: str, sql: str) -> Sequence[Sequence[object]]:
         """Return the result of a statement over a relation. Raise KH006."""
@@ -143,7 +143,7 @@ class PinnedWhereBroken:
         return self._source.state(relation)
 
     def _public(self, relation: str) -> PinnedTable | None:
-        return self._pins.table(self._names.get(relation, ""))
+        return self._pins.get_table(self._names.get(relation, ""))
 
 
 def catalog_of_pinned_tables(policy: Policy) -> Catalog:
@@ -160,7 +160,9 @@ def catalog_of_pinned_tables(policy: Policy) -> Catalog:
 
 
 def _is_pinned(pins: Pins, name: str) -> bool:
-    return pins.table(name) is not None or (pins.relation(name) is not None and pins.types(name) is not None)
+    return pins.get_table(name) is not None or (
+        pins.get_relation(name) is not None and pins.get_types(name) is not None
+    )
 
 
 def _columns(types: Mapping[str, str]) -> tuple[SourceColumn, ...]:

@@ -14,8 +14,8 @@ from functools import lru_cache
 from accountant.balances.dependencies import MOST_VALUES, Dependency, Knowledge
 from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, looked_up
 from planner.catalog.catalog import Catalog, Column, Derivation, Lookup, PublicTable, Table, Value
-from planner.catalog.derived_columns import calendar_step, follows_by_calendar
-from planner.catalog.key_space import as_text
+from planner.catalog.derived_columns import find_calendar_step, is_derivable
+from planner.catalog.key_space import format_value
 from planner.values.datetimes import extract_part, truncate_to_unit
 
 
@@ -24,7 +24,7 @@ def dependencies(catalog: Catalog) -> Knowledge:
 
     @lru_cache(maxsize=256)
     def among(table: str, columns: frozenset[str]) -> Sequence[Dependency]:
-        members = [one for one in catalog.tables if one.ledger.table == table]
+        members = [one for one in catalog.tables if one.ledger_root.table == table]
         known = [column for member in members for column in member.columns]
         calendar = tuple(one for member in members for one in _from_the_calendar(member, columns))
         pinned = tuple(
@@ -57,7 +57,7 @@ def _from_pins(label: str, table: Table, catalog: Catalog) -> Iterator[Dependenc
                 if len(column.derivation.pairs) > MOST_VALUES:
                     return  # the ledger would leave it alone
                 values = {
-                    as_text(known): None if value is None else as_text(value)
+                    format_value(known): None if value is None else format_value(value)
                     for known, value in column.derivation.pairs
                 }
                 yield Dependency(label, base.label, values, complete=True)
@@ -105,16 +105,16 @@ def _from_the_calendar(table: Table, columns: frozenset[str]) -> Iterator[Depend
             if (
                 determined.label not in columns
                 or not isinstance(derived, Derivation)
-                or not follows_by_calendar(derived, base)
+                or not is_derivable(derived, base)
             ):
                 continue
             found = {value: _derive_value(derived, _moment(value)) for value in base.domain if isinstance(value, date)}
-            values = {as_text(value): as_text(part) for value, part in found.items()}
+            values = {format_value(value): format_value(part) for value, part in found.items()}
             counts = Counter(found.values())
             closed = frozenset(
-                as_text(value)
+                format_value(value)
                 for value, count in counts.items()
-                if count == _times(derived, value, step=calendar_step(base))
+                if count == _times(derived, value, step=find_calendar_step(base))
             )
             yield Dependency(determined.label, base.label, values, complete=False, closed=closed)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import Protocol
 
-from planner.catalog.csv_file import CsvFile, find_first_line
+from planner.catalog.csv_file import CsvFile, find_header_line
 from planner.catalog.fault import Fault
 from planner.catalog.pins import Pins
 from planner.catalog.sql_types import SourceColumn
@@ -41,7 +41,7 @@ class _Reading(Protocol):
 
 def pin_files(policy: Policy, source: _Reading, before: Pins) -> Pins:
     """Return the pins with the form of every CSV file that the policy names. Raise KH006 and KH014."""
-    forms = {name: find_form(policy, name, source, before.file(name)) for name in policy.tables}
+    forms = {name: find_form(policy, name, source, before.get_csv_file(name)) for name in policy.tables}
     files = ((name, form) for name, form in forms.items() if form is not None)
     return replace(before, files=tuple((name, _with_declared_types(policy, name, form)) for name, form in files))
 
@@ -61,7 +61,7 @@ def find_form(policy: Policy, name: str, source: _Reading, known: CsvFile | None
 def check_pinned_files(policy: Policy, pins: Pins) -> None:
     """Raise KH007 unless the form of every CSV file is pinned."""
     for name in policy.tables:
-        if _is_csv(policy, name) and pins.file(name) is None:
+        if _is_csv(policy, name) and pins.get_csv_file(name) is None:
             fault = Fault("KH007", "is not pinned yet: how the CSV file is read", hint="Run keyhole check.")
             raise policy.refuse(("tables", name), fault)
 
@@ -126,11 +126,11 @@ def _look_into_one(relation: str, file: str, source: _Reading) -> CsvFile:
         date_format="" if day is None or str(day) in _ISO else str(day),
         timestamp_format="" if moment is None or str(moment) in _ISO else str(moment),
     )
-    line = find_first_line(file_form.relation(file))
+    line = find_header_line(file_form.write_relation(file))
     if line is None:
         return file_form
     # the names as they stand there: DuckDB gives a repeated one another
-    (names,) = source.read_for_owner(relation, line.statement(file))
+    (names,) = source.read_for_owner(relation, line.write_statement(file))
     spelled = ["" if one is None else str(one) for one in names]
     return replace(file_form, columns=tuple(zip(spelled, (kind for _, kind in found), strict=True)))
 

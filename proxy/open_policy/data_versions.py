@@ -26,7 +26,7 @@ def data_version(table: Table, *, now: datetime, pins: Pins) -> str:
     if len(tables) > 1:
         return _together(tables, now=now, pins=pins)
     refresh = parse_refresh(table.refresh)
-    tick = refresh.tick(now)
+    tick = refresh.name_tick(now)
     if tick is not None:
         return tick
     if refresh.kind == "live":
@@ -42,7 +42,7 @@ def _together(tables: Sequence[Table], *, now: datetime, pins: Pins) -> str:
 
     It is those of all of them by name, or another one at every call if one is live.
     """
-    versions = {one.name: data_version(one.alone, now=now, pins=pins) for one in tables}
+    versions = {one.name: data_version(one.bare_table, now=now, pins=pins) for one in tables}
     live = next((version for version in versions.values() if not is_lasting(version)), None)
     return live or ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
 
@@ -64,7 +64,7 @@ class Versions:
     def pinned_state(self, table: Table, version: str) -> str | None:
         """Return the state in which `keyhole check` saw a table first in a data version."""
         self._read_pins()
-        return self._pins.state(table.name, version)
+        return self._pins.get_state(table.name, version)
 
     def _read_pins(self) -> None:
         try:

@@ -25,10 +25,10 @@ def pin_states(catalog: Catalog, source: Source, pins: Pins, *, now: datetime, c
     """
     states, moved = [], []
     for table in catalog.tables:
-        version = data_version(table.alone, now=now, pins=pins)
+        version = data_version(table.bare_table, now=now, pins=pins)
         if not is_lasting(version):
             continue
-        first = pins.state(table.name, version)
+        first = pins.get_state(table.name, version)
         try:
             state: str | None = source.state(table.relation)
         except KeyholeError:
@@ -76,9 +76,9 @@ class DataWatch:
         seen: dict[str, _Seen] = {}
         for table in service.catalog.tables:
             try:
-                version = service.version(table.alone)
+                version = service.version(table.bare_table)
                 state = service.source.state(table.relation) if is_lasting(version) else None
-                if state is None or version != service.version(table.alone):
+                if state is None or version != service.version(table.bare_table):
                     continue
             except KeyholeError:
                 continue

@@ -18,11 +18,11 @@ from planner.bind.computed_groupings import find_expression_faults
 from planner.catalog.catalog import Catalog
 from planner.catalog.csv_file import CsvFile
 from planner.catalog.fault import Fault
-from planner.catalog.known_keys import know_keys
+from planner.catalog.known_keys import add_source_keys
 from planner.catalog.pace import EngineWork, Pace
-from planner.catalog.pins import PinnedDomain, PinnedTable, Pins, pinned_table, write_values, written_table
+from planner.catalog.pins import PinnedDomain, PinnedTable, Pins, pin_table, read_pinned_table, write_values
 from planner.catalog.relation_names import RelationIdentity
-from planner.catalog.sql_types import SourceColumn, sql_type
+from planner.catalog.sql_types import SourceColumn, read_sql_type
 from planner.errors import KeyholeError
 from planner.policy.compile import compile_catalog, key_domains
 from planner.policy.file import Policy
@@ -95,7 +95,7 @@ def pins_path(policy: Policy) -> Path:
 
 def source_schema(policy: Policy, source: PinSource, pins: Pins) -> Mapping[str, tuple[SourceColumn, ...]]:
     """Return the columns that the source has for every table of the policy, by the policy's names. Raise KH006."""
-    return {name: source.schema(policy.relation(name, csv=pins.file(name))) for name in policy.tables}
+    return {name: source.schema(policy.relation(name, csv=pins.get_csv_file(name))) for name in policy.tables}
 
 
 def pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
@@ -108,7 +108,7 @@ def pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
         check_parquet_files(policy, source)
         schema = source_schema(policy, source, pins)
     check_pinned_types(policy, schema, pins)
-    return know_keys(_valid_catalog(policy, schema, pins), identities)
+    return add_source_keys(_valid_catalog(policy, schema, pins), identities)
 
 
 def catalog_on_pins(policy: Policy) -> Catalog:
@@ -119,12 +119,12 @@ def catalog_on_pins(policy: Policy) -> Catalog:
     """
     pins = read_pins(pins_path(policy))
     for name in policy.private_tables:
-        if pins.relation(name) is None:
+        if pins.get_relation(name) is None:
             fault = Fault("KH007", "is not pinned yet", hint="Run keyhole check.")
             raise policy.refuse(("tables", name), fault)
     stored = {
         name: tuple(
-            SourceColumn(column, declared, nullable=True) for column, declared in (pins.types(name) or {}).items()
+            SourceColumn(column, declared, nullable=True) for column, declared in (pins.get_types(name) or {}).items()
         )
         for name in policy.private_tables
     }
@@ -195,7 +195,7 @@ def refresh(policy: Policy, *tables: str, now: datetime, source: PinSource | Non
     version = at.isoformat(sep=" ", timespec="microseconds")
     catalog = None if source is None else pinned_catalog(policy, source)
     for table in tables:
-        pins = pins.refresh(table, at=at)
+        pins = pins.mark_refreshed(table, at=at)
         if source is not None and catalog is not None:
             (found,) = (one for one in catalog.tables if one.name == table)
             state = source.state(found.relation)
@@ -220,7 +220,7 @@ def _take_pins(
             raise policy.refuse(("tables", name, "public"), fault)
     tables = tuple(
         replace(
-            _copy_table(policy, name, source, schema[name], before.file(name)),
+            _copy_table(policy, name, source, schema[name], before.get_csv_file(name)),
             unique=tuple(sorted(identities[name].unique)),
         )
         for name in policy.public_tables
@@ -231,7 +231,7 @@ def _take_pins(
     pins = replace(pins, domains=tuple(pinned for pinned, _ in key_domains(policy, schema=schema, pins=pins)))
     for name, section in policy.private_tables.items():
         if section.refresh == "explicit" and name not in dict(pins.refreshes):
-            pins = pins.refresh(name, at=now.astimezone(UTC))
+            pins = pins.mark_refreshed(name, at=now.astimezone(UTC))
     return pins
 
 
@@ -240,13 +240,13 @@ def _copy_table(
 ) -> PinnedTable:
     place = ("tables", name, "public")
     text = policy.relation(name, csv=csv)
-    policy.at(("tables", name), lambda: pinned_table(name, columns, ()))  # checks the types before any row is read
+    policy.at(("tables", name), lambda: pin_table(name, columns, ()))  # checks the types before any row is read
     rows = source.table_rows(text, tuple(column.name for column in columns), most=MAX_PUBLIC_ROWS)
     if len(rows) > MAX_PUBLIC_ROWS:
         hint = "Copy only what analysts join or browse."
         fault = Fault("KH002", f"has more than {MAX_PUBLIC_ROWS:,} rows, and no more are copied", hint=hint)
         raise policy.refuse(place, fault)
-    return policy.at(("tables", name), lambda: pinned_table(name, columns, rows))
+    return policy.at(("tables", name), lambda: pin_table(name, columns, rows))
 
 
 def differences(before: Pins, after: Pins) -> tuple[PinChange, ...]:
@@ -271,12 +271,12 @@ def differences(before: Pins, after: Pins) -> tuple[PinChange, ...]:
         elif known.digest != domain.digest:
             found.append(PinChange("changed", name, f"{known.count:,} key values -> {domain.count:,}"))
     for name, names in after.relations:
-        former = before.relation(name)
+        former = before.get_relation(name)
         if former is not None and former[0] != names[0]:
             meaning = f"it was {former[0]} and is {names[0]}; what was spent under this name stays charged to it"
             found.append(PinChange("changed", f"tables.{name}", meaning))
     for name, columns in after.columns:
-        former_types = before.types(name) or {}
+        former_types = before.get_types(name) or {}
         found += [
             PinChange("changed", f"tables.{name}.columns.{column}", f"{former_types[column]} -> {kind}")
             for column, kind in columns
@@ -371,7 +371,7 @@ def _write(pins: Pins) -> Iterator[str]:
         yield f'\n   "unique": {encode(list(table.unique))},\n   "rows": ['
         ahead = ""
         written = [
-            write_values(found, sql_type(c.declared))
+            write_values(found, read_sql_type(c.declared))
             for found, c in zip(zip(*table.rows, strict=True), table.columns, strict=bool(table.rows))
         ]
         for row in zip(*written, strict=True):
@@ -399,7 +399,7 @@ def _encode_others(pins: Pins) -> dict[str, object]:
         "states": {name: [version, state] for name, version, state in pins.states},
         "files": {name: asdict(file) for name, file in pins.files},
         **({} if pins.pace is None else {"pace": asdict(pins.pace)}),
-        **({} if pins.apart is None else {"apart": pins.apart}),
+        **({} if pins.has_analyst_caps is None else {"apart": pins.has_analyst_caps}),
     }
 
 
@@ -425,7 +425,7 @@ def _decode_pins(written: Mapping[str, Any]) -> Pins | None:
         states=tuple((name, str(seen[0]), str(seen[1])) for name, seen in written.get("states", {}).items()),
         files=tuple((name, _decoded_file(file)) for name, file in written.get("files", {}).items()),
         pace=_decoded_pace(written["pace"]) if "pace" in written else None,
-        apart=bool(written["apart"]) if "apart" in written else None,
+        has_analyst_caps=bool(written["apart"]) if "apart" in written else None,
     )
 
 
@@ -444,6 +444,6 @@ def _decoded_file(written: Mapping[str, Any]) -> CsvFile:
 def _decoded_table(name: str, written: Mapping[str, Any]) -> PinnedTable | None:
     """Return the table; None if it was edited."""
     columns = tuple(SourceColumn(name=each[0], declared=each[1], nullable=each[2]) for each in written["columns"])
-    table = written_table(name, columns, written["rows"], digest=written["digest"])
+    table = read_pinned_table(name, columns, written["rows"], digest=written["digest"])
     # absent in files of before
     return None if table is None else replace(table, unique=tuple(map(str, written.get("unique", []))))

@@ -44,7 +44,7 @@ def identify_tables(policy: Policy, source: Identifying) -> Identities:
 def check_pinned(policy: Policy, identities: Identities, pins: Pins) -> None:
     """Raise KH007 unless every private table is the relation that was pinned."""
     for name in policy.private_tables:
-        pinned = pins.relation(name)
+        pinned = pins.get_relation(name)
         if pinned is None:
             fault = Fault("KH007", "is not pinned yet: which relation of the source it is", hint="Run keyhole check.")
             raise policy.refuse(("tables", name), fault)
@@ -65,7 +65,7 @@ def check_pinned_types(policy: Policy, schema: Mapping[str, tuple[SourceColumn, 
     One that was exposed later has its own.
     """
     for name in policy.private_tables:
-        pinned = pins.types(name)
+        pinned = pins.get_types(name)
         if pinned is None:
             hint = "Run keyhole check."
             fault = Fault("KH007", "is not pinned yet: which types its columns have in the source", hint=hint)
@@ -96,7 +96,7 @@ def remember_names(policy: Policy, pins: Pins, ledger: Ledger) -> None:
     """Note in the ledger which relations its tables are. Raise KH009."""
     tables: dict[str, set[str]] = {}
     for name in policy.private_tables:
-        tables.setdefault(_ledger_name(policy, name), set()).update(pins.relation(name) or ())
+        tables.setdefault(_ledger_name(policy, name), set()).update(pins.get_relation(name) or ())
     try:
         ledger.exposures.remember(tables)
     except LedgerError as error:

@@ -229,7 +229,7 @@ class Service:
         """Return the analyst of that name; without a name the policy's first, or the owner if there is none."""
         if name is None:
             return self.catalog.analysts[0] if self.catalog.analysts else OWNER
-        found = self.catalog.analyst(name)
+        found = self.catalog.find_analyst(name)
         if found is None:
             raise no_such_analyst(name, self.catalog)
         return found

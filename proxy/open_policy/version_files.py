@@ -71,7 +71,7 @@ class VersionFiles:
         """Find the tables whose version the source cannot read, by name. Raise KH007."""
         found = []
         for table in tables:
-            version = self._versions.version(table.alone, now=datetime.now(UTC))
+            version = self._versions.version(table.bare_table, now=datetime.now(UTC))
             try:
                 is_read = self._is_read(table, version)
             except (KeyholeError, OSError):

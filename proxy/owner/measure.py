@@ -13,9 +13,9 @@ from typing import Any
 from planner.bind.computed_groupings import read_grouping
 from planner.bind.groupings import bound_by_groupings
 from planner.bind.unit_join import same_units
-from planner.catalog.catalog import Catalog, Column, Parts, Table
+from planner.catalog.catalog import Catalog, Column, Table, ValueGroups
 from planner.catalog.joined_rows import share_joined_rows
-from planner.catalog.key_space import as_text, set_apart
+from planner.catalog.key_space import format_value, quote_in_row
 from planner.lower.left_out import WORST, LeftOut
 from planner.policy.compile_column import exposed_names
 from planner.policy.file import Policy
@@ -202,7 +202,7 @@ def _grouping_lines(found: GroupingLeftOut, unit: str) -> Iterator[str]:
     past = f"in {found.groups_past_tenth:,} of {found.groups:,} groups with rows, more than half in"
     yield f"    more than a tenth of the rows is left out {past} {found.groups_past_half:,}"
     worst = [
-        f"{' '.join(map(set_apart, one.key))} "
+        f"{' '.join(map(quote_in_row, one.key))} "
         f"({_percent(one.rows.left_out)} of its rows, {_percent(one.units.left_out)} of its units)"
         for one in found.worst
     ]
@@ -243,7 +243,7 @@ def measure(policy_path: Path, catalog: Catalog) -> tuple[TableLeftOut, ...]:
 
 def _count_texts(policy: Policy, table: str, source: Source) -> tuple[Unconverted, ...]:
     """Count the texts of a CSV file that are no values, by column; none of another table. Raise KH006."""
-    file = read_pins(pins_path(policy)).file(table)
+    file = read_pins(pins_path(policy)).get_csv_file(table)
     if file is None:
         return ()
     exposed = exposed_names(policy, table)
@@ -274,7 +274,7 @@ def _measure_table(table: Table, source: Source, tables: Sequence[Table]) -> Tab
         outside=tuple(one for one in (_find_outside(key, reading, source) for key in keys) if one.rows),
         clipped=tuple(two for two in (_clip(one, reading, source) for one in measures) if two.below + two.above),
         groupings=()
-        if table.row_unit
+        if table.is_row_unit
         else (*measure_groupings(table, _key_sets(table, keys), source), *_measure_computed(table, source)),
         joins=tuple(_join(table, others, reading, source) for others in _list_joins(table, tables)),
         unconverted=tuple(_count_unread(table, reading, source)),
@@ -333,8 +333,8 @@ def _measure_computed(table: Table, source: Source) -> Iterator[GroupingLeftOut]
 
 def _key_sets(table: Table, keys: Sequence[Column]) -> list[tuple[Column, ...]]:
     named = [grouping for grouping in table.groupings if not grouping.computed]
-    declared = [tuple(table.column(name) for name in grouping.keys) for grouping in named]
-    told = [tuple(table.column(name) for name in one.keys) for one in table.cut_rows]
+    declared = [tuple(table.get_column(name) for name in grouping.keys) for grouping in named]
+    told = [tuple(table.get_column(name) for name in one.keys) for one in table.cut_rows]
     single = [(key,) for key in keys if not table.determines(key)]
     by_names: dict[frozenset[str], tuple[Column, ...]] = {}
     for keys_ in (*declared, *told, *single, ()):
@@ -344,7 +344,7 @@ def _key_sets(table: Table, keys: Sequence[Column]) -> list[tuple[Column, ...]]:
 
 def _find_outside(key: Column, reading: LeftOut, source: Source) -> OutsideDomain:
     found = _read(source, reading.table, reading.values_outside(key))
-    listed = set(map(as_text, key.domain or ()))
+    listed = set(map(format_value, key.domain or ()))
     outside = [(value, int(count)) for value, count in found if value is None or value not in listed]
     return OutsideDomain(key.name, sum(count for _, count in outside), tuple(outside[:WORST]))
 
@@ -396,10 +396,10 @@ def _bound(keys: tuple[Column, ...], source: Source, table: Table) -> GroupingLe
 
 def _name_group(key: Column, value: Any) -> str:
     """Return what a person calls the group of a key's value: of a computed one by a value that lies in it."""
-    if not isinstance(key.derivation, Parts):
+    if not isinstance(key.derivation, ValueGroups):
         return str(value)
-    lies = key.derivation.shown[int(value)]
-    return f"{key.derivation.column} {'NULL' if lies is None else f'such as {as_text(lies)}'}"
+    lies = key.derivation.shown_values[int(value)]
+    return f"{key.derivation.column} {'NULL' if lies is None else f'such as {format_value(lies)}'}"
 
 
 def _read(source: Source, table: Table, sql: str) -> tuple[tuple[Any, ...], ...]:

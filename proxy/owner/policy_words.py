@@ -7,9 +7,9 @@ from planner.catalog.catalog import Bands, Catalog, Column, Grouping, Table, Tab
 
 def table_lines(table: Table) -> tuple[str, ...]:
     """Return a private table in words: whom it protects, how units are bounded, its keys and measures."""
-    protected = "each row by itself" if table.row_unit else f"each ({table.unit_text}) as a whole"
+    protected = "each row by itself" if table.is_row_unit else f"each ({table.unit_text}) as a whole"
     groups = f"{table.groups_per_unit} group{'' if table.groups_per_unit == 1 else 's'}"
-    bounds = "" if table.row_unit else f", in at most {groups} of an answer"
+    bounds = "" if table.is_row_unit else f", in at most {groups} of an answer"
     if table.path is not None:
         protected += f", found in {table.path.text}"
     if table.root is not None:

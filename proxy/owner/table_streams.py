@@ -9,7 +9,7 @@ from pathlib import Path
 
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, Table
-from planner.catalog.key_space import KeySpace, as_text
+from planner.catalog.key_space import KeySpace, format_value
 from planner.functionals.unit_rows import make_existence
 from planner.parser.lexer import quote_identifier
 from planner.policy.file import Policy
@@ -48,12 +48,12 @@ def read_streams(policy_path: Path, *, table: str, place: str, time: str) -> Own
         )
         _insist_room(asked.keys)
         functional = asked.functionals[0]
-        (counts,) = reading.count(asked, [functional if found.row_unit else make_existence(functional.terms[0])])
-        places, times = (tuple(map(as_text, values)) for values in asked.keys.values)
+        (counts,) = reading.count(asked, [functional if found.is_row_unit else make_existence(functional.terms[0])])
+        places, times = (tuple(map(format_value, values)) for values in asked.keys.values)
         return OwnStreams(
             table=table,
-            counted="rows" if found.row_unit else f"units ({', '.join(found.unit)})",
-            groups=None if found.row_unit else asked.table.groups_per_unit,
+            counted="rows" if found.is_row_unit else f"units ({', '.join(found.unit)})",
+            groups=None if found.is_row_unit else asked.table.groups_per_unit,
             place=place,
             time=time,
             places=places,

@@ -90,7 +90,9 @@ class Answering:
         self._monitors = monitors
         # pure, and asked for twice: when a text is read, and when its statement is prepared
         self._classified = {
-            numbers: remember_texts(CACHED_STATEMENTS)(partial(classify, catalog=service.catalog.with_numbers(numbers)))
+            numbers: remember_texts(CACHED_STATEMENTS)(
+                partial(classify, catalog=service.catalog.replace_numbers(numbers))
+            )
             for numbers in NUMBERS
         }
         self._held = {
@@ -121,7 +123,7 @@ class Answering:
 
     def _find_held(self, sql: str, *, in_sql: bool) -> str | None:
         return self._first_read(
-            lambda numbers: classify_prepared(sql, self._service.catalog.with_numbers(numbers), in_sql=in_sql)
+            lambda numbers: classify_prepared(sql, self._service.catalog.replace_numbers(numbers), in_sql=in_sql)
         )
 
     def _classify(self, text: str) -> Statement:
@@ -233,7 +235,7 @@ class Answering:
         try:
             return self._classified[numbers](request.statement)
         except KeyholeError as error:
-            catalog = self._service.catalog.with_numbers(numbers)
+            catalog = self._service.catalog.replace_numbers(numbers)
             _, bound = classify_bound(request.statement, catalog, request.parameters, refusal=error)
             return bound
 

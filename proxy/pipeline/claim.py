@@ -26,8 +26,8 @@ from mechanisms.ranking.run import Ranking
 from mechanisms.side_by_side import count_threads, in_order
 from mechanisms.threshold.renyi import Curve, curve
 from planner.catalog.catalog import Catalog, Column, Lookup, Table, Value
-from planner.catalog.key_space import as_text
-from planner.catalog.listed_values import list_texts
+from planner.catalog.key_space import format_value
+from planner.catalog.listed_values import format_values
 from planner.functionals.cells import find_cell_reach
 from planner.question.condition import ALWAYS, And, Compare, Condition, Within
 from planner.question.condition_text import canonical
@@ -96,8 +96,8 @@ def charged_keys(question: Question, *, version: str) -> tuple[Family, Cells]:
     table = question.table
     unchanging = {label(column) for column in table.columns if column.immutable}
     family = Family(
-        table=table.ledger.table,
-        unit=",".join(table.ledger.unit) or "row",
+        table=table.ledger_root.table,
+        unit=",".join(table.ledger_root.unit) or "row",
         columns=tuple(label for label, _ in cells.columns),
         filter="" if remaining == ALWAYS else canonical(remaining),
         version=version,
@@ -261,15 +261,15 @@ def _cells(question: Question) -> tuple[Cells, Condition]:
         if narrowed is None or narrowed[0] in columns:
             remaining.append(conjunct)
         else:
-            columns[narrowed[0]] = tuple(as_text(value) for value in narrowed[1])
+            columns[narrowed[0]] = tuple(format_value(value) for value in narrowed[1])
     return Cells(tuple(sorted(columns.items()))), remaining[0] if len(remaining) == 1 else And(tuple(remaining))
 
 
 def _charged_texts(column: Column, values: tuple[Value, ...]) -> tuple[str, ...]:
     """Return the charged values of a key, as the ledger has them."""
     if is_class(column):
-        return tuple(as_text(value) for value, _ in list_members(column, values))
-    return list_texts(values)
+        return tuple(format_value(value) for value, _ in list_members(column, values))
+    return format_values(values)
 
 
 def is_class(column: Column) -> bool:
@@ -298,8 +298,8 @@ def _narrow_key(table: Table, conjunct: Condition) -> tuple[str, tuple[Value, ..
             pass
         case _:
             return None
-    column = table.column(name)
-    if not (table.row_unit or table.is_fixed_by_unit(column)):
+    column = table.get_column(name)
+    if not (table.is_row_unit or table.is_fixed_by_unit(column)):
         return None
     domain = column.domain
     values = tuple(value for value in wanted if domain is not None and value in domain)

@@ -17,7 +17,7 @@ import numpy as np
 from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import Levels, NoisePath
 from planner.catalog.key_space import KeySpace
-from planner.catalog.listed_values import list_texts
+from planner.catalog.listed_values import format_values
 from planner.functionals.per_key_offsets import spread_offsets
 from planner.question.question import Question
 
@@ -155,7 +155,7 @@ def from_bytes(stored: bytes) -> KeyPath:
 
 def _axes(keys: KeySpace) -> Axes:
     return tuple(
-        (column.identity, list_texts(values)) for column, values in zip(keys.columns, keys.values, strict=True)
+        (column.identity, format_values(values)) for column, values in zip(keys.columns, keys.values, strict=True)
     )
 
 

@@ -17,7 +17,7 @@ from mechanisms.ranking.run import Ranking
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Analyst, Catalog
 from planner.catalog.key_space import WHOLE_TABLE, KeySpace
-from planner.catalog.listed_values import list_texts
+from planner.catalog.listed_values import format_values
 from planner.errors import KeyholeError
 from planner.explain.guarantee import guarantee_json
 from planner.explain.payment import Payment
@@ -161,14 +161,14 @@ class KeySet:
         if not space.columns:
             columns = [["true"] * len(where), *truths]
             return KeySet(columns=(WHOLE_TABLE, *names), keys=tuple(zip(*columns, strict=True)))
-        texts = [np.array(list_texts(values), dtype=object) for values in space.values]
+        texts = [np.array(format_values(values), dtype=object) for values in space.values]
         coordinates = np.unravel_index(where, space.shape)
         columns = [column[index].tolist() for column, index in zip(texts, coordinates, strict=True)]
         return KeySet(columns=(*space.names, *names), keys=tuple(zip(*columns, *truths, strict=True)))
 
     @staticmethod
     def _of_many(space: KeySpace, where: Integers, truths: Sequence[Booleans]) -> "KeySet":
-        texts = (*map(list_texts, space.values), *(("false", "true") for _ in truths))
+        texts = (*map(format_values, space.values), *(("false", "true") for _ in truths))
         places = (*np.unravel_index(where, space.shape), *(truth[where] for truth in truths))
         names = (*space.names, *(predicate_column(number) for number in range(len(truths))))
         return KeySet(columns=names, keys=KeyRows(texts, tuple(at.astype(np.uint32) for at in places)))

@@ -12,8 +12,8 @@ from math import ceil
 from accountant.charges import NANO
 from accountant.errors import BalanceScope, NotApproved, OverBudget
 from planner.catalog.catalog import Catalog
-from planner.catalog.fault import nearest
-from planner.catalog.pace import LONGEST_TIMEOUT_MS, UNSURE, ExpectedTime, write_seconds
+from planner.catalog.fault import suggest_nearest
+from planner.catalog.pace import LONGEST_TIMEOUT_MS, UNCERTAINTY_FACTOR, ExpectedTime, write_seconds
 from planner.catalog.tolerance import quote_literal, widen_tolerances
 from planner.errors import KeyholeError
 from planner.explain.balances import QuestionBalance
@@ -44,7 +44,9 @@ def not_a_bare_question(text: str, catalog: Catalog) -> KeyholeError:
             listed = [f"{schema}.{name}" if schema else name for schema, name in sorted(known) if schema != "public"]
             at = next(at for at in range(1, 5) if named.group(at) is not None)
             position = named.start(at) + 1
-            return KeyholeError("KH106", f'there is no table "{said}"', hint=nearest(said, listed), position=position)
+            return KeyholeError(
+                "KH106", f'there is no table "{said}"', hint=suggest_nearest(said, listed), position=position
+            )
     return KeyholeError(
         "KH106",
         "this is not a question by itself",
@@ -129,7 +131,7 @@ def over_budget(over: OverBudget, *, plan: Plan, left: QuestionBalance, short: s
         BalanceScope.PER_TABLE: (
             "KH309",
             f"not enough budget for the table {amounts}",
-            f"All questions on {plan.question.table.ledger.table} together may cost so much.",
+            f"All questions on {plan.question.table.ledger_root.table} together may cost so much.",
         ),
         BalanceScope.ANALYST_PER_PREDICATE: (
             "KH306",
@@ -185,7 +187,7 @@ def _longer_timeout(expected: ExpectedTime) -> str:
 
     Nothing if no timeout is as long.
     """
-    needed_ms = 1000 * ceil(UNSURE * expected.seconds)
+    needed_ms = 1000 * ceil(UNCERTAINTY_FACTOR * expected.seconds)
     if needed_ms > LONGEST_TIMEOUT_MS:
         return ""
     return f" The data owner may raise limits.statement_timeout_ms to {needed_ms:_}."

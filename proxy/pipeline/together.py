@@ -87,7 +87,7 @@ def check_together(service: Service, questions: Sequence[tuple[Asked, Plan]]) ->
 
 
 def _begin(service: Service, questions: Sequence[tuple[Asked, Plan]]) -> Rehearsals:
-    tables = frozenset(plan.question.table.ledger.table for _, plan in questions)
+    tables = frozenset(plan.question.table.ledger_root.table for _, plan in questions)
     return Rehearsals(service, tables, most_nano=None)
 
 

@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 from accountant.charges import NANO, ROW_UNIT
 from accountant.reports.history import AskedQuestion
 from planner.catalog.catalog import Catalog
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from planner.errors import CATALOGUE
 from planner.statements import stored_parameters
 from planner.statements.kinds import ExplainFormat
@@ -86,7 +86,9 @@ def _domains(catalog: Catalog) -> Iterator[VirtualRow]:
             if len(column.domain) > MOST_LISTED:
                 yield (*named, None, None)
             else:
-                yield from ((*named, str(place), as_text(value)) for place, value in enumerate(column.domain, start=1))
+                yield from (
+                    (*named, str(place), format_value(value)) for place, value in enumerate(column.domain, start=1)
+                )
 
 
 def _queries(service: Service, analyst: str) -> tuple[VirtualRow, ...]:

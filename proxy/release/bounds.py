@@ -230,7 +230,7 @@ def plan_bounds(asked: BoundsAsked, catalog: Catalog, dialect: Dialect) -> Bound
 
     A key may be an expression whose values the policy alone says.
     """
-    table = catalog.table(asked.table)
+    table = catalog.find_table(asked.table)
     if table is None:
         raise unknown_table(asked.table, catalog)
     asked = replace(
@@ -287,7 +287,7 @@ def _with_computed(table: Table, several: Sequence[tuple[str, ...]]) -> Table:
 
 
 def _statistics(table: Table, asked: BoundsAsked) -> Iterator[UnitStatistic]:
-    if asked.keys and table.row_unit:
+    if asked.keys and table.is_row_unit:
         raise KeyholeError(
             "KH202",
             f'in "{table.name}" each row is a privacy unit, which is in one group and has one row',
@@ -296,11 +296,11 @@ def _statistics(table: Table, asked: BoundsAsked) -> Iterator[UnitStatistic]:
     for keys in asked.keys:
         yield from _of_keys(table, keys, asked)
     for name in asked.columns:
-        yield from _of_values(table, table.column(name), asked)
+        yield from _of_values(table, table.get_column(name), asked)
 
 
 def _of_keys(table: Table, keys: tuple[str, ...], asked: BoundsAsked) -> Iterator[UnitStatistic]:
-    columns = [table.column(name) for name in keys]
+    columns = [table.get_column(name) for name in keys]
     without = [one.name for one in columns if not one.domain and (one.domain is None or one.computed)]
     if without:
         raise KeyholeError("KH202", f'"{without[0]}" of "{table.name}" has no public domain, so it is no key')
@@ -310,7 +310,7 @@ def _of_keys(table: Table, keys: tuple[str, ...], asked: BoundsAsked) -> Iterato
         yield UnitStatistic(BoundOf.GROUPS, keys, None, one, bound_candidates(prod(open_)))
     yield UnitStatistic(BoundOf.ROWS, keys, None, one, bound_candidates(_MOST_ROWS))
     for name in asked.totals:
-        column = table.column(name)
+        column = table.get_column(name)
         _check_number(table, column)
         if column.bounds is None:
             raise KeyholeError(

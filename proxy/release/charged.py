@@ -201,7 +201,7 @@ def check_affordable(service: Accounts, release: Release[CountingStatement]) -> 
 
 def charge_of(release: Release[CountingStatement], version: str) -> Charge:
     """Return the charge to the ledger: of the release's groups, or the whole table as one, and of a unit in all."""
-    root = release.table.ledger
+    root = release.table.ledger_root
     amount = ceil(release.epsilon * NANO)
     whole = Family(
         table=root.table,

@@ -14,15 +14,15 @@ from proxy.release.bounds import FoundBound
 def find_declared(one: FoundBound, table: Table) -> Decimal | None:
     """Return the bound that holds now in the place of one that was found; None if the policy declares none."""
     if one.column is not None and not one.keys:
-        ends = table.column(one.column).bounds
+        ends = table.get_column(one.column).bounds
     else:
-        bounded = bound_by_groupings(table, [table.column(name) for name in one.keys])
+        bounded = bound_by_groupings(table, [table.get_column(name) for name in one.keys])
         if one.of is BoundOf.GROUPS:
             return Decimal(bounded.groups_per_unit)
         if one.column is None:
             rows = bounded.rows_per_unit if bounded.row_cap is None else bounded.row_cap.rows
             return None if rows is None else Decimal(rows)
-        ends = bounded.column(one.column).per_unit
+        ends = bounded.get_column(one.column).per_unit
     if ends is None:
         return None
     return ends[0] if one.of in LOW_SIDES else ends[1]

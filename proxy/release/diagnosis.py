@@ -188,7 +188,7 @@ class DiagnosisRelease:
     def groups(self) -> tuple[tuple[Value, ...], ...]:
         """The groups' keys, in the order of what is told; one without keys where the table is one group."""
         keys = self.scored.question.keys
-        return tuple(tuple(keys.key(place)[at] for at in self._columns_told) for place in self._groups_told)
+        return tuple(tuple(keys.get_key(place)[at] for at in self._columns_told) for place in self._groups_told)
 
     @property
     def _columns_told(self) -> tuple[int, ...]:
@@ -232,10 +232,10 @@ def plan_diagnosis(asked: DiagnosisAsked, catalog: Catalog, dialect: Dialect) ->
 
     Raise KH1xx and KH2xx as a question does, KH311, KH314 and KH315.
     """
-    table = catalog.table(asked.table)
+    table = catalog.find_table(asked.table)
     if table is None:
         raise unknown_table(asked.table, catalog)
-    if table.row_unit:
+    if table.is_row_unit:
         asked = replace(asked, most_rows=1)  # a unit has no more
     texts = (asked.score, asked.outcome)
     if asked.plot is Plot.RESIDUALS:

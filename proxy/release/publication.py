@@ -184,7 +184,7 @@ class Publication:
 
 def plan_publication(asked: PublicationAsked, catalog: Catalog, dialect: Dialect) -> Publication:
     """Return the reads and the cost of a publication. Raise KH1xx and KH2xx as a question does, KH311 and KH315."""
-    table = catalog.table(asked.table)
+    table = catalog.find_table(asked.table)
     if table is None:
         raise unknown_table(asked.table, catalog)
     keys = ", ".join(map(quote_identifier, _counted_by(asked)))
@@ -201,7 +201,7 @@ def plan_publication(asked: PublicationAsked, catalog: Catalog, dialect: Dialect
     check_rows_left(question, asked.where)
     if question.keys.size > MOST_CELLS:
         raise too_many_cells(question.keys.size, most=MOST_CELLS)
-    most_rows = 1 if table.row_unit else asked.most_rows
+    most_rows = 1 if table.is_row_unit else asked.most_rows
     counts = ScoreCounts(ScoredRows(question, (), most_rows if asked.method.charged else None), dialect)
     if counts.pinned:
         raise with_pinned_relations(asked.table)

@@ -20,7 +20,7 @@ from fasteners import InterProcessLock
 from accountant.store.private_files import OWNER_ALONE, make_private_file
 from mechanisms.formula import Integers
 from planner.catalog.catalog import SqlType, Value
-from planner.catalog.key_space import KeySpace, as_text
+from planner.catalog.key_space import KeySpace, format_value
 from planner.values.sql_literals import identifier, text
 
 _FOLDER_MODE = 0o700  # its owner alone sees which files there are
@@ -238,7 +238,7 @@ def _csv_line(values: Sequence[str | None]) -> str:
 
 def _csv_lines(table: PublishedTable) -> Iterator[str]:
     """Yield every cell with its count, in row-major order, or as many times as it counts."""
-    texts = [[as_text(value) for value in column.values] for column in table.columns]
+    texts = [[format_value(value) for value in column.values] for column in table.columns]
     for place, count in zip(np.ndindex(table.counts.shape), table.counts.ravel().tolist(), strict=True):
         values = [of_column[at] for of_column, at in zip(texts, place, strict=True)]
         if table.count_name is None:
@@ -274,7 +274,7 @@ def _cell_texts(table: PublishedTable) -> dict[str, Any]:
     cells: dict[str, Any] = {"place": np.arange(counts.size), "copies": counts}
     places = np.unravel_index(cells["place"], table.counts.shape)
     for number, (column, at) in enumerate(zip(table.columns, places, strict=True)):
-        cells[f"c{number}"] = np.array([as_text(value) for value in column.values], dtype=object)[at]
+        cells[f"c{number}"] = np.array([format_value(value) for value in column.values], dtype=object)[at]
     return cells | {f"c{len(table.columns)}": counts}
 
 

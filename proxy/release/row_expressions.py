@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from planner.catalog.catalog import Catalog, Merged, Parts, Table
+from planner.catalog.catalog import Catalog, MergedKeys, Table, ValueGroups
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
 from planner.parser.lexer import tokens as read_tokens
@@ -30,14 +30,16 @@ def read_rows(lines: Sequence[str], catalog: Catalog, table: Table, *, typed: Ma
         _check_expressions(typed, table)  # of which the whole may be refused for something else
         raise
     _check_expressions(typed, table)
-    computed = next((key.derivation for key in question.keys if isinstance(key.derivation, Merged | Parts)), None)
+    computed = next(
+        (key.derivation for key in question.keys if isinstance(key.derivation, MergedKeys | ValueGroups)), None
+    )
     if computed is not None:
-        column = computed.column if isinstance(computed, Parts) else computed.columns[0]
+        column = computed.column if isinstance(computed, ValueGroups) else computed.columns[0]
         raise KeyholeError(
             "KH202",
             f'column "{column}" has no public domain',
             detail="A release is by keys that the policy declares.",
-            hint=f"Declare a key of [{table.place_of(column)}]: values, values_from or range, in keyhole.toml.",
+            hint=f"Declare a key of [{table.get_policy_key(column)}]: values, values_from or range, in keyhole.toml.",
         )
     return question
 

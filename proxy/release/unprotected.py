@@ -25,7 +25,7 @@ from mechanisms.publishing.reconstruction_privacy import chance_within
 from mechanisms.publishing.sampled_perturbation import sample_and_perturb
 from mechanisms.publishing.uniform_perturbation import perturb_uniformly
 from planner.catalog.catalog import RELEASED_BY, SqlType
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from proxy.open_policy.service import Service
 from proxy.release.charged import LONGEST_MS, Accounts, Release, check_version, ledger_refusals
 from proxy.release.publication import Publication, TableMethod
@@ -164,7 +164,7 @@ def _generalise(column: PublishedColumn, numbers: tuple[int, ...]) -> PublishedC
         return column
     names: list[list[str]] = [[] for _ in range(max(numbers) + 1)]
     for value, number in zip(column.values, numbers, strict=True):
-        names[number].append(as_text(value))
+        names[number].append(format_value(value))
     return PublishedColumn(column.name, SqlType.TEXT, tuple(JOINS.join(one) for one in names))
 
 

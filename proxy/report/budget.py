@@ -13,7 +13,7 @@ from accountant.charges import NANO
 from accountant.errors import BalanceScope, LedgerError
 from accountant.events.owner_events import Published
 from accountant.reports.balance_report import BudgetReport, FamilyBalance
-from planner.catalog.key_space import set_apart
+from planner.catalog.key_space import quote_in_row
 from proxy.open_policy.accounts import column_of
 from proxy.open_policy.service import Service
 from proxy.open_policy.service_refusals import ledger_unavailable
@@ -103,7 +103,7 @@ def _unit_lines(service: Service, report: BudgetReport) -> Iterator[BudgetLine]:
 
 
 def _table_lines(service: Service, report: BudgetReport) -> Iterator[BudgetLine]:
-    units = {table.ledger.table: table.unit_text for table in service.catalog.tables}
+    units = {table.ledger_root.table: table.unit_text for table in service.catalog.tables}
     for balance in report.tables:
         if balance.cap_nano is not None:
             yield BudgetLine(
@@ -151,7 +151,7 @@ def _group_lines(report: BudgetReport) -> Iterator[BudgetLine]:
     for balance in report.families:
         for key, spent, left in zip(balance.keys(), balance.lost_nano, balance.left_nano, strict=True):
             named = ", ".join(
-                f"{column_of(label)} = {set_apart(value)}"
+                f"{column_of(label)} = {quote_in_row(value)}"
                 for label, value in zip(balance.family.columns, key, strict=True)
             )
             yield BudgetLine(

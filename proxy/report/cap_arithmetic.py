@@ -56,7 +56,7 @@ def dearest_questions(catalog: Catalog) -> Iterator[DearestQuestion]:
     """
     budget = catalog.budget
     for table in catalog.tables:
-        if table.row_unit:
+        if table.is_row_unit:
             continue
         for keys in _key_sets(table):
             found = _dearest(table, keys, budget)
@@ -75,7 +75,7 @@ def _key_sets(table: Table) -> Iterator[tuple[Column, ...]]:
 def _dearest(table: Table, keys: tuple[Column, ...], budget: Budget) -> DearestQuestion | None:
     values = prod(len(column.domain or ()) for column in keys if not table.determines(column))
     groups = max(1, min(bound_by_groupings(table, keys).groups_per_unit, values))
-    own = next((caps.per_table for caps in budget.tables if caps.table == table.ledger.table), None)
+    own = next((caps.per_table for caps in budget.tables if caps.table == table.ledger_root.table), None)
     per_table = budget.per_table if own is None else own
     # with a delta what one unit loses over its groups is no sum
     per_unit = budget.per_unit if budget.delta is None else None
@@ -99,13 +99,13 @@ def _dearest(table: Table, keys: tuple[Column, ...], budget: Budget) -> DearestQ
 def odds_lines(catalog: Catalog) -> Iterator[str]:
     """Yield the meaning of the caps for somebody who would have bet even money on one unit."""
     budget = catalog.budget
-    if any(table.row_unit for table in catalog.tables):
+    if any(table.is_row_unit for table in catalog.tables):
         yield f"  all answers about a group together: {_lower(belief(budget.per_predicate, of='that a row'))}"
-    for unit in sorted({table.unit_text for table in catalog.tables if not table.row_unit}):
+    for unit in sorted({table.unit_text for table in catalog.tables if not table.is_row_unit}):
         told = belief(budget.per_predicate, of=f"that one ({unit}) is in a group")
         yield f"  all answers about a group together: {_lower(told)}"
-    if budget.per_unit is not None and any(not table.row_unit for table in catalog.tables):
-        units = sorted({table.unit_text for table in catalog.tables if not table.row_unit})
+    if budget.per_unit is not None and any(not table.is_row_unit for table in catalog.tables):
+        units = sorted({table.unit_text for table in catalog.tables if not table.is_row_unit})
         told = belief(budget.per_unit, of=f"that one ({' or '.join(units)}) is in the data at all")
         but = "" if budget.delta is None else f", but for a delta of {budget.delta:g}"
         yield f"  all answers of all together: {_lower(told)}{but}"

@@ -9,7 +9,7 @@ import numpy as np
 from accountant.charges import NANO, ROW_UNIT, Spent
 from accountant.events.owner_events import Published
 from accountant.reports.history import AskedQuestion
-from planner.catalog.key_space import set_apart
+from planner.catalog.key_space import quote_in_row
 from proxy.open_policy.accounts import column_of
 from proxy.report.terminal import psql_table, visible
 
@@ -168,7 +168,9 @@ def _key(question: AskedQuestion, place: int) -> str:
     if not cells.columns:
         return "the whole table"
     indices = np.unravel_index(place, cells.shape)
-    return ", ".join(set_apart(values[int(index)]) for (_, values), index in zip(cells.columns, indices, strict=True))
+    return ", ".join(
+        quote_in_row(values[int(index)]) for (_, values), index in zip(cells.columns, indices, strict=True)
+    )
 
 
 def published_lines(published: Sequence[Published]) -> Iterator[str]:

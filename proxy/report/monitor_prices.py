@@ -49,7 +49,7 @@ def price_monitors(catalog: Catalog, *, dialect: Dialect) -> tuple[PricedMonitor
     """Return every monitor of the policy, in its order. Only the policy decides it: no source is asked."""
 
     def plan(name: str) -> MonitorPlan | KeyholeError:
-        monitor = catalog.monitor(name)
+        monitor = catalog.find_monitor(name)
         assert monitor is not None
         try:
             return plan_monitor(catalog, monitor, dialect=dialect)

@@ -72,7 +72,7 @@ def _describe_price(made: Plan, budget: Budget) -> str | None:
     if group > least:
         return f"costs a group {at_least(group)} epsilon, above budget.{cap} ({least:g}): choose larger thresholds"
     table = made.question.table
-    units = 0.0 if table.row_unit or budget.delta is not None else group * table.groups_per_unit
+    units = 0.0 if table.is_row_unit or budget.delta is not None else group * table.groups_per_unit
     if budget.per_unit is not None and units > budget.per_unit:
         return f"costs a unit {at_least(units)} epsilon, above budget.epsilon_per_unit ({budget.per_unit:g})"
     return None

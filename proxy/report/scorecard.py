@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechanisms.formula import Cut
-from planner.catalog.listed_values import list_texts
+from planner.catalog.listed_values import format_values
 from planner.explain.guarantee import predicate_texts
 from planner.question.plan import Plan
 from planner.question.question import aggregate_text
@@ -132,7 +132,7 @@ def draw_scorecard(plan: Plan, keys: Sequence[Sequence[str]], *, most_rows: int,
     if plan.asked.ranked is not None and not across:
         rows.sort(key=lambda row: -int(cells[-1, row, 0]))
     cells = cells[np.ix_(range(len(measures)), rows, columns)]
-    texts = tuple(tuple(list_texts(values)) for values in space.values)
+    texts = tuple(tuple(format_values(values)) for values in space.values)
     names = tuple(" / ".join(name) for name in _names(rows, [texts[axis] for axis in down])) or ("the whole table",)
     if not across:
         scales = tuple(one.scale for one in measures)
@@ -194,7 +194,7 @@ def _levels(plan: Plan, keys: Sequence[Sequence[str]], measures: tuple[_Measure,
         return levels
     columns = list(zip(*keys, strict=True))
     width = len(space.columns)
-    places = [{text: place for place, text in enumerate(list_texts(values))} for values in space.values]
+    places = [{text: place for place, text in enumerate(format_values(values))} for values in space.values]
     found = [np.array([places[axis][text] for text in columns[axis]]) for axis in range(width)]
     where = np.ravel_multi_index(found, space.shape) if width else np.zeros(len(keys), dtype=np.int64)
     placed = columns[max(width, 1) : len(columns) - len(plan.asked.predicates)]

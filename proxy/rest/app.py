@@ -312,7 +312,7 @@ def _route_class(serving: Serving, gate: Gate, *, threads: int) -> type[APIRoute
 
 def find_analyst(service: Service, name: str) -> Analyst:
     """Return the analyst who was let in, as the policy has them now. Raise KH401 if it was reloaded without them."""
-    found = service.catalog.analyst(name)
+    found = service.catalog.find_analyst(name)
     if found is None:
         raise no_such_analyst()
     return found

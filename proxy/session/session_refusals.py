@@ -1,6 +1,6 @@
 """Refusals of a session, in words. Each depends on what the client sent and on its own settings alone."""
 
-from planner.errors import KeyholeError, not_allowed
+from planner.errors import KeyholeError, refuse_unsupported
 
 
 def unsupported_encoding(encoding: str) -> KeyholeError:
@@ -37,7 +37,7 @@ def function_calls_not_served() -> KeyholeError:
 
 def savepoints_not_executed(position: int | None) -> KeyholeError:
     """Return the refusal of EXECUTE of a statement that only the protocol can prepare."""
-    return not_allowed(
+    return refuse_unsupported(
         "EXECUTE of SAVEPOINT, RELEASE and ROLLBACK is not allowed",
         position=position,
         hint="Send the statement itself, or prepare and bind it by protocol messages.",

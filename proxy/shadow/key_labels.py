@@ -19,7 +19,7 @@ import psycopg
 from accountant.store.deadline import within
 from accountant.store.punctual import PunctualConnection
 from planner.catalog.key_space import KeySpace
-from planner.catalog.listed_values import list_texts
+from planner.catalog.listed_values import format_values
 from planner.errors import KeyholeError
 from planner.parser.lexer import quote_identifier
 from planner.scope.embedded import Embedded, ShownKey, ShownKeys
@@ -140,7 +140,7 @@ def _read_column(
             detail=f"Without a session Keyhole shows at most {_MOST_COMBINATIONS:,}.",
             hint="Restrict the keys in WHERE, or use the PostgreSQL endpoint.",
         )
-    combinations = list(product(*(list_texts(space.values[place]) for place in item.reads)))
+    combinations = list(product(*(format_values(space.values[place]) for place in item.reads)))
     columns = question.columns[: len(question.keys)]
     arrays = [[key[item.reads.index(place)] for key in combinations] for place in item.reads]
     given = dict(zip(item.reads, range(1, len(arrays) + 1), strict=True))

@@ -17,7 +17,7 @@ from psycopg import sql
 from accountant.store.deadline import within
 from accountant.store.punctual import PunctualConnection
 from planner.catalog.catalog import BandColumn, Catalog, Column, PublicTable, SqlType, StoredQuestion, Table, Value
-from planner.catalog.key_space import as_text, set_apart
+from planner.catalog.key_space import format_value, quote_in_row
 from planner.catalog.monitor import Monitor
 from planner.errors import KeyholeError
 from planner.extract.extract import declare_monitor
@@ -384,10 +384,10 @@ def _roles_of(table: Table, column: Column) -> Iterator[str]:
         yield f"key, public domain of {len(column.domain):,} values{list_few(column.domain)}"
     if column.bounds is not None:
         low, high = column.bounds
-        yield f"measure, clipped to {as_text(low)}..{as_text(high)}"
+        yield f"measure, clipped to {format_value(low)}..{format_value(high)}"
     if column.per_unit is not None:
         low, high = column.per_unit
-        yield f"total clipped to {as_text(low)}..{as_text(high)} per {table.unit_text}"
+        yield f"total clipped to {format_value(low)}..{format_value(high)} per {table.unit_text}"
     for shown in table.band_columns:
         if shown.measure == column.name:
             yield f"bands of its {shown.bands.aggregate}: ask {band_sql(aggregate_sql(shown, table), shown.bands)}"
@@ -397,7 +397,7 @@ def _roles_of(table: Table, column: Column) -> Iterator[str]:
 
 def list_few(domain: Sequence[Value]) -> str:
     """Return the values of a key if they are few, each as the ledger has it, set apart; else nothing."""
-    listed = ", ".join(set_apart(as_text(value)) for value in domain) if len(domain) <= MOST_LISTED else ""
+    listed = ", ".join(quote_in_row(format_value(value)) for value in domain) if len(domain) <= MOST_LISTED else ""
     shown = 0 < len(listed) <= MOST_LISTED_CHARACTERS and listed.isprintable()
     return f": {listed}" if shown else ""
 

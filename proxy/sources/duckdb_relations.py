@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import duckdb
 
-from planner.catalog.csv_file import find_first_line
+from planner.catalog.csv_file import find_header_line
 from planner.catalog.relation_names import ForeignKey, RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.question.plan import ReadRelation
@@ -111,7 +111,7 @@ def identify_relation(relation: str, *, run: Run, directory: Path, database: Pat
         names=names,
         bases=frozenset(stored | {f"file {one.st_dev}:{one.st_ino}" for one in found}),
         is_view=is_view,
-        joins=len(stored) + len(others) > 1,
+        is_join=len(stored) + len(others) > 1,
         unique=_find_unique(relation, stored, run=run) if stored and not is_view else frozenset(),
     )
 
@@ -144,10 +144,10 @@ def read_columns(relation: str, *, run: Run) -> tuple[SourceColumn, ...]:
 
 def _has_named_columns(relation: str, names: Sequence[str], *, run: Run) -> bool:
     """Return True unless the relation is a pinned CSV file whose first line names other columns now."""
-    line = find_first_line(relation)
+    line = find_header_line(relation)
     if line is None:
         return True
-    found = [run(line.statement(str(file))) for file in _glob(line.pattern, run=run)]
+    found = [run(line.write_statement(str(file))) for file in _glob(line.pattern, run=run)]
     return bool(found) and all([tuple(names)] == [tuple(one) for one in rows] for rows in found)
 
 
@@ -246,7 +246,7 @@ def _walk(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _find_files(relation: str, *, run: Run, database: Path | None) -> dict[str, list[Path]]:
     """Return the files that words of the relation's text stand for, or words of a view or macro named there."""
-    line = find_first_line(relation)
+    line = find_header_line(relation)
     if line is not None:
         return {line.pattern: _glob(line.pattern, run=run)}
     if (named := _PARQUET.fullmatch(relation) or _CSV.fullmatch(relation)) is not None:

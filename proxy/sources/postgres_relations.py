@@ -136,15 +136,15 @@ def identity_of(rows: Sequence[tuple[Any, ...]]) -> RelationIdentity:
         names=(name, f"{database} oid {oid}"),
         bases=frozenset({f"oid {row[3]}" for row in stored} | foreign),
         is_view=is_view,
-        joins=len({row[3] for row in stored if not row[2]}) > 1,
+        is_join=len({row[3] for row in stored if not row[2]}) > 1,
         unique=frozenset(unique),
         hides_rows=any(row[8] for row in rows),
         replay_delay=replay_delay,
         is_foreign=bool(foreign),
-        virtual=tuple(virtual),
+        virtual_columns=tuple(virtual),
         keys=frozenset(frozenset(json.loads(columns)) for columns in keys),
         foreign_keys=tuple(map(_read_foreign_key, foreign_keys)),
-        holds_keys=not foreign,
+        can_check_keys=not foreign,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from planner.catalog.catalog import SqlType
-from planner.catalog.sql_types import SourceColumn, sql_type
+from planner.catalog.sql_types import SourceColumn, read_sql_type
 from planner.errors import KeyholeError
 from planner.values.sql_literals import identifier
 from proxy.sources.protocol import Row, as_value, hide_shape_failures
@@ -38,7 +38,7 @@ def public_rows(
     hide_shape_failures(lambda: run(f"SELECT {listed} FROM {relation} LIMIT 0"), relation=relation)
     # none beyond it is looked at, and sorting comes after it: an engine may stop as soon as it has so many
     found = f"(SELECT {listed} FROM {relation} LIMIT {most + 1}) AS found"
-    kinds = {column.name: sql_type(column.declared) for column in schema}
+    kinds = {column.name: read_sql_type(column.declared) for column in schema}
     checks = {column: uncopyable[kinds[column]] for column in columns if kinds.get(column) in uncopyable}
 
     def fetch() -> tuple[list[tuple[Any, ...]], str | None]:

@@ -47,9 +47,15 @@ def check_types(relations: Sequence[ReadRelation], read_schema: Callable[[str], 
         found = {column.name: column for column in read_schema(relation.relation)}
         for name, pinned in relation.columns:
             column = found.get(name)
-            if column is not None and column.declared == pinned and not column.nondeterministic:
+            if column is not None and column.declared == pinned and not column.has_nondeterministic_collation:
                 continue
-            now = "gone" if column is None else "of another collation" if column.nondeterministic else column.declared
+            now = (
+                "gone"
+                if column is None
+                else "of another collation"
+                if column.has_nondeterministic_collation
+                else column.declared
+            )
             import structlog  # it takes a tenth of the start of a command
 
             if structlog.is_configured():  # of a command, which logs nothing, standard output is the answer

@@ -16,7 +16,7 @@ import psycopg
 
 from accountant.charges import NANO, Cells, Charge, Family
 from accountant.monitor_model import MonitorRun, WindowAxis, WindowLook
-from planner.catalog.listed_values import list_texts
+from planner.catalog.listed_values import format_values
 from planner.monitors.monitor_plan import MonitorPlan
 from proxy.cli.check import check
 from proxy.monitors.reading import MonitorReading
@@ -174,12 +174,12 @@ class Watch:
 
 def start(service: Service, name: str) -> Watch:
     """Start a monitor: the horizon is reserved in the real ledger."""
-    monitor = service.catalog.monitor(name)
+    monitor = service.catalog.find_monitor(name)
     assert monitor is not None
     plan = MonitorReading(service).plan(monitor)
     keys = plan.question.keys
     columns = sorted(
-        (label(column), tuple(list_texts(values))) for column, values in zip(keys.columns, keys.values, strict=True)
+        (label(column), tuple(format_values(values))) for column, values in zip(keys.columns, keys.values, strict=True)
     )
     family = Family(
         table="visits",

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from planner.catalog.catalog import Catalog, Value
-from planner.catalog.pins import Pins, pinned_table
+from planner.catalog.pins import Pins, pin_table
 from planner.policy.compile import SourceColumn, compile_catalog, key_domains
 from planner.policy.file import Policy
 
@@ -309,7 +309,7 @@ def analysts(name: str) -> Catalog:
         **{table: _columns(kinds) for table, kinds in _PRIVATE[name].items()},
         **{table: columns for table, (columns, _) in public.items()},
     }
-    pins = Pins(tables=tuple(pinned_table(table, columns, tuple(rows)) for table, (columns, rows) in public.items()))
+    pins = Pins(tables=tuple(pin_table(table, columns, tuple(rows)) for table, (columns, rows) in public.items()))
     domains = tuple(pinned for pinned, _ in key_domains(policy, schema=schema, pins=pins))
     return compile_catalog(
         policy, schema=schema, pins=Pins(tables=pins.tables, domains=domains), directory=Path("/data")

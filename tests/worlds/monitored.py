@@ -7,7 +7,7 @@ from pathlib import Path
 
 from planner.catalog.catalog import Catalog
 from planner.catalog.monitor import Monitor
-from planner.catalog.pins import Pins, pinned_table
+from planner.catalog.pins import Pins, pin_table
 from planner.catalog.sql_types import SourceColumn
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.monitors.build import plan_monitor
@@ -122,7 +122,7 @@ def declared(sql: str = SQL, *, name: str = "crowded", tables: str = TABLES, **k
 @cache
 def _pins(tables: str) -> Pins:
     """The pins that a check writes, which are the same whatever is watched."""
-    pins = Pins(tables=(pinned_table("calendar", SCHEMA["calendar"], CALENDAR),))
+    pins = Pins(tables=(pin_table("calendar", SCHEMA["calendar"], CALENDAR),))
     policy = Policy.parse(tables, path=Path("keyhole.toml"), environment={})
     return Pins(tables=pins.tables, domains=tuple(pin for pin, _ in key_domains(policy, schema=SCHEMA, pins=pins)))
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from planner.catalog.catalog import Catalog
-from planner.catalog.pins import Pins, pinned_table
+from planner.catalog.pins import Pins, pin_table
 from planner.policy.compile import SourceColumn, compile_catalog, key_domains
 from planner.policy.file import Policy
 
@@ -97,7 +97,7 @@ def changed(*changes: tuple[str, str], text: str = BASE) -> str:
 
 def pins_for(policy: Policy, schema: Mapping[str, tuple[SourceColumn, ...]] = SCHEMA) -> Pins:
     """What `keyhole check` would pin for a policy whose only public table is `diseases`."""
-    pins = Pins(tables=(pinned_table("diseases", schema["diseases"], DISEASES),))
+    pins = Pins(tables=(pin_table("diseases", schema["diseases"], DISEASES),))
     return Pins(
         tables=pins.tables, domains=tuple(pinned for pinned, _ in key_domains(policy, schema=schema, pins=pins))
     )

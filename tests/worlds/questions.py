@@ -50,7 +50,7 @@ SPAIN = Compare("country", "=", "Spain")
 
 def count(condition: Condition = ALWAYS, *, table: Table = ROWS, name: str = "count(*)") -> Functional:
     most = table.rows_per_unit or (table.row_cap.rows if table.row_cap else 1)
-    clipped = not table.row_unit and table.row_cap is None
+    clipped = not table.is_row_unit and table.row_cap is None
     return Functional(
         name=name,
         measure=Measure.ROWS,
@@ -63,7 +63,7 @@ def count(condition: Condition = ALWAYS, *, table: Table = ROWS, name: str = "co
 
 
 def total(condition: Condition = ALWAYS, *, table: Table = ROWS, name: str = "sum(amount)") -> Functional:
-    clipped = not table.row_unit and table.row_cap is None
+    clipped = not table.is_row_unit and table.row_cap is None
     most = 500 if clipped else 100 * (table.row_cap.rows if table.row_cap else 1)
     return Functional(
         name=name,
@@ -117,7 +117,7 @@ def question(
     atoms: tuple[Atom, ...] = (),
     accuracy: Accuracy = ACCURACY,
 ) -> Question:
-    columns = (table.column("country"), table.column("month"))
+    columns = (table.get_column("country"), table.get_column("month"))
     return Question(
         table=table,
         keys=KeySpace(columns=columns, values=(COUNTRIES, MONTHS)),

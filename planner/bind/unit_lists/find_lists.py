@@ -209,7 +209,7 @@ def asks_of_units(listed: AskedList, outer: list[Table]) -> bool:
     """Return True unless the subquery is a question of its own, with whose answered keys or sizes rows are compared."""
     if isinstance(listed.asked, exp.Exists):
         return True
-    units = {unit for table in outer for unit in table.unit if table.column(unit).domain is None}
+    units = {unit for table in outer for unit in table.unit if table.get_column(unit).domain is None}
     if not listed.is_value:
         named = {name(one.this) for one in listed.members if isinstance(one, exp.Column)}
         units |= list_key_columns(outer)

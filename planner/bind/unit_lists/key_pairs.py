@@ -26,7 +26,7 @@ def list_key_columns(tables: Sequence[Table]) -> frozenset[str]:
     for first in tables:
         for table in first.stored_tables:
             if table.path is not None:
-                found |= {*table.path.by, *table.path.through}
+                found |= {*table.path.from_columns, *table.path.to_columns}
     return frozenset(found)
 
 
@@ -60,10 +60,13 @@ def _are_alike(outer: Column, inner: Column) -> bool:
 def _list_keys(own: Table, tables: Mapping[str, Table]) -> Iterator[Mapping[str, _Place]]:
     """Yield the keys of the subquery's table: its columns, each with the column of the table that it leads to."""
     if own.path is not None:
-        yield {by: (own.path.table.name, there) for by, there in zip(own.path.by, own.path.through, strict=True)}
+        yield {
+            by: (own.path.table.name, there)
+            for by, there in zip(own.path.from_columns, own.path.to_columns, strict=True)
+        }
     for table in tables.values():
         if table.path is not None and table.path.table.name == own.name:
-            yield {there: (own.name, there) for there in table.path.through}
+            yield {there: (own.name, there) for there in table.path.to_columns}
 
 
 def _list_places(column: Column, scope: Scope, tables: Mapping[str, Table]) -> Iterator[_Place]:
@@ -72,5 +75,5 @@ def _list_places(column: Column, scope: Scope, tables: Mapping[str, Table]) -> I
     for name, own in stored or [(scope.table.name, column.name)]:
         yield name, own
         path = tables[name].path if name in tables else None
-        if path is not None and own in path.by:
-            yield path.table.name, path.through[path.by.index(own)]
+        if path is not None and own in path.from_columns:
+            yield path.table.name, path.to_columns[path.from_columns.index(own)]

@@ -72,8 +72,8 @@ class _Conditions:
 
 def _read_list(asked: AskedList, table: Table, scope: Scope) -> UnitListQuery:
     outer, inner = scope.table, flatten_list(asked.inner)
-    if outer.row_unit or table.row_unit:
-        raise list_of_rows(outer if outer.row_unit else table, inner)
+    if outer.is_row_unit or table.is_row_unit:
+        raise list_of_rows(outer if outer.is_row_unit else table, inner)
     if not same_units((outer, table)):
         raise foreign_list(outer, table, inner)
     own = Scope(table=table, alias=alias_of(_check_form(asked, inner)))

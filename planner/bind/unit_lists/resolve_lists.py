@@ -48,7 +48,7 @@ def resolve_lists(embedded: Embedded, given: Given) -> tuple[Embedded, tuple[str
     lists = _without_implied([tuple(_resolve(one, given) for one in clause) for clause in embedded.lists])
     declared = None if embedded.declared is None else replace(embedded.declared, lists=lists)
     told: tuple[str, ...] = ()
-    if any(one.absent for clause in lists for one in clause):
+    if any(one.is_negated for clause in lists for one in clause):
         unit = embedded.table.unit_text
         told = (f"rows without {unit} belong to nobody: they are on no list, and NOT IN means NOT EXISTS",)
     return replace(embedded, table=replace(embedded.table, lists=lists), declared=declared), told
@@ -66,7 +66,7 @@ def _without_implied(clauses: Iterable[tuple[UnitList, ...]]) -> tuple[tuple[Uni
 
 
 def _name(listed: UnitList) -> tuple[str, str, bool]:
-    return listed.meaning, listed.table.name, listed.absent
+    return listed.meaning, listed.table.name, listed.is_negated
 
 
 def _resolve(query: UnitListQuery, given: Given) -> UnitList:
@@ -81,9 +81,9 @@ def _resolve(query: UnitListQuery, given: Given) -> UnitList:
     return replace(
         found,
         meaning=f"{found.meaning} for each row by {text}",
-        written=f"{found.written}, of each row's own {text}",
-        by=query.by,
-        compared=query.compared,
+        description=f"{found.description}, of each row's own {text}",
+        key_columns=query.by,
+        comparison=query.compared,
     )
 
 
@@ -100,13 +100,13 @@ def _resolve_rule(query: UnitListQuery, given: Given) -> UnitList:
 
 def _list_rows(table: Table, where: Condition, *, absent: bool) -> UnitList:
     meaning = "a row" if where == ALWAYS else f"a row where {canonical(where)}"
-    return UnitList(table=table, meaning=meaning, rule=ListedRows(where), absent=absent, written=meaning)
+    return UnitList(table=table, meaning=meaning, rule=ListedRows(where), is_negated=absent, description=meaning)
 
 
 def _resolve_totals(query: UnitListQuery, asked: exp.Expr, where: Condition, scope: Scope, given: Given) -> UnitList:
     condition = spell_out_extremes(asked)
     whole_group = query.of_none and _holds_of_nothing(condition, given)
-    groups = tuple(query.table.column(name) for name in (*query.groups, *query.table.unit))
+    groups = tuple(query.table.get_column(name) for name in (*query.groups, *query.table.unit))
     stand_in = UnitQuery(
         text="",
         offset=0,
@@ -132,8 +132,8 @@ def _resolve_totals(query: UnitListQuery, asked: exp.Expr, where: Condition, sco
         table=query.table,
         meaning=f"totals of {of_rows}{by} where {canonical(rename_columns(holds, names))}",
         rule=ListedTotals(rows=rows, groups=tuple(sorted(query.groups)), shown=shown, holds=holds),
-        absent=absent,
-        written=f"{negated}{write_short(asked)} over {of_rows}{by}",
+        is_negated=absent,
+        description=f"{negated}{write_short(asked)} over {of_rows}{by}",
     )
 
 

@@ -18,7 +18,7 @@ from planner.bind.from_clause import ON_TABLE, alias_of, conjuncts
 from planner.bind.unit_values.find_sources import list_columns, value_name
 from planner.bind.unit_values.read_values import OF_EACH_ROW, ValuesRead, add_columns, read_order
 from planner.bind.unit_values.unit_value_refusals import no_value, value_clause, values_of_rows
-from planner.catalog.catalog import Lookup, Merged, Parts, SqlType, Table
+from planner.catalog.catalog import Lookup, MergedKeys, SqlType, Table, ValueGroups
 from planner.errors import KeyholeError
 from planner.parser.clauses import Clauses, clauses, closing_index
 from planner.parser.lexer import Token
@@ -64,7 +64,7 @@ def rows_readings(
         return ()
     if known is _GROUPED and not any(reads_totals(one.select, select, table, node) for one in found):
         return ()
-    if table.row_unit:
+    if table.is_row_unit:
         raise values_of_rows(table, node)
     for one, parts in ((select, known), (node, ON_TABLE)):
         if (extra := next((key for key, value in one.args.items() if value and key not in parts), None)) is not None:
@@ -226,5 +226,5 @@ def _name_window(node: exp.Expr) -> str:
 
 
 def _list_all(table: Table) -> Iterable[tuple[str, str]]:
-    made = Lookup | Merged | Parts
+    made = Lookup | MergedKeys | ValueGroups
     return ((one.name, one.name) for one in table.columns if not isinstance(one.derivation, made))

@@ -28,7 +28,7 @@ from planner.bind.unit_values.unit_value_refusals import (
     value_clause,
     values_of_rows,
 )
-from planner.catalog.catalog import Catalog, Column, Derivation, Lookup, Merged, Parts, SqlType, Table
+from planner.catalog.catalog import Catalog, Column, Derivation, Lookup, MergedKeys, SqlType, Table, ValueGroups
 from planner.errors import KeyholeError
 from planner.functionals.unit_rows import LARGEST_STEPS, scale_value
 from planner.parser.tree import bare, contains, is_star, name, write_node
@@ -90,7 +90,7 @@ def read_values(
 
 def _as_member(scope: Scope) -> UnitTable:
     """Return the question's one private table as a member of its FROM."""
-    made = Lookup | Merged | Parts
+    made = Lookup | MergedKeys | ValueGroups
     own = [
         one.name for one in scope.table.columns if not isinstance(one.derivation, made) and not _is_value(one, scope)
     ]
@@ -98,7 +98,7 @@ def _as_member(scope: Scope) -> UnitTable:
 
 
 def _is_value(column: Column, scope: Scope) -> bool:
-    return any(scope.table.column(one).own for one in scope.table.with_bases([column.name]))
+    return any(scope.table.get_column(one).own for one in scope.table.include_bases([column.name]))
 
 
 def add_columns(table: Table, columns: Iterable[Column]) -> Table:
@@ -258,8 +258,8 @@ class ValuesRead:
 
 
 def _check_units(outer: Table, table: Table, node: exp.Expr) -> None:
-    if outer.row_unit or table.row_unit:
-        raise values_of_rows(outer if outer.row_unit else table, node)
+    if outer.is_row_unit or table.is_row_unit:
+        raise values_of_rows(outer if outer.is_row_unit else table, node)
     if not same_units((outer, table)):
         raise foreign_values(outer, table, node)
 

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES, contains_aggregate
 from planner.bind.select_list import check_beside_aggregates, check_shown
-from planner.catalog.catalog import Column, Derivation, Lookup, Merged, Parts
+from planner.catalog.catalog import Column, Derivation, Lookup, MergedKeys, ValueGroups
 from planner.errors import KeyholeError
 from planner.extract.private_read import QuestionReading
 from planner.groups.computed_keys import add_computed_keys
@@ -57,7 +57,7 @@ def suggest_question(place: QuestionReading, *, aliases: Set[str] = frozenset())
     keys = () if place.select.args.get("group") is None else _grouping_keys(place)
     columns = place.scope.table.columns
     if place.scope.listed is not None:
-        columns = tuple(place.scope.table.column(column) for _, column in place.scope.listed)
+        columns = tuple(place.scope.table.get_column(column) for _, column in place.scope.listed)
     own = _own_threshold(place.select)
     whole = own is not None and place.select.args.get("group") is None and not _shown_keys(place)
     shown = keys or _shown_keys(place) or tuple(column for column in columns if column.domain is not None)[:1]
@@ -125,7 +125,7 @@ def _items(place: QuestionReading) -> str | None:
 
     Its key has no name that SQL has.
     """
-    made = [key for key in _grouping_keys(place) if isinstance(key.derivation, Merged | Parts)]
+    made = [key for key in _grouping_keys(place) if isinstance(key.derivation, MergedKeys | ValueGroups)]
     group = place.select.args["group"].expressions
     items = [resolve_item(bare(item), place.select, place.scope) for item in group]
     return ", ".join(write_node(item) for item in items) if made else None

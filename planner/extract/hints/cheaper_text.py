@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from planner.catalog.catalog import Column, SqlType, Value
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from planner.parser.clauses import Clauses, clauses_at
 from planner.parser.lexer import Token, tokens
 from planner.scope.embedded import Embedded
@@ -76,5 +76,5 @@ def _clauses(embedded: Embedded) -> tuple[tuple[Token, ...], Clauses] | None:
 
 
 def _spell_value(value: Value, column: Column) -> str:
-    text = as_text(value)
+    text = format_value(value)
     return text if column.sql_type in _NUMBERS or isinstance(value, bool) else "'" + text.replace("'", "''") + "'"

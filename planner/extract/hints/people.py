@@ -32,7 +32,7 @@ def refuse_people(error: KeyholeError, place: QuestionReading) -> KeyholeError |
     grouped = _find_grouped(place)
     people = [column for column in grouped if column.name in place.scope.table.unit and column.domain is None]
     listed = [column for column in grouped if column.domain is None]
-    if people and not place.scope.table.row_unit:
+    if people and not place.scope.table.is_row_unit:
         detail = f"Whether one {people[0].name} qualifies is what an answer protects. It can say where many do."
         asked = suggest_groups_of_people(place, grouped)
         return _tell(error, detail, hint=error.hint if asked is None else f"Instead you can ask: {asked}")
@@ -75,7 +75,7 @@ def suggest_groups_of_people(place: QuestionReading, grouped: list[Column]) -> s
     None for a table without a key, or where something else than the table is read.
     """
     table, select = place.scope.table, place.select
-    if table.row_unit or place.per_unit is not None or place.before or select.args.get("joins"):
+    if table.is_row_unit or place.per_unit is not None or place.before or select.args.get("joins"):
         return None
     open_keys = [column for column in table.columns if column.domain is not None and column.name not in table.unit]
     keys = [column for column in grouped if column.domain is not None] or open_keys[:1]
@@ -86,7 +86,7 @@ def suggest_groups_of_people(place: QuestionReading, grouped: list[Column]) -> s
     past = min((index for _, index in place.clauses.marks), default=place.clauses.end)
     source = place.text[tokens[first].start : tokens[past - 1].end]
     own = dict.fromkeys((*(key.name for key in keys), *table.unit))
-    groups = ", ".join(place.scope.spell_column(table.column(name)) for name in own)
+    groups = ", ".join(place.scope.spell_column(table.get_column(name)) for name in own)
     shown = ", ".join(readable(key.name) for key in keys)
     inner = (f"SELECT {groups}, {', '.join(totals)}", source, own_where(place), f"GROUP BY {groups}")
     return (

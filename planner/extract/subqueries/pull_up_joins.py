@@ -354,7 +354,7 @@ def _list_using(select: exp.Select) -> Iterator[str]:
 def _list_columns(source: exp.Table | exp.Subquery, catalog: Catalog, hidden: set[str]) -> frozenset[str] | None:
     """Return the columns of a table, or of the tables that a subquery or WITH query shows; None if unknown."""
     if isinstance(source, exp.Table) and (source.args.get("db") is not None or name(source.this) not in hidden):
-        found = catalog.table(name(source.this))
+        found = catalog.find_table(name(source.this))
         if found is not None:
             own = frozenset(column.name for column in found.columns)
             return own | {band.name for band in found.band_columns}

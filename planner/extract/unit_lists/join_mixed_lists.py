@@ -34,7 +34,7 @@ def join_mixed_lists(read: PrivateRead) -> tuple[Edit, ...]:
     Return none if there are none.
     """
     select = read.select
-    if select.args["from_"].this is not read.node or select.args.get("joins") or read.table.row_unit:
+    if select.args["from_"].this is not read.node or select.args.get("joins") or read.table.is_row_unit:
         return ()
     try:
         place = clauses(read.node, read.tokens)

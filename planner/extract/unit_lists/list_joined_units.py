@@ -63,7 +63,7 @@ class _Joined:
 def list_joined_units(read: PrivateRead) -> tuple[Edit, ...]:
     """Return the changes that make a list of a join; none if there is none that only says whose rows count."""
     select = read.select
-    if select.args["from_"].this is not read.node or not select.args.get("joins") or read.table.row_unit:
+    if select.args["from_"].this is not read.node or not select.args.get("joins") or read.table.is_row_unit:
         return ()
     try:
         place = clauses(read.node, read.tokens)

@@ -33,7 +33,7 @@ _Tables: TypeAlias = Mapping[str, tuple[exp.Table, Table]]
 
 def split_joined_lists(read: PrivateRead) -> tuple[Edit, ...]:
     """Return the changes that make lists of one table each of a list over a join; none if there is no such list."""
-    if read.table.row_unit:
+    if read.table.is_row_unit:
         return ()
     try:
         return next(filter(None, (_split(inner, read) for inner in read.select.find_all(exp.Select))), ())
@@ -78,7 +78,7 @@ def _find_tables(inner: exp.Select, read: PrivateRead) -> _Tables | None:
             return None
     for source in (inner.args["from_"].this, *(join.this for join in inner.args["joins"])):
         table = find_private_table(source, read.catalog) if isinstance(source, exp.Table) else None
-        if table is None or table.row_unit or alias_of(source) in found:
+        if table is None or table.is_row_unit or alias_of(source) in found:
             return None
         if any(value and key not in ON_TABLE for key, value in source.args.items()):
             return None
@@ -177,7 +177,7 @@ def _add_key(
             alias is not None
             and reached is not None
             and path is not None
-            and pair in zip(path.by, path.through, strict=True)
+            and pair in zip(path.from_columns, path.to_columns, strict=True)
         ):
             keys.setdefault((alias, reached), set()).add(pair)
             return True
@@ -188,7 +188,9 @@ def _is_path(table: Table, reached: Table, pairs: set[tuple[str, str]]) -> bool:
     """Return True if the pairs are the whole key that leads from rows of `table` to their unit in `reached`."""
     path = table.path
     return (
-        path is not None and path.table.name == reached.name and pairs == set(zip(path.by, path.through, strict=True))
+        path is not None
+        and path.table.name == reached.name
+        and pairs == set(zip(path.from_columns, path.to_columns, strict=True))
     )
 
 

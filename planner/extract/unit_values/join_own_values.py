@@ -46,7 +46,7 @@ class _Scalar:
 def join_own_values(read: PrivateRead) -> tuple[Edit, ...]:
     """Return the changes that join the values of units which scalar subqueries compute; none if there are none."""
     select = read.select
-    if select.args["from_"].this is not read.node or read.table.row_unit or not _is_read_in_from(select):
+    if select.args["from_"].this is not read.node or read.table.is_row_unit or not _is_read_in_from(select):
         return ()
     if not all(join.args.get("on") or join.args.get("using") for join in select.args.get("joins") or ()):
         return ()  # what stands behind a comma is not seen by ON
@@ -97,7 +97,7 @@ def _read_scalar(node: exp.Subquery, read: PrivateRead) -> _Scalar | None:
         return None
     table = next((one for one in read.catalog.tables if one.name == name(source.this)), None)
     value = inner.expressions[0].unalias()
-    if table is None or table.row_unit or not contains_aggregate(value) or contains(value, exp.Query, exp.Window):
+    if table is None or table.is_row_unit or not contains_aggregate(value) or contains(value, exp.Query, exp.Window):
         return None
     own, where = alias_of(source), inner.args.get("where")
     pairs: list[tuple[exp.Column, exp.Column]] = []

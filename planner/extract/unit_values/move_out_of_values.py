@@ -64,7 +64,7 @@ def move_out_of_values(read: PrivateRead) -> tuple[Edit, ...]:
 def _list_reads(read: PrivateRead) -> Iterator[_Read]:
     for source in find_sources(read.select):
         alone = source.cte is None or sum(1 for _ in references(source.cte)) == 1
-        if alone and reads_values(read.select, source) and read.catalog.table(name(source.table.this)) is not None:
+        if alone and reads_values(read.select, source) and read.catalog.find_table(name(source.table.this)) is not None:
             is_padded = source.join is not None and bool(source.join.side)
             yield _Read(source.inner, source.table, read.select, source.alias, is_padded)
     if isinstance(read.select.parent, exp.Subquery | exp.CTE):

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import ceil, floor
 
 from planner.aggregates.comparison import Comparison, Slack
-from planner.catalog.tolerance import OF_BOUNDS, Amount, Step, allowed_steps, quote_literal, with_amount
+from planner.catalog.tolerance import BOUNDS_SUFFIX, Amount, StepSize, count_allowed_steps, quote_literal, set_amount
 from planner.errors import KeyholeError
 from planner.functionals.atoms.collected import FormulaCollector
 from planner.functionals.guard_remedy import WORTH, find_next_round
@@ -21,10 +21,10 @@ def find_tolerance(comparison: Comparison, made: Functional, size: Fraction, col
         return floor(comparison.allowed / size)
     found = collected.tolerances
     if comparison.slack is Slack.RECORD:
-        amount = replace(found, default=None).amount(comparison.names)
-        parts = amount is None or amount.percent or amount.bounds
+        amount = replace(found, default=None).find_amount(comparison.names)
+        parts = amount is None or amount.is_percent or amount.refers_to_bounds
         return 0 if amount is None or parts else floor(Fraction(amount.number) / size)
-    amount = found.amount(comparison.names)
+    amount = found.find_amount(comparison.names)
     if amount is None:
         raise KeyholeError(
             "KH304",
@@ -33,7 +33,7 @@ def find_tolerance(comparison: Comparison, made: Functional, size: Fraction, col
             position=comparison.position,
         )
     exact = _find_allowed_steps(comparison, amount, made, size, collected)
-    if amount.percent and made.offsets is not None:
+    if amount.is_percent and made.offsets is not None:
         least = f"{amount.number}% of {decimal(comparison.threshold)}, the least of the groups' thresholds"
         collected.warnings[f"{comparison.text}: the tolerance is {least}, in every group"] = None
     if 0 < exact < 1:
@@ -45,13 +45,13 @@ def find_tolerance(comparison: Comparison, made: Functional, size: Fraction, col
 def _find_allowed_steps(
     comparison: Comparison, amount: Amount, made: Functional, size: Fraction, collected: FormulaCollector
 ) -> Fraction:
-    if comparison.slack is Slack.ROWS and not amount.percent and not amount.bounds:
+    if comparison.slack is Slack.ROWS and not amount.is_percent and not amount.refers_to_bounds:
         return Fraction(amount.number) / size
     bounds = find_bound(comparison, min_rows=collected.accuracy.min_rows)
-    step = Step(unit_size=size / (comparison.per_row or 1), rows=made.rows, bounds=bounds)
+    step = StepSize(unit_size=size / (comparison.per_row or 1), rows=made.rows, bounds=bounds)
     hint = _suggest_tolerance(comparison, made, size, bounds, collected)
     try:
-        return allowed_steps(amount, threshold=comparison.threshold, step=step, hint=hint)
+        return count_allowed_steps(amount, threshold=comparison.threshold, step=step, hint=hint)
     except KeyholeError as error:
         message = f"{comparison.text}: {error.message}"
         raise KeyholeError(
@@ -70,7 +70,7 @@ def _suggest_tolerance(
     setting, named = collected.accuracy.tolerance, comparison.left
 
     def write_setting(amount: Decimal | str) -> str:
-        return f"SET keyhole.tolerance = '{quote_literal(with_amount(setting, named, amount))}';"
+        return f"SET keyhole.tolerance = '{quote_literal(set_amount(setting, named, amount))}';"
 
     down, up = (max((find_reach(part)[side] for part in comparison.parts), default=Fraction(0)) for side in (0, 1))
     if not (down and up and bounds):
@@ -84,4 +84,4 @@ def _suggest_tolerance(
     first = ""
     if larger > collected.accuracy.min_rows:
         first = f"SET keyhole.min_rows = {find_next_round(larger)}; "
-    return f"Say how large its sides are by a part of their bounds: {first}{write_setting(f'10{OF_BOUNDS}')}"
+    return f"Say how large its sides are by a part of their bounds: {first}{write_setting(f'10{BOUNDS_SUFFIX}')}"

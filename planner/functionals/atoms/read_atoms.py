@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts, relax_formula
 from planner.aggregates.comparison import Comparison, Every, Having, Outside, Some, Spread
 from planner.catalog.catalog import Table
-from planner.catalog.tolerance import tolerances
+from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError
 from planner.functionals.added_guards import GuardAdder, RatioBases
 from planner.functionals.atoms.atom_labels import describe_atom
@@ -70,7 +70,7 @@ def read_atoms(
 
     Raises KH203-KH206, KH208, KH211, KH220, KH304, KH402.
     """
-    collected = FormulaCollector(table=table, where=where, accuracy=accuracy, tolerances=tolerances(accuracy.tolerance))
+    collected = FormulaCollector(table=table, where=where, accuracy=accuracy, tolerances=parse_tolerances(accuracy.tolerance))
     read = [_read(formula, collected, refuse_settled=True), *(_read_predicate(one, collected) for one in predicates)]
     if sum(1 for one in read for _ in cuts(one.formula)) > MOST_LITERALS:
         raise _refuse_long_formula()

@@ -78,7 +78,7 @@ def _settle(comparison: Comparison, made: Functional, at: Fraction, collected: F
     Warn, as it may be part of a formula.
     """
     table, where = collected.table, collected.where
-    ranges = {name: find_grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
+    ranges = {name: find_grid(table.get_column(name), table, position=comparison.position)[1:] for name in made.summed}
     typed = make_literals(0, comparison.operator, at, tolerance=0)
     if comparison.off_each_unit:
         return None
@@ -121,7 +121,7 @@ def _find_absences(
 ) -> tuple[Absence, ...]:
     """Return the ranges of the sum in groups that lack a value which the comparison needs."""
     table, where = collected.table, collected.where
-    ranges = {name: find_grid(table.column(name), table, position=comparison.position)[1:] for name in made.summed}
+    ranges = {name: find_grid(table.get_column(name), table, position=comparison.position)[1:] for name in made.summed}
     found: list[Absence] = []
     for values in comparison.values:
         low, high = find_row_range_without(
@@ -132,7 +132,7 @@ def _find_absences(
             low, high = min(low, least), max(high, most)
         if values.column is not None:  # a unit may have rows, and none of them a value
             low, high = min(low, -made.off_each_unit), max(high, -made.off_each_unit)
-        always = values.column is not None and is_never_null(table.column(values.column), table)
+        always = values.column is not None and is_never_null(table.get_column(values.column), table)
         found.append(Absence(values, (low, high), is_in_all_rows=always))
     if len(found) != 2 or made.off_each_unit:
         return tuple(found)

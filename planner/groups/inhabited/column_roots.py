@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import date
 
 from planner.catalog.catalog import Column, ComputedName, Derivation, Lookup, Table, Value
-from planner.catalog.derived_columns import DATE_PARTS, follows_by_calendar
+from planner.catalog.derived_columns import DATE_PARTS, is_derivable
 from planner.question.condition import Condition, columns
 from planner.values.datetimes import extract_part, midnight, truncate_to_unit
 
@@ -23,7 +23,7 @@ def find_roots(column: Column, table: Table) -> frozenset[str]:
 
 def concerns(condition: Condition, roots: frozenset[str], table: Table) -> bool:
     """Return True if a condition reads a column that one of these roots determines."""
-    return any(name in roots or roots & find_roots(table.column(name), table) for name in columns(condition))
+    return any(name in roots or roots & find_roots(table.get_column(name), table) for name in columns(condition))
 
 
 def derive_value(derived: Derivation, value: Value | None) -> Value | None:
@@ -48,10 +48,10 @@ def make_value_function(column: Column, root: str, table: Table) -> Callable[[Va
         return lambda value: value
     match column.derivation:
         case Derivation() as derived:
-            follows = derived.column == root or follows_by_calendar(derived, table.column(root))
+            follows = derived.column == root or is_derivable(derived, table.get_column(root))
             return (lambda value: derive_value(derived, value)) if follows else None
         case Lookup(column=base, pairs=pairs):
-            inner, found = make_value_function(table.column(base), root, table), pairs.by_key
+            inner, found = make_value_function(table.get_column(base), root, table), pairs.value_map
             if inner is None:
                 return None
             return lambda value: None if (by := inner(value)) is None else found.get(by)

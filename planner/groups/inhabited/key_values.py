@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from planner.catalog.catalog import Column, ComputedName, Derivation, Lookup, Merged, Parts, Table, Value
+from planner.catalog.catalog import Column, ComputedName, Derivation, Lookup, MergedKeys, Table, Value, ValueGroups
 from planner.catalog.listed_values import remember_of_list
 from planner.groups.inhabited.column_roots import CYCLIC, concerns, derive_value, find_roots, make_value_function
 from planner.groups.inhabited.possible_truth import (
@@ -71,17 +71,17 @@ def _mark(column: Column, values: Sequence[Value], told: Sequence[Condition], ta
     match column.derivation:
         case _ if column.name in roots:
             return _hold_at(values, told, root=column.name, table=table)
-        case Merged() as merged:
+        case MergedKeys() as merged:
             return _mark_members(values, _list_left_groups(merged, told, table))
-        case Parts(tests=tests) as parts if tests:
+        case ValueGroups(tests=tests) as parts if tests:
             return _mark_members(values, _list_tested_groups(parts, told, table))
-        case Parts() as parts:
+        case ValueGroups() as parts:
             return _mark_parts(parts, values, told, table)
         case Lookup(column=base, pairs=pairs):
             held = (
                 _hold_at(pairs.known, told, root=base, table=table)
                 if base in roots
-                else _mark(table.column(base), pairs.known, told, table)
+                else _mark(table.get_column(base), pairs.known, told, table)
             )
             return None if held is None else _mark_members(values, set(compress(pairs.found, held)))
         case Derivation() as derived:
@@ -99,7 +99,7 @@ def _hold_at(values: Sequence[Value | None], told: Sequence[Condition], *, root:
     known: dict[str, Sequence[Value | None] | None] = {root: values}
 
     def test(leaf: Leaf) -> PossibleTruths:
-        column = table.column(leaf.column)
+        column = table.get_column(leaf.column)
         if column.name not in known:
             make = make_value_function(column, root, table)
             known[column.name] = None if make is None else [make(value) for value in values]
@@ -109,10 +109,10 @@ def _hold_at(values: Sequence[Value | None], told: Sequence[Condition], *, root:
     return find_possible_places(told, test, len(values))
 
 
-def _list_left_groups(merged: Merged, told: Sequence[Condition], table: Table) -> Set[Value] | None:
+def _list_left_groups(merged: MergedKeys, told: Sequence[Condition], table: Table) -> Set[Value] | None:
     """Return the groups of a merged key whose combinations of values may occur."""
     marked = [
-        _mark(table.column(name), values, told, table)
+        _mark(table.get_column(name), values, told, table)
         for name, values in zip(merged.columns, merged.known, strict=True)
     ]
     if all(marks is None for marks in marked):
@@ -124,7 +124,7 @@ def _list_left_groups(merged: Merged, told: Sequence[Condition], table: Table) -
     return {group for group, held in zip(merged.groups, product(*choices), strict=True) if all(held)}
 
 
-def _list_tested_groups(parts: Parts, told: Sequence[Condition], table: Table) -> Set[int | None] | None:
+def _list_tested_groups(parts: ValueGroups, told: Sequence[Condition], table: Table) -> Set[int | None] | None:
     """Return the groups whose condition may hold together with the others."""
     tests = [test for test in parts.tests if isinstance(test, Leaf | Not | And | Or)]
     if sum(map(parts_of, told)) * sum(map(parts_of, tests)) > _MOST_COMPARED:
@@ -137,17 +137,17 @@ def _list_tested_groups(parts: Parts, told: Sequence[Condition], table: Table) -
         if denied.isdisjoint(test.conjuncts()) and not rows.lack(test)
     }
     if _hold_at([None], told, root=parts.column, table=table).all():
-        left.add(parts.nulls)
+        left.add(parts.null_group)
     return left
 
 
-def _mark_parts(parts: Parts, values: Sequence[Any], told: Sequence[Condition], table: Table) -> Places | None:
+def _mark_parts(parts: ValueGroups, values: Sequence[Any], told: Sequence[Condition], table: Table) -> Places | None:
     """Return, by group between cuts, True if a number or a time of the group may occur."""
-    base = table.column(parts.column)
+    base = table.get_column(parts.column)
     line = find_line(base if isinstance(base.name, ComputedName) else _find_root(base, table))
     if line is None:
         return None
-    scale, cuts = find_rising(base, line), cast("Sequence[Any]", parts.cuts)
+    scale, cuts = find_rising(base, line), cast("Sequence[Any]", parts.cut_points)
     within = scale is not None and cuts and parts.groups[0] is parts.groups[-1] is None
     ends = (scale.find_place(cuts[0]), scale.find_place(cuts[-1])) if scale is not None and within else (None, None)
     spans = find_spans(line, told, table, among=ends)
@@ -164,10 +164,10 @@ def _mark_parts(parts: Parts, values: Sequence[Any], told: Sequence[Condition], 
         for number in numbers if marks is None else compress(numbers, marks):
             pieces[bisect_right(cuts, number)] = True
     groups = np.fromiter((-1 if group is None else group for group in parts.groups), np.int64, len(parts.groups))
-    left = np.zeros(len(parts.shown) + 1, dtype=np.bool_)  # the last is none
+    left = np.zeros(len(parts.shown_values) + 1, dtype=np.bool_)  # the last is none
     left[groups[pieces]] = True
-    if parts.nulls is not None:
-        left[parts.nulls] |= spans.includes_null or _may_miss(base, line, spans, table)
+    if parts.null_group is not None:
+        left[parts.null_group] |= spans.includes_null or _may_miss(base, line, spans, table)
     return left[np.fromiter(values, np.int64, len(values))]
 
 
@@ -175,7 +175,7 @@ def _may_miss(column: Column, line: RootLine, spans: Spans, table: Table) -> boo
     """Return True if a lookup may give NULL somewhere in the spans, because its row is missing or holds NULL."""
     if not isinstance(column.derivation, Lookup):
         return False
-    base, pairs = find_rising(table.column(column.derivation.column), line), column.derivation.pairs
+    base, pairs = find_rising(table.get_column(column.derivation.column), line), column.derivation.pairs
     if base is None:
         return True
     known = [value for value, found in zip(pairs.known, pairs.found, strict=True) if found is not None]
@@ -191,14 +191,14 @@ def _list_numbers(column: Column, cuts: Sequence[Any]) -> Sequence[Any]:
 
 def _find_root(column: Column, table: Table) -> Column:
     (root,) = find_roots(column, table)
-    return table.column(root)
+    return table.get_column(root)
 
 
 def _mark_times(
     column: Column, derived: Derivation, values: Sequence[Value], told: Sequence[Condition], table: Table
 ) -> Places | None:
     """Return, by calendar period or part of a time, True if some moment of the spans is in it."""
-    line = find_line(table.column(derived.column))
+    line = find_line(table.get_column(derived.column))
     if line is None:
         return None
     again = [

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from planner.catalog.catalog import Column, Computed, Derivation, Lookup, SqlType, Table, Value
-from planner.catalog.derived_columns import calendar_step
+from planner.catalog.derived_columns import find_calendar_step
 from planner.groups.inhabited.column_roots import CYCLIC, derive_value
 from planner.groups.inhabited.possible_truth import (
     Places,
@@ -94,7 +94,7 @@ class RootLine:
 
     def reads_cyclic_part(self, condition: Condition, table: Table) -> bool:
         """Return True if a condition reads a recurring part of the time."""
-        return any(_find_cyclic_part(table.column(name), self) for name in columns(condition))
+        return any(_find_cyclic_part(table.get_column(name), self) for name in columns(condition))
 
     def has_place(self, value: Value) -> bool:
         """Return True if the constant of a comparison has a place on the line."""
@@ -235,7 +235,7 @@ def find_rising(column: Column, line: RootLine) -> RisingColumn | None:
         return None
     if derived.function == "extract":
         return RisingColumn(line, derived) if derived.part in ("year", "isoyear") else None
-    return RisingColumn(line, derived) if calendar_step(column) is not None else None
+    return RisingColumn(line, derived) if find_calendar_step(column) is not None else None
 
 
 def find_spans(
@@ -252,7 +252,7 @@ def find_spans(
     test, count = cells.test_leaf, len(cells.cuts) + 2
     coarse = cells.join_cells(find_possible_places(conditions, test, count)).clip(among)
     leaves = [leaf for one in conditions for leaf in one.leaves()]
-    again = {part for leaf in leaves if (part := _find_cyclic_part(table.column(leaf.column), line))}
+    again = {part for leaf in leaves if (part := _find_cyclic_part(table.get_column(leaf.column), line))}
     if not again or not line.is_time:
         return coarse
     return _refine_spans(cells, coarse, conditions, unit=find_unit(again)) or coarse
@@ -293,7 +293,7 @@ class _Cells:
     def test_leaf(self, leaf: Leaf) -> PossibleTruths:
         """Return the cells in which a test may be true, and those in which it may be false."""
         count = len(self.cuts) + 2
-        column = self.table.column(leaf.column)
+        column = self.table.get_column(leaf.column)
         scale, lookup = find_rising(column, self.line), column.derivation
         if scale is not None:
             return self._compare(leaf, scale, self._mark_present(derived=scale.derived is not None))
@@ -302,7 +302,7 @@ class _Cells:
             return PossibleTruths(~present if isinstance(leaf, IsNull) else present, present)
         if not isinstance(lookup, Lookup) or not lookup.is_listed:
             return allow_both(count)
-        base = find_rising(self.table.column(lookup.column), self.line)
+        base = find_rising(self.table.get_column(lookup.column), self.line)
         if base is None or not all(base.has_place(known) for known in lookup.pairs.known):
             return allow_both(count)
         none = test_values(leaf, column, [None])
@@ -364,10 +364,10 @@ class _Cells:
 
 def _list_changes(leaf: Leaf, line: RootLine, table: Table) -> Iterator[tuple[RisingColumn, Value]]:
     """Yield the values at which a test changes, each with the rising column whose value it is."""
-    column = table.column(leaf.column)
+    column = table.get_column(leaf.column)
     scale = find_rising(column, line)
     if scale is None and isinstance(column.derivation, Lookup) and column.derivation.is_listed:
-        base = find_rising(table.column(column.derivation.column), line)
+        base = find_rising(table.get_column(column.derivation.column), line)
         if base is not None:
             yield from ((base, known) for known in column.derivation.pairs.known if base.has_place(known))
     match leaf:
@@ -392,7 +392,7 @@ def _refine_spans(cells: _Cells, coarse: Spans, conditions: Sequence[Condition],
     known: dict[str, Sequence[Value | None]] = {}
 
     def test(leaf: Leaf) -> PossibleTruths:
-        column = cells.table.column(leaf.column)
+        column = cells.table.get_column(leaf.column)
         if not _find_cyclic_part(column, line):
             found = cells.test_leaf(leaf)
             return PossibleTruths(found.may_be_true[places], found.may_be_false[places])

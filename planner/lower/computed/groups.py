@@ -11,8 +11,18 @@ from typing import Protocol
 
 import numpy as np
 
-from planner.catalog.catalog import Column, Computed, ComputedName, Derivation, Merged, Parts, SqlType, Table, Value
-from planner.catalog.derived_columns import PART_ENDS
+from planner.catalog.catalog import (
+    Column,
+    Computed,
+    ComputedName,
+    Derivation,
+    MergedKeys,
+    SqlType,
+    Table,
+    Value,
+    ValueGroups,
+)
+from planner.catalog.derived_columns import PART_RANGES
 from planner.catalog.steps import Run, Steps
 from planner.lower.dialects.dialect import Dialect
 from planner.question.condition import And, Condition, Leaf, Not, Or
@@ -49,11 +59,11 @@ class GroupedRow(Protocol):
         """Return the SQL of a test for a list of constants."""
 
 
-def number_part(row: GroupedRow, parts: Parts) -> str:
+def number_part(row: GroupedRow, parts: ValueGroups) -> str:
     """Return the group of a row, NULL where it is in none."""
     if isinstance(parts.column, ComputedName) and parts.tests:
         return row.dialect.spelling.cast(_number_truth(row, parts), "integer")
-    base = row.table.column(parts.column)
+    base = row.table.get_column(parts.column)
     value, cast = row.column(base.name), row.dialect.spelling.cast
 
     def between(first: int, past: int) -> str:
@@ -61,29 +71,29 @@ def number_part(row: GroupedRow, parts: Parts) -> str:
         if len(groups) == 1:
             return _number(groups.pop())
         middle = (first + past) // 2
-        below = row.compare(value, base, "<", parts.cuts[middle])
+        below = row.compare(value, base, "<", parts.cut_points[middle])
         return f"CASE WHEN {below} THEN {between(first, middle)} ELSE {between(middle + 1, past)} END"
 
-    if base.computed and isinstance(base.derivation, Derivation) and base.derivation.part in PART_ENDS:
+    if base.computed and isinstance(base.derivation, Derivation) and base.derivation.part in PART_RANGES:
         return cast(_look_up_part(row, parts, base.derivation), "integer")
-    arms = [f"WHEN ({value}) IS NULL THEN {_number(parts.nulls)}"]
-    steps = parts.cuts if isinstance(parts.cuts, Steps) else _equal_steps(parts)
+    arms = [f"WHEN ({value}) IS NULL THEN {_number(parts.null_group)}"]
+    steps = parts.cut_points if isinstance(parts.cut_points, Steps) else _equal_steps(parts)
     if steps is not None:
         return cast(f"CASE {' '.join(arms)} {_count_steps(row, base, steps, parts.groups)} END", "integer")
     for test, group in zip(parts.tests, parts.groups, strict=False):
         assert isinstance(test, Leaf | Not | And | Or)
         arms.append(f"WHEN {row.truth(test)} THEN {_number(group)}")
-    rest = "NULL" if parts.tests else between(0, len(parts.cuts))
+    rest = "NULL" if parts.tests else between(0, len(parts.cut_points))
     return cast(f"CASE {' '.join(arms)} ELSE {rest} END", "integer")
 
 
-def _look_up_part(row: GroupedRow, parts: Parts, derived: Derivation) -> str:
+def _look_up_part(row: GroupedRow, parts: ValueGroups, derived: Derivation) -> str:
     """Return the SQL of the group of a part of a time, which is computed once for each row, whatever it is there.
 
     A time that is no NULL, of a year for which nothing is derived, is in no group.
     """
-    first, last = PART_ENDS[derived.part]
-    cuts = [int(str(cut)) for cut in parts.cuts]
+    first, last = PART_RANGES[derived.part]
+    cuts = [int(str(cut)) for cut in parts.cut_points]
     groups = [parts.groups[bisect_right(cuts, number)] for number in range(first, last + 1)]
     width = max(len(_number(group)) for group in groups)
     listed = "".join(_number(group).rjust(width, "0") for group in groups)
@@ -91,17 +101,17 @@ def _look_up_part(row: GroupedRow, parts: Parts, derived: Derivation) -> str:
     if groups != list(range(len(groups))):
         place = f"({found}) * {width} + 1"
         found = row.dialect.spelling.cast(row.dialect.pick_digits(listed, place, width), "integer")
-    return f"COALESCE({found}, CASE WHEN ({row.column(derived.column)}) IS NULL THEN {_number(parts.nulls)} END)"
+    return f"COALESCE({found}, CASE WHEN ({row.column(derived.column)}) IS NULL THEN {_number(parts.null_group)} END)"
 
 
-def _number_truth(row: GroupedRow, parts: Parts) -> str:
+def _number_truth(row: GroupedRow, parts: ValueGroups) -> str:
     """Return the SQL of the group of a condition.
 
     It is true in the second group and false in the first, and computed once for each row, whatever it is there.
     """
     test = parts.tests[1]
     assert isinstance(test, Leaf | Not | And | Or)
-    (first, second), nulls, held = parts.groups, parts.nulls, f"({row.truth(test)})"
+    (first, second), nulls, held = parts.groups, parts.null_group, f"({row.truth(test)})"
     if second == nulls or first == nulls:
         instead = "TRUE" if second == nulls else "FALSE"
         return f"CASE WHEN COALESCE({held}, {instead}) THEN {_number(second)} ELSE {_number(first)} END"
@@ -115,13 +125,13 @@ def _number(group: int | None) -> str:
     return "NULL" if group is None else str(group)
 
 
-def _equal_steps(parts: Parts) -> Steps | None:
+def _equal_steps(parts: ValueGroups) -> Steps | None:
     """Return the cuts of whole numbers that lie equally far apart, each part between two of them a group; else None."""
-    first, *others = parts.cuts or (None,)
+    first, *others = parts.cut_points or (None,)
     if len(others) < _FEW_STEPS or type(first) is not int or type(others[0]) is not int:
         return None
     run = Run(first, others[0] - first, len(others) + 1)
-    if max(abs(run.first), abs(run.last)) >= _FARTHEST or tuple(parts.cuts) != tuple(run.numbers):
+    if max(abs(run.first), abs(run.last)) >= _FARTHEST or tuple(parts.cut_points) != tuple(run.numbers):
         return None
     return Steps((run,), None) if parts.groups == (None, *range(len(others)), None) else None
 
@@ -151,11 +161,11 @@ def _count_steps(row: GroupedRow, base: Column, steps: Steps, groups: Sequence[i
         counted.append((run, f"{quotient} + {number}" if number else quotient))
         number += run.count
     for (_, found), (after, _) in pairwise(counted):
-        arms += f" WHEN {row.compare(value, base, '<', steps.value(after.first))} THEN {found}"
+        arms += f" WHEN {row.compare(value, base, '<', steps.convert_units(after.first))} THEN {found}"
     return f"{arms} ELSE {counted[-1][1]}"
 
 
-def number_combination(row: GroupedRow, merged: Merged) -> str:
+def number_combination(row: GroupedRow, merged: MergedKeys) -> str:
     """Return the group of a row's values of several keys, NULL where one of them is outside of what is known.
 
     Each key's value is numbered once, values that make no difference alike, and the group looked up in one constant.
@@ -178,8 +188,8 @@ def _number_values(row: GroupedRow, name: str, values: tuple[Value, ...], alike:
     Parameters:
         alike: the places of the values that have each number.
     """
-    column, expression = row.table.column(name), row.column(name)
-    if isinstance(column.derivation, Parts | Merged) and values == tuple(range(len(values))):
+    column, expression = row.table.get_column(name), row.column(name)
+    if isinstance(column.derivation, ValueGroups | MergedKeys) and values == tuple(range(len(values))):
         numbers = {place: number for number, same in enumerate(alike) for place in same}
         return _look_up(row, expression, [numbers[place] for place in range(len(values))])
     tests = (row.within(expression, column, tuple(values[place] for place in same)) for same in alike)

@@ -83,7 +83,7 @@ def _sql(row: StoredRow, term: RowTerm) -> str:
 
 def _column(row: StoredRow, term: RowTerm) -> str:
     name, dialect = str(term.value), row.dialect
-    x, column = row.column(name), row.table.column(name)
+    x, column = row.column(name), row.table.get_column(name)
     match term.kind:
         case TermKind.TEXT:
             return row.cut_text(name)
@@ -200,7 +200,7 @@ def _move(row: StoredRow, term: RowTerm) -> str:
         return row.dialect.microseconds(f"({_moment(row, term.arguments[1])} + INTERVAL '{months}' MONTH)")
     x, spelling = row.column(name), row.dialect.spelling
     moved = row.dialect.microseconds(f"({spelling.as_moment(x)} + INTERVAL '{months}' MONTH)")
-    return f"CASE WHEN {x} BETWEEN {spelling.years(row.table.column(name).sql_type)} THEN {moved} END"
+    return f"CASE WHEN {x} BETWEEN {spelling.years(row.table.get_column(name).sql_type)} THEN {moved} END"
 
 
 def _moment(row: StoredRow, term: RowTerm) -> str:

@@ -30,15 +30,15 @@ def can_tell_apart(table: Table) -> bool:
     """Return True if a list of keys can tell the rows of heavy units from all others."""
     if table.path is None or table.members or table.lists or table.own or table.row_cap is not None:
         return False
-    ways = zip(table.path.by, table.path.through, strict=True)
-    pairs = [(table.column(name), table.path.table.column(there)) for name, there in ways]
+    ways = zip(table.path.from_columns, table.path.to_columns, strict=True)
+    pairs = [(table.get_column(name), table.path.table.get_column(there)) for name, there in ways]
     return all(one.sql_type == other.sql_type and one.sql_type in _KEYS for one, other in pairs)
 
 
 def reads_own_values(table: Table, names: Iterable[str]) -> bool:
     """Return True if these columns of a table with a path are its own, wherever the path leads."""
     assert table.path is not None
-    return not table.with_bases(names) & {*table.unit, *(here for _, here in table.path.brought)}
+    return not table.include_bases(names) & {*table.unit, *(here for _, here in table.path.added_columns)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class HeavyRows:
         """Return the table with the columns of heavy units beside its own, which are NULL in rows of others."""
         _, found = find_keys(self.table, dialect=self.dialect)
         listed, identifier = self._list_keys(), self.dialect.spelling.identifier
-        reached = {*self.table.unit, *(here for _, here in self._path.brought)}
+        reached = {*self.table.unit, *(here for _, here in self._path.added_columns)}
         shown = [
             identifier(column.name)
             for column in self.table.columns
@@ -67,7 +67,7 @@ class HeavyRows:
         source, by = self.table.relation, self._by
         if self.front.has_own:
             row = RowSql(table=self.table, dialect=self.dialect)
-            source, by = ask_rows(row, self.front, shown=shown, keys=self._path.by)
+            source, by = ask_rows(row, self.front, shown=shown, keys=self._path.from_columns)
         shown += [f"{unit} AS {identifier(name)}" for unit, name in zip(self._units("y"), self.table.unit, strict=True)]
         keys = self._keys("x")
         unseen = ", ".join(f"{self.dialect.without_statistics(key)} AS {key}" for key in keys)
@@ -90,10 +90,10 @@ class HeavyRows:
     @property
     def _by(self) -> list[str]:
         row = RowSql(table=self.table, dialect=self.dialect)
-        return [row.column(name) for name in self._path.by]
+        return [row.column(name) for name in self._path.from_columns]
 
     def _keys(self, letter: str) -> list[str]:
-        return [f"keyhole_{letter}{i}" for i in range(len(self._path.by))]
+        return [f"keyhole_{letter}{i}" for i in range(len(self._path.from_columns))]
 
     def _units(self, letter: str) -> list[str]:
         return [f"keyhole_{letter}{i}" for i in range(len(self.table.unit))]
@@ -109,7 +109,7 @@ class HeavyRows:
         lookup, _ = find_keys(self.table, dialect=self.dialect)
         keys, led, units = self._keys("x"), self._keys("r"), self._units("p")
         given = ", ".join(f"{name} AS {key}" for name, key in zip(self._by, keys, strict=True))
-        some = [any_value(self.dialect, self.table.column(name)) for name in self._path.by]
+        some = [any_value(self.dialect, self.table.get_column(name)) for name in self._path.from_columns]
         is_heavy = " AND ".join(f"{unit} = {heavy}" for unit, heavy in zip(units, self._units("h"), strict=True))
         met = " AND ".join(f"{key} = {there}" for key, there in zip(keys, led, strict=True))
         is_some = " AND ".join(f"{key} = {value}" for key, value in zip(keys, some, strict=True))

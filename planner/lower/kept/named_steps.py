@@ -58,7 +58,12 @@ def keep_steps(rewritten: Rewritten, steps: Sequence[NamedStep], *, table: str, 
         table: whose data versions decide how long they are kept.
     """
     kept = tuple(
-        replace(one, rows=None if step.asked else _keep_rows(rewritten, steps, step, table=table, dialect=dialect))
+        replace(
+            one,
+            rows=None
+            if step.is_question_specific
+            else _keep_rows(rewritten, steps, step, table=table, dialect=dialect),
+        )
         for one, step in zip(
             refer_to_steps(steps, rewritten.sql, dialect=dialect), list_read(steps, rewritten.sql), strict=True
         )

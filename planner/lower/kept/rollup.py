@@ -81,13 +81,13 @@ def may_roll(question: Question, table: Table) -> bool:
     taken = any(column.name.lower().startswith("keyhole_") for column in table.columns)
     several = any(len(key.values) > 1 for key in table.fixed)  # each choice of values bounds other rows
     live = parse_refresh(table.refresh).kind == "live"
-    return may_keep(question, table) and not (table.row_unit or several or undeclared or taken or live)
+    return may_keep(question, table) and not (table.is_row_unit or several or undeclared or taken or live)
 
 
 def _rollup(question: Question, row: RowSql, lines: list[str]) -> Rollup:
     # in an order of columns that does not depend on how GROUP BY is typed
     columns = _by_name(question.keys.columns)
-    within = _by_name([question.table.column(key.name) for key in question.table.fixed])
+    within = _by_name([question.table.get_column(key.name) for key in question.table.fixed])
     table = replace(without_products(question.table), fixed=())
     together = _by_name([*columns, *within])
     if not exceeds_groups(table, _whole_space(together)):  # all groups count: those of more keys hold the same rows
@@ -145,8 +145,8 @@ class _Rolled:
         asked = [*fixed_tests(bounded), *where_tests(bounded, question.where)]
         for column, values in zip(question.keys.columns, question.keys.values, strict=True):
             if len(values) < len(column.domain or ()):
-                asked.append(restriction(bounded, table.column(column.name), values) or not_null(bounded, column))
-        keyed = replace(question.keys, columns=tuple(table.column(name) for name in question.keys.names))
+                asked.append(restriction(bounded, table.get_column(column.name), values) or not_null(bounded, column))
+        keyed = replace(question.keys, columns=tuple(table.get_column(name) for name in question.keys.names))
         return _Rolled(
             bounding=Bounding(bounded, keyed),
             functionals=tuple(functional.read_from(bounded) for functional in functionals),

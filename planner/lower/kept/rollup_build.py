@@ -42,7 +42,7 @@ def build_rollup(bounding: Bounding, *, within: Sequence[Column] = ()) -> list[s
     present += [restriction(row, c, c.domain or ()) or not_null(row, c) for c in (*bounding.keys.columns, *within)]
     counted: list[str] = []
     if cap is not None:
-        unique = table.column(cap.unique)
+        unique = table.get_column(cap.unique)
         present.append(not_null(row, unique))
         partition = ", ".join(row.column(column.name) for _, column in grouped)
         order = bounding.order_of_rows(unique=unique)

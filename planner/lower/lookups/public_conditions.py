@@ -117,19 +117,19 @@ def look_up_at_once(table: Table) -> Table:
         lookup = column.derivation
         if not isinstance(lookup, Lookup) or not lookup.classes:
             return column
-        base = table.column(lookup.column).derivation
+        base = table.get_column(lookup.column).derivation
         if not isinstance(base, Lookup):
             return column
-        return replace(column, derivation=replace(lookup, column=base.column, pairs=base.pairs.then(lookup.pairs)))
+        return replace(column, derivation=replace(lookup, column=base.column, pairs=base.pairs.compose(lookup.pairs)))
 
     return replace(table, columns=tuple(map(at_once, table.columns)))
 
 
 def find_place(table: Table, name: str) -> Place | None:
     """Return where a column is looked up, or what a looked-up date's part is taken of; None for any other column."""
-    column = table.column(name)
+    column = table.get_column(name)
     while isinstance(column.derivation, Derivation):
-        column = table.column(column.derivation.column)
+        column = table.get_column(column.derivation.column)
     lookup = column.derivation
     return (lookup.column, id(lookup.pairs.known)) if isinstance(lookup, Lookup) else None
 
@@ -171,7 +171,7 @@ def _is_met_by_join(table: Table, condition: Condition) -> bool:
     """Return True of `NOT (key IS NULL)`, as rows are found by it: engines guess that a test keeps one row of five."""
     match condition:
         case Not(IsNull(name)):
-            lookup = table.column(name).derivation
+            lookup = table.get_column(name).derivation
             return isinstance(lookup, Lookup) and lookup.pairs.found is lookup.pairs.known
         case _:
             return False

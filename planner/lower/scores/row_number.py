@@ -23,7 +23,7 @@ def _has_number(row: RowSql, number: RowNumber) -> str:
     """Return SQL for the test that a row has the number."""
     tests = [] if number.present == ALWAYS else [f"({row.holds(number.present)})"]
     for name in number.columns:
-        column, found = row.column(name), null_test_sql(row, row.table.column(name))
+        column, found = row.column(name), null_test_sql(row, row.table.get_column(name))
         if found != column:
             tests.append(f"(({column}) IS NULL OR ({found}) IS NOT NULL)")
     return " AND ".join(tests) or "TRUE"
@@ -36,7 +36,7 @@ def _largest(row: RowSql, number: RowNumber) -> int:
         if term.column is None or not term.power:
             reached += abs(term.coefficient)
         else:
-            value = row_value(row, row.table.column(term.column))
+            value = row_value(row, row.table.get_column(term.column))
             reached += abs(term.coefficient) * max(-value.low, value.high, value.steps)
     return reached
 
@@ -46,10 +46,10 @@ def _add_term(row: RowSql, term: Term, largest: int) -> str:
     tests = [] if term.condition == ALWAYS else [f"({row.holds(term.condition)})"]
     amount = row.dialect.cast_whole(integer(term.coefficient), largest)
     if term.column is not None and term.power:
-        value = row_value(row, row.table.column(term.column))
+        value = row_value(row, row.table.get_column(term.column))
         factor = row.dialect.cast_whole(integer(term.coefficient * value.steps), largest)
         stepped = row.dialect.cast_whole(value.sql, largest) if value.steps == 1 else value.sql
         amount = f"COALESCE({stepped}, 0) * {factor}"
     elif term.column is not None:
-        tests.append(f"({null_test_sql(row, row.table.column(term.column))}) IS NOT NULL")
+        tests.append(f"({null_test_sql(row, row.table.get_column(term.column))}) IS NOT NULL")
     return f"CASE WHEN {' AND '.join(tests)} THEN {amount} ELSE 0 END" if tests else amount

@@ -100,7 +100,7 @@ class ScoreCounts:
 
     def _steps(self, row: RowSql) -> Iterator[str]:
         question = replace(self.scored.question, table=row.table, functionals=())
-        if self.table.row_unit or self.scored.most_rows is None:
+        if self.table.is_row_unit or self.scored.most_rows is None:
             yield from self._read_rows(row)
             kept = ["FROM scored", *where(["cell IS NOT NULL"])]
         else:

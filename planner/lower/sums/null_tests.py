@@ -22,7 +22,7 @@ def list_factors(table: Table, name: str | None) -> tuple[str, ...]:
     """Return the columns that a product is made of, each as often as it is multiplied; of any other column it alone."""
     if name is None:
         return ()
-    derivation = table.column(name).derivation
+    derivation = table.get_column(name).derivation
     return derivation.columns if isinstance(derivation, Product) else (name,)
 
 
@@ -42,7 +42,7 @@ def is_free(condition: Condition, table: Table) -> bool:
     No value is read.
     """
     return all(
-        isinstance(leaf, IsNull) and isinstance(table.column(leaf.column).derivation, Lookup | None)
+        isinstance(leaf, IsNull) and isinstance(table.get_column(leaf.column).derivation, Lookup | None)
         for leaf in condition.leaves()
     )
 

@@ -135,11 +135,11 @@ class _Alike:
                 if name not in read or name in self.row.measures:
                     yield self.row.column(name)
             elif name not in read:
-                yield null_test_sql(self.row, self.row.table.column(name))
+                yield null_test_sql(self.row, self.row.table.get_column(name))
 
     def _value(self, name: str) -> RowValue:
         """Return the value of a column, zero for a NaN that some terms do without."""
-        return row_value(self.row, self.row.table.column(name), nan_is_zero=name in self.optional)
+        return row_value(self.row, self.row.table.get_column(name), nan_is_zero=name in self.optional)
 
     def _range(self, name: str) -> tuple[int, int]:
         """Return the range of a column's value, with zero for a NaN that some terms do without."""
@@ -212,7 +212,7 @@ def _group(row: RowSql, terms: Sequence[Term], where: Condition) -> Iterator[_Al
         alike = [(term, needs) for term, needs in needed if needs.rows == rows]
         needs = alike[0][1]
         in_all = needs.there.intersection(*(one.values for _, one in alike))
-        optional = frozenset(name for name in needs.there - in_all if _may_be_nan(row, row.table.column(name)))
+        optional = frozenset(name for name in needs.there - in_all if _may_be_nan(row, row.table.get_column(name)))
         yield _Alike(row, needs, optional, _add_up(row, [term for term, _ in alike]))
 
 
@@ -235,7 +235,7 @@ def _needs(row: RowSql, term: Term, where: Condition, multiplied: frozenset[str]
                     there.update(names)
                 case _ if one not in (ALWAYS, *conditions):
                     conditions.append(one)
-    counted = () if term.power else (name for name in values if _may_be_nan(row, row.table.column(name)))
+    counted = () if term.power else (name for name in values if _may_be_nan(row, row.table.get_column(name)))
     return _Needs(tuple(conditions), frozenset(there), values, frozenset(counted))
 
 

@@ -53,14 +53,14 @@ def keep_listed(row: RowSql, known: Table, *, asked: Condition = ALWAYS, is_aske
     shown += dict.fromkeys(name for names in computed for name in names.values())
     joined, names, steps, on_all, whole = [], {}, [table.steps], [], []
     relation, of_row = table.relation, {name: row.column(name) for name in _list_compared(table)}
-    if is_asked and all(listed.compared is None for listed in table.listed):
+    if is_asked and all(listed.comparison is None for listed in table.unit_lists):
         relation, found = ask_rows(row, FrontConditions(asked), shown=shown, keys=tuple(of_row))
         of_row = dict(zip(of_row, found, strict=True))
-    only = [clause[0] for clause in table.lists if len(clause) == 1 and not clause[0].absent]
-    for i, listed in enumerate(table.listed):
+    only = [clause[0] for clause in table.lists if len(clause) == 1 and not clause[0].is_negated]
+    for i, listed in enumerate(table.unit_lists):
         way = _find_way(known, listed)
         met = " AND ".join([*_met(table, listed, i, of_row, way=way), *_compare(listed, i, of_row)])
-        named, is_only = f"keyhole_l{i}_on", replace(listed, absent=False) in only
+        named, is_only = f"keyhole_l{i}_on", replace(listed, is_negated=False) in only
         units, read = _list_units(listed, i, dialect, is_only=is_only, way=way)
         joined.append(f"{'JOIN' if is_only else 'LEFT JOIN'} {units} ON {met}")
         steps.append(read)
@@ -72,12 +72,12 @@ def keep_listed(row: RowSql, known: Table, *, asked: Condition = ALWAYS, is_aske
                 joined.append(beside)
                 whole.append(read_whole(owners.name))  # also where no row is on the list
                 named = f"CASE WHEN {is_owner} THEN {named} END"
-        names[replace(listed, absent=False)] = named
+        names[replace(listed, is_negated=False)] = named
         on_all += [f"{named} = 1"] if is_only else []
     if on_all:  # a row whose unit is not on the list has none: a test of the list alone would be asked before the join
         unit = dialect.spelling.identifier(table.unit[0])
         shown[shown.index(unit)] = f"CASE WHEN {' AND '.join(on_all)} THEN {unit} END AS {unit}"
-    tests = whole + [_test(clause, names) for clause in table.lists if len(clause) > 1 or clause[0].absent]
+    tests = whole + [_test(clause, names) for clause in table.lists if len(clause) > 1 or clause[0].is_negated]
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     relation = (
         f"(SELECT {', '.join(shown)} FROM {relation} {' '.join(joined)}{where}"
@@ -89,9 +89,9 @@ def keep_listed(row: RowSql, known: Table, *, asked: Condition = ALWAYS, is_aske
 def _list_compared(table: Table) -> dict[str, None]:
     """Return the columns of a row that are compared with those of lists."""
     found = dict.fromkeys(table.unit)
-    for listed in table.listed:
-        found |= dict.fromkeys(name for name, _ in listed.by)
-        found |= {} if listed.compared is None else {listed.compared[1]: None}
+    for listed in table.unit_lists:
+        found |= dict.fromkeys(name for name, _ in listed.key_columns)
+        found |= {} if listed.comparison is None else {listed.comparison[1]: None}
     return found
 
 
@@ -116,13 +116,13 @@ def _find_way(known: Table, listed: UnitList) -> _Way:
     path = listed.table.path
     if path is None or listed.table.members:
         return _Way.UNIT
-    outside = {inside: name for name, inside in listed.by}
-    reached = {*listed.table.unit, *(here for _, here in path.brought)}
+    outside = {inside: name for name, inside in listed.key_columns}
+    reached = {*listed.table.unit, *(here for _, here in path.added_columns)}
     table = listed.rule.rows.table if isinstance(listed.rule, ListedTotals) else listed.table
-    read = table.with_bases([*outside, *_list_asked(listed)])
-    if read & reached or not outside.keys() >= set(path.by):
+    read = table.include_bases([*outside, *_list_asked(listed)])
+    if read & reached or not outside.keys() >= set(path.from_columns):
         return _Way.UNIT
-    met = tuple(outside[name] for name in path.by)
+    met = tuple(outside[name] for name in path.from_columns)
     if not known.members:
         return _find_leading(known, met, path)
     for member in known.members:
@@ -134,20 +134,20 @@ def _find_way(known: Table, listed: UnitList) -> _Way:
 
 def _find_leading(known: Table, key: tuple[str, ...], path: UnitPath) -> _Way:
     """Return what a key is to a row of one table, if it may lead to units along a path."""
-    if known.name == path.table.name and key == path.through:
+    if known.name == path.table.name and key == path.to_columns:
         return _Way.KEY_OF_OWNER
     own = known.path
-    if own is None or (own.table.name, own.through) != (path.table.name, path.through):
+    if own is None or (own.table.name, own.to_columns) != (path.table.name, path.to_columns):
         return _Way.UNIT
-    brought = dict(own.brought)
-    ways = (own.by, tuple(brought.get(name) for name in own.through))
+    brought = dict(own.added_columns)
+    ways = (own.from_columns, tuple(brought.get(name) for name in own.to_columns))
     return _Way.KEY_OF_UNIT if key in ways else _Way.UNIT
 
 
 def _list_asked(listed: UnitList) -> Iterator[str]:
     """List what a rule reads of the listed table's rows."""
-    if listed.compared is not None:
-        yield listed.compared[2]
+    if listed.comparison is not None:
+        yield listed.comparison[2]
     match listed.rule:
         case ListedRows(where):
             yield from columns(where)
@@ -160,8 +160,8 @@ def _join_owner(
 ) -> tuple[str, str]:
     """Return a join with the owners of repeated keys, and that a row's unit is the owner of its key."""
     assert listed.table.path is not None
-    outside = {inside: name for name, inside in listed.by}
-    keys = [of_row[outside[name]] for name in listed.table.path.by]
+    outside = {inside: name for name, inside in listed.key_columns}
+    keys = [of_row[outside[name]] for name in listed.table.path.from_columns]
     name = f"owners{number}"
     met = " AND ".join(f"{key} = {name}.keyhole_r{j}" for j, key in enumerate(keys))
     same = " AND ".join(f"{name}.keyhole_p{j} = {of_row[unit]}" for j, unit in enumerate(table.unit))
@@ -172,14 +172,14 @@ def _met(table: Table, listed: UnitList, number: int, of_row: Mapping[str, str],
     """Return SQL for the tests that a row has the unit and the key that a list has."""
     units = table.unit if way is _Way.UNIT else ()
     equal = [f"{of_row[name]} = keyhole_l{number}_{j}" for j, name in enumerate(units)]
-    return equal + [f"{of_row[name]} = keyhole_l{number}_k{j}" for j, (name, _) in enumerate(listed.by)]
+    return equal + [f"{of_row[name]} = keyhole_l{number}_k{j}" for j, (name, _) in enumerate(listed.key_columns)]
 
 
 def _compare(listed: UnitList, number: int, of_row: Mapping[str, str]) -> list[str]:
     """Return SQL for the test that some value on a list compares with the row's: the least does, or the greatest."""
-    if listed.compared is None:
+    if listed.comparison is None:
         return []
-    operator, name, _ = listed.compared
+    operator, name, _ = listed.comparison
     least, most, value = f"keyhole_l{number}_least", f"keyhole_l{number}_most", of_row[name]
     match operator:
         case "<>":
@@ -192,7 +192,7 @@ def _compare(listed: UnitList, number: int, of_row: Mapping[str, str]) -> list[s
 
 def _test(clause: tuple[UnitList, ...], names: Mapping[UnitList, str]) -> str:
     """Return SQL for the test that a row's unit is on one of these lists, or is not on one that is absent."""
-    tests = [f"{names[replace(one, absent=False)]} IS {'' if one.absent else 'NOT '}NULL" for one in clause]
+    tests = [f"{names[replace(one, is_negated=False)]} IS {'' if one.is_negated else 'NOT '}NULL" for one in clause]
     return tests[0] if len(tests) == 1 else f"({' OR '.join(tests)})"
 
 
@@ -211,10 +211,10 @@ def _list_units(
     """
     units = listed.table.unit if way is _Way.UNIT else ()
     names = [f"keyhole_l{number}_{j}" for j in range(len(units))]
-    names += [f"keyhole_l{number}_k{j}" for j in range(len(listed.by))]
+    names += [f"keyhole_l{number}_k{j}" for j in range(len(listed.key_columns))]
     shown = [*names, f"max(keyhole_on) AS keyhole_l{number}_on"]
-    columns = [listed.table.column(name) for name in (*units, *(inside for _, inside in listed.by))]
-    values = [] if listed.compared is None else ["keyhole_value"]
+    columns = [listed.table.get_column(name) for name in (*units, *(inside for _, inside in listed.key_columns))]
+    values = [] if listed.comparison is None else ["keyhole_value"]
     if values:
         shown += [f"{function}(keyhole_value) AS keyhole_l{number}_{end}" for function, end in _ENDS]
     match listed.rule:
@@ -240,9 +240,9 @@ def _with_a_row(
     listed: UnitList, rule: ListedRows, names: Sequence[str], dialect: Dialect
 ) -> tuple[str, tuple[NamedStep, ...]]:
     """Return SQL for the units of the rows that the rule asks for."""
-    read = [*listed.table.unit, *(inside for _, inside in listed.by)]
-    if listed.compared is not None:
-        read.append(listed.compared[2])
+    read = [*listed.table.unit, *(inside for _, inside in listed.key_columns)]
+    if listed.comparison is not None:
+        read.append(listed.comparison[2])
         names = [*names, "keyhole_value"]
     stored = _read_listed(listed.table, [*read, *columns(rule.where)], dialect)
     row = compute_conditions(stored, rule.where, ())
@@ -270,7 +270,7 @@ def _with_totals(
     """Return SQL for the units, and their keys, with a group of rows whose totals the rule asks for."""
     rows = rule.rows
     needed = list_needed(rows)
-    keys = [inside for _, inside in listed.by]
+    keys = [inside for _, inside in listed.key_columns]
     others = [name for name in rule.groups if name not in keys]
     grouped = [*rows.table.unit, *keys, *others]
     read = [*grouped, *columns(rows.where), *list_summed(needed)]

@@ -7,7 +7,7 @@ References: docs/decisions/0034-rows-before-a-join.md.
 """
 
 from planner.catalog.catalog import LONGEST_TEXT, Column, Lookup, SqlType, Table
-from planner.catalog.sql_types import text_limit
+from planner.catalog.sql_types import read_text_limit
 from planner.lower.row import RowSql
 
 
@@ -34,7 +34,7 @@ def shorten(row: RowSql, column: Column, *, longest: int) -> str:
         return identifier
     value = row.column(column.name)
     longest = max(longest, column.longest_text, *(len(str(one)) for one in column.domain or ()))
-    typed = text_limit(column.declared) if dialect.enforces_lengths else None
+    typed = read_text_limit(column.declared) if dialect.enforces_lengths else None
     if typed is not None and typed <= longest:
         return identifier
     if column.name not in row.table.unit:

@@ -48,7 +48,9 @@ def reach_units(
         return table
     spelling = dialect.spelling
     own = RowSql(table=table, dialect=dialect)
-    brought = [(there, here) for there, here in table.path.brought if _is_stored(table.path.table.column(there))]
+    brought = [
+        (there, here) for there, here in table.path.added_columns if _is_stored(table.path.table.get_column(there))
+    ]
     reached, read = {*table.unit, *(here for _, here in brought)}, {column.name for column in table.columns}
     shown = [
         spelling.identifier(column.name)
@@ -57,12 +59,12 @@ def reach_units(
     ]
     found = [f"keyhole_p{i} AS {spelling.identifier(name)}" for i, name in enumerate(table.unit)]
     found += [f"keyhole_c{i} AS {spelling.identifier(here)}" for i, (_, here) in enumerate(brought) if here in read]
-    source, keys = table.relation, [own.column(name) for name in table.path.by]
+    source, keys = table.relation, [own.column(name) for name in table.path.from_columns]
     if front.has_own:
-        source, keys = ask_rows(own, front, shown=shown, keys=table.path.by)
+        source, keys = ask_rows(own, front, shown=shown, keys=table.path.from_columns)
     met = " AND ".join(f"{key} = keyhole_r{i}" for i, key in enumerate(keys))
-    inside = {there: longest[here] for there, here in table.path.brought if here in longest}
-    finding = _FindUnits(table.path.table, table.path.through, tuple(there for there, _ in brought), dialect, inside)
+    inside = {there: longest[here] for there, here in table.path.added_columns if here in longest}
+    finding = _FindUnits(table.path.table, table.path.to_columns, tuple(there for there, _ in brought), dialect, inside)
     lookup, steps = finding.relation([here in read for _, here in brought], front=front.of_path())
     rows = (
         f"SELECT {', '.join([*shown, *found])} FROM {source} JOIN {lookup} ON {met}"
@@ -82,8 +84,8 @@ def find_keys(table: Table, *, dialect: Dialect) -> tuple[str, tuple[NamedStep, 
     """
     if table.path is None:
         raise KeyholeError("KH900", "keys of a table whose rows have their units themselves")
-    brought = tuple(there for there, _ in table.path.brought if _is_stored(table.path.table.column(there)))
-    finding = _FindUnits(table.path.table, table.path.through, brought, dialect, NO_LENGTHS)
+    brought = tuple(there for there, _ in table.path.added_columns if _is_stored(table.path.table.get_column(there)))
+    finding = _FindUnits(table.path.table, table.path.to_columns, brought, dialect, NO_LENGTHS)
     return finding.relation([False] * len(brought))
 
 
@@ -95,9 +97,9 @@ def list_owners(table: Table, *, dialect: Dialect) -> tuple[NamedStep | None, tu
     """
     if table.path is None:
         raise KeyholeError("KH900", "keys of a table whose rows have their units themselves")
-    if table.path.table.has_key(table.path.through):
+    if table.path.table.has_key(table.path.to_columns):
         return None, ()
-    finding = _FindUnits(table.path.table, table.path.through, (), dialect, NO_LENGTHS)
+    finding = _FindUnits(table.path.table, table.path.to_columns, (), dialect, NO_LENGTHS)
     repeated = _list_repeated(finding.table, finding.through, dialect)
     firsts, steps = finding.list_firsts(repeated)
     return firsts, merge_steps(steps, [repeated, firsts])
@@ -134,7 +136,7 @@ class _FindUnits:
         rows, row = self._rows(narrow, read, front=front)
         if self.table.has_key(self.through):
             if front:
-                keys = [row.table.column(name) for name in self.through]
+                keys = [row.table.get_column(name) for name in self.through]
                 rows = add_anybody(rows, keys, beside=len(row.table.unit) + sum(read), dialect=self.dialect)
             return f"({rows}) AS found", row.table.steps
         if len(self.through) > 1 and not self.brought and _has_least_unit(row.table):
@@ -176,7 +178,7 @@ class _FindUnits:
         columns = [f"{row.column(name)} AS {alias}" for name, alias in zip(self.through, self._keys, strict=True)]
         columns += [f"{row.column(name)} AS {alias}" for name, alias in zip(reached.unit, self._units, strict=True)]
         columns += [
-            f"{_carry(row, reached.column(name), self.longest)} AS {alias}"
+            f"{_carry(row, reached.get_column(name), self.longest)} AS {alias}"
             for name, alias in compress(zip(self.brought, self._values, strict=True), read)
         ]
         tests = [f"({row.column(name)}) IS NOT NULL" for name in (*self.through, *reached.unit)]
@@ -191,7 +193,7 @@ class _FindUnits:
         """Return the step with the row that counts of each repeated key, all columns of it, and the steps it reads."""
         every = [True] * len(self.brought)
         rows, row = self._rows(self.table, every, among=repeated.name)
-        values = [row.table.column(name) for name in self.brought]
+        values = [row.table.get_column(name) for name in self.brought]
         order = ", ".join([*self._units, *_order_values(self.table, values, self.dialect)])
         place = f"row_number() OVER (PARTITION BY {', '.join(self._keys)} ORDER BY {order}) AS keyhole_place"
         firsts = name_step(
@@ -203,7 +205,7 @@ class _FindUnits:
 
 def _has_least_unit(table: Table) -> bool:
     """Return True if every engine can compare the table's units by `min`."""
-    return len(table.unit) == 1 and table.column(table.unit[0]).sql_type in _ORDERED
+    return len(table.unit) == 1 and table.get_column(table.unit[0]).sql_type in _ORDERED
 
 
 def _list_repeated(table: Table, through: Sequence[str], dialect: Dialect) -> NamedStep:
@@ -213,7 +215,7 @@ def _list_repeated(table: Table, through: Sequence[str], dialect: Dialect) -> Na
     are looked for whether or not a key repeats: engines skip a join with nothing. It is the first in order, as engines
     may compute a step again wherever it is read.
     """
-    row = RowSql(table=table.alone, dialect=dialect)
+    row = RowSql(table=table.bare_table, dialect=dialect)
     keys = [row.column(name) for name in through]
     present = " AND ".join(f"({key}) IS NOT NULL" for key in keys)
     shown = ", ".join(f"{key} AS keyhole_s{i}" for i, key in enumerate(keys))
@@ -237,7 +239,7 @@ def _order_values(table: Table, values: Sequence[Column], dialect: Dialect) -> l
 
     Columns of another table are equal where these are. It is the same for every question.
     """
-    further = {here for _, here in table.path.brought} if table.path is not None else set()
+    further = {here for _, here in table.path.added_columns} if table.path is not None else set()
     seen = sorted((one.name, f"keyhole_c{i}", one) for i, one in enumerate(values) if one.name not in further)
     order, behind = [], []
     for _, value, column in seen:

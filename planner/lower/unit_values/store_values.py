@@ -65,7 +65,7 @@ def _store(table: Table, joined: Table, dialect: Dialect) -> Table:
         ]
         if grouped:
             shown += [
-                f"{_in_units(f'keyhole_v{i}_{j}', table.column(one.name), one, dialect)} AS {identifier(one.name)}"
+                f"{_in_units(f'keyhole_v{i}_{j}', table.get_column(one.name), one, dialect)} AS {identifier(one.name)}"
                 for j, one in enumerate(grouped)
             ]
             met = " AND ".join(f"{row.column(name)} = keyhole_w{i}_{j}" for j, name in enumerate(table.unit))
@@ -124,7 +124,7 @@ def _over_rows(value: OwnValue, rule: ValuesOfRows, row: RowSql) -> str:
 
 
 def _order(by: OwnOrder, row: RowSql) -> str:
-    column = row.table.column(by.column)
+    column = row.table.get_column(by.column)
     text = column.sql_type is SqlType.TEXT and not column.enumerated
     value = row.cut_text(by.column) if text else row.ordered_column(by.column)
     falling = " DESC" if by.descending else ""
@@ -140,7 +140,7 @@ def _order_alike(row: RowSql, known: set[str]) -> list[str]:
         one.name for one in _list_stored(row.table) if one.name not in known and one.name not in row.table.unit
     )
     order = [_order(OwnOrder(name, descending=False, nulls_first=True), row) for name in seen]
-    long = [name for name in seen if row.table.column(name).sql_type is SqlType.TEXT]
+    long = [name for name in seen if row.table.get_column(name).sql_type is SqlType.TEXT]
     return [*order, *(f"{row.column(name)}{row.dialect.byte_order} NULLS FIRST" for name in long)]  # a lookup sees more
 
 
@@ -178,7 +178,9 @@ def _compute_values(
         f"{_aggregate(one, f'keyhole_x{j}', row, known)} AS keyhole_v{number}_{j}" for j, one in enumerate(rule.values)
     ]
     rows = f"SELECT {', '.join(read)} FROM {row.table.relation} WHERE {' AND '.join(tests)}"
-    rows = add_anybody(rows, [table.column(name) for name in table.unit], beside=len(rule.values) + 1, dialect=dialect)
+    rows = add_anybody(
+        rows, [table.get_column(name) for name in table.unit], beside=len(rule.values) + 1, dialect=dialect
+    )
     found = (
         f"(SELECT {', '.join([*names, *computed])}"
         f" FROM ({rows}) AS rows_of_units"
@@ -189,7 +191,7 @@ def _compute_values(
 
 def _read(value: OwnValue, row: RowSql) -> str:
     """Return SQL for the value that a row adds: NULL if nothing."""
-    added = "1" if value.column is None else _read_column(row.table.column(value.column), value, row)
+    added = "1" if value.column is None else _read_column(row.table.get_column(value.column), value, row)
     return added if value.where == ALWAYS else f"CASE WHEN {row.holds(value.where)} THEN {added} END"
 
 
@@ -205,7 +207,7 @@ def _aggregate(value: OwnValue, added: str, row: RowSql, known: Table) -> str:
     match value.kind:
         case "least" | "greatest":
             function = "min" if value.kind == "least" else "max"
-            if known.column(value.name).sql_type is SqlType.DOUBLE:
+            if known.get_column(value.name).sql_type is SqlType.DOUBLE:
                 return row.dialect.extreme_double(function, added)
             return f"{function}({added})"
         case "rows":
@@ -213,7 +215,7 @@ def _aggregate(value: OwnValue, added: str, row: RowSql, known: Table) -> str:
         case "values":
             return f"CASE WHEN count(keyhole_on) > 0 THEN {cast(f'count(DISTINCT {added})', 'bigint')} END"
         case "total" | "mean":
-            return _sum(value, added, row, known.column(value.name))
+            return _sum(value, added, row, known.get_column(value.name))
         case _:
             raise KeyholeError("KH900", "a value of a kind that is not known")
 
@@ -226,7 +228,7 @@ def _sum(value: OwnValue, added: str, row: RowSql, column: Column) -> str:
     dialect = row.dialect
     assert value.column is not None, "a measure"
     assert column.bounds is not None, "a measure"
-    measure, step = row_value(row, row.table.column(value.column)), Fraction(column.grid or 1)
+    measure, step = row_value(row, row.table.get_column(value.column)), Fraction(column.grid or 1)
     low, high = (int(Fraction(end) / step) for end in column.bounds)
     if value.kind == "total":
         found = dialect.total(added, max(-measure.low, measure.high, 1))

@@ -83,7 +83,7 @@ def split_front(question: Question, *, found: Sequence[PublicKeys] = ()) -> Fron
         return NOTHING  # a window reads all rows of a unit
     asked = list(question.where.conjuncts())
     asked += [one for column, values in pair_keys(question) for one in _restrict(column, values)]
-    return _place(table, asked, found if table.reads_several else ())
+    return _place(table, asked, found if table.reads_several_tables else ())
 
 
 def ask_rows(
@@ -102,7 +102,7 @@ def ask_rows(
     source, tests = test_rows(row, front)
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     rows = f"SELECT {', '.join([*read, *shown])} FROM {source}{where}"
-    columns_met = [row.table.column(key) for key in keys]
+    columns_met = [row.table.get_column(key) for key in keys]
     return f"({add_anybody(rows, columns_met, beside=len(shown), dialect=row.dialect)}) AS asked", names
 
 
@@ -117,7 +117,7 @@ def test_rows(row: RowSql, front: FrontConditions) -> tuple[str, list[str]]:
         return row.table.relation, tests
     own, identifier = _list_own(row.table), row.dialect.spelling.identifier
     names = [f"keyhole_a{i}" for i in range(len(front.found))]
-    looked_up = [row.table.column(one.column) for one in front.found]
+    looked_up = [row.table.get_column(one.column) for one in front.found]
     read = [f"{row.column(one.name)} AS {name}" for one, name in zip(looked_up, names, strict=True)]
     stored = [identifier(one.name) for one in row.table.columns if one.derivation is None and one.name in own]
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
@@ -146,7 +146,7 @@ def _imply(condition: Condition, table: Table, names: Collection[str]) -> Condit
 
     def literal(test: Leaf | Not) -> Condition:
         read = columns(test)
-        is_known = bool(read) and all(_is_null_of_null(table.column(name)) for name in table.with_bases(read))
+        is_known = bool(read) and all(_is_null_of_null(table.get_column(name)) for name in table.include_bases(read))
         return test if is_known and _list_bases(test) <= set(names) else ALWAYS
 
     implied = condition.fold_literals(literal, every=all_of, some=any_of, wanted=True)
@@ -181,7 +181,7 @@ def _place(table: Table, asked: Iterable[Condition], found: Iterable[PublicKeys]
     if table.members:
         of_members = (hand_on(one.table, {named: own for own, named in one.columns}) for one in table.members)
         return FrontConditions(members=tuple(of_members))
-    brought = {} if table.path is None else {here: there for there, here in table.path.brought}
+    brought = {} if table.path is None else {here: there for there, here in table.path.added_columns}
     names = _list_own(table)
     own = all_of(_imply(one, table, names) for one in asked)
     of_own = tuple(one for one in found if one.column in names)
@@ -190,7 +190,7 @@ def _place(table: Table, asked: Iterable[Condition], found: Iterable[PublicKeys]
 
 def _list_own(table: Table) -> frozenset[str]:
     """Return the columns that a row has before its path leads to a unit and to what other tables have of it."""
-    reached = () if table.path is None else (*table.unit, *(here for _, here in table.path.brought))
+    reached = () if table.path is None else (*table.unit, *(here for _, here in table.path.added_columns))
     return frozenset(column.name for column in table.columns).difference(reached)
 
 
@@ -206,7 +206,9 @@ def _rename(asked: Iterable[Condition], names: Mapping[str, str]) -> list[Condit
         if not isinstance(name, ComputedName):
             return names[name]
         assert isinstance(name.column.derivation, Computed), "see _is_null_of_null"
-        return ComputedName.of(replace(name.column, derivation=Computed(rename_term(name.column.derivation.term))))
+        return ComputedName.from_column(
+            replace(name.column, derivation=Computed(rename_term(name.column.derivation.term)))
+        )
 
     def rename(leaf: Leaf) -> Condition:
         return replace(leaf, column=rename_column(leaf.column))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 from planner.catalog.fault import Fault, Faults
-from planner.catalog.tolerance import tolerances
+from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError
 from planner.policy.sections import BudgetSection, PolicyDocument, TableSection
 
@@ -12,7 +12,7 @@ from planner.policy.sections import BudgetSection, PolicyDocument, TableSection
 def find_accuracy_faults(policy: PolicyDocument) -> Faults:
     """Yield a tolerance that cannot be read, a mechanism that nobody may choose."""
     try:
-        tolerances(policy.accuracy.tolerance)
+        parse_tolerances(policy.accuracy.tolerance)
     except KeyholeError:
         hint = 'Write "10%" of each threshold, "25", or per functional "count=25, age=2".'
         yield ("accuracy", "tolerance"), Fault("KH002", "is not a tolerance", hint=hint)

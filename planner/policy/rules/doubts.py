@@ -5,7 +5,7 @@ from decimal import Decimal
 from itertools import groupby
 from math import exp, log, prod
 
-from planner.catalog.joined_rows import MOST_TOGETHER, share_joined_rows
+from planner.catalog.joined_rows import MOST_JOINED_ROWS, share_joined_rows
 from planner.catalog.relation_names import RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.policy.identifiers import find_people
@@ -58,7 +58,7 @@ def describe_join_doubts(policy: PolicyDocument) -> Iterator[str]:
         if len(names) < 2:
             continue
         together = prod(share_joined_rows([tables[name].joined_rows_per_unit for name in names]))
-        if together > MOST_TOGETHER:
+        if together > MOST_JOINED_ROWS:
             yield (
                 f"joins of tables.{', tables.'.join(names)} may make {together:,} rows of one unit, the product of "
                 "joined_rows_per_unit: whether a unit has so many decides how long a question takes, so lower it."
@@ -122,10 +122,10 @@ def _describe_failing_rows(name: str, identity: RelationIdentity) -> Iterator[st
             f"tables.{name} reads a foreign table: if a value of it does not convert to its column's type, every "
             "question that reads the row fails, which tells of it, so copy it into a table of the source."
         )
-    if identity.virtual:
+    if identity.virtual_columns:
         yield (
-            f"tables.{name} computes {', '.join(identity.virtual)} when it is read (VIRTUAL): if a cast or a division "
-            "fails on a row, every question that reads the column fails, which tells of it, so make it STORED."
+            f"tables.{name} computes {', '.join(identity.virtual_columns)} when it is read (VIRTUAL): if a cast or a "
+            "division fails on a row, every question that reads the column fails, which tells of it, so make it STORED."
         )
 
 

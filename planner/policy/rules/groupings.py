@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 
-from planner.catalog.fault import Fault, Faults, nearest
+from planner.catalog.fault import Fault, Faults, suggest_nearest
 from planner.policy.rules.columns import find_range_faults
 from planner.policy.sections import GroupingSection, TableSection, keys_of
 
@@ -40,7 +40,7 @@ def find_key_faults(
         here, columns = (*place, named), keys_of(named)
         unknown = next((one for one in columns if one not in keys and (not computes or _is_name(one, table))), None)
         if unknown is not None:
-            hint = 'Name columns with a key, such as "ward" or "ward, day". ' + nearest(unknown, keys)
+            hint = 'Name columns with a key, such as "ward" or "ward, day". ' + suggest_nearest(unknown, keys)
             yield here, Fault("KH005", f'names "{unknown}", which is not a key of the table', hint=hint)
         elif len(set(columns)) < len(columns):
             yield here, Fault("KH005", "names a key twice", hint="Name each key once.")
@@ -65,7 +65,10 @@ def _find_bound_faults(place: tuple[str, ...], grouping: GroupingSection, table:
         measure, here = table.columns.get(name), (*place, "per_unit", name)
         if measure is None or measure.bounds is None:
             known = [known for known, column in table.columns.items() if column.bounds is not None]
-            yield here, Fault("KH004", "is not a measure of the table", hint="Name one. " + nearest(name, known))
+            yield (
+                here,
+                Fault("KH004", "is not a measure of the table", hint="Name one. " + suggest_nearest(name, known)),
+            )
         elif table.max_rows_per_group is not None:
             hint = "Remove it: the table chooses rows, and clips no totals."
             yield here, Fault("KH004", "has no meaning here", hint=hint)

@@ -4,9 +4,9 @@ from datetime import timedelta
 from pathlib import PurePath
 from urllib.parse import urlsplit
 
-from planner.catalog.fault import Fault, Faults, nearest
-from planner.catalog.monitor import FREE, STREAMS
-from planner.catalog.tolerance import tolerances
+from planner.catalog.fault import Fault, Faults, suggest_nearest
+from planner.catalog.monitor import SILENT_STREAM, STREAMS
+from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
 from planner.policy.compile_monitors import horizon
@@ -26,7 +26,7 @@ def find_monitor_faults(policy: PolicyDocument) -> Faults:
         yield from _find_held_faults((*place, "sql"), section, policy)
         for analyst in section.analysts:
             if analyst not in policy.analysts:
-                hint = nearest(analyst, policy.analysts)
+                hint = suggest_nearest(analyst, policy.analysts)
                 yield (*place, "analysts"), Fault("KH002", f'names "{analyst}", who is no analyst', hint=hint)
 
 
@@ -41,7 +41,7 @@ def _find_faults(section: MonitorSection) -> Faults:
         yield ("until",), Fault("KH601", "is not later than from", hint=hint)
     if section.tolerance is not None:
         try:
-            tolerances(section.tolerance)
+            parse_tolerances(section.tolerance)
         except KeyholeError:
             hint = 'Write "10%" of each threshold, "25", or per functional "count=25, age=2".'
             yield ("tolerance",), Fault("KH002", "is not a tolerance", hint=hint)
@@ -87,10 +87,10 @@ def _find_clearing_faults(section: MonitorSection) -> Faults:
 def _find_stream_faults(section: MonitorSection) -> Faults:
     """Yield settings that a stream does not use, as it keeps no contract, and the loss that it needs instead."""
     name = section.mechanism
-    if name == FREE and section.epsilon is not None:
+    if name == SILENT_STREAM and section.epsilon is not None:
         hint = "Remove it: zeros are released for nothing."
         yield ("epsilon",), Fault("KH002", f'has no meaning beside mechanism = "{name}"', hint=hint)
-    if name != FREE and section.epsilon is None:
+    if name != SILENT_STREAM and section.epsilon is None:
         hint = "Write what it may lose of one event, such as epsilon = 0.5: no fnr and fpr decide it, as none is kept."
         yield ("epsilon",), Fault("KH002", f'is missing beside mechanism = "{name}"', hint=hint)
     for key in ("fnr", "fpr"):

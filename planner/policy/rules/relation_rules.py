@@ -16,7 +16,7 @@ def find_shared_relations(policy: PolicyDocument, identities: Mapping[str, Relat
     everything. Private tables that `same_unit_as` leads to one table are charged together, and may.
     """
     for one, other in _find_pairs(policy, identities):
-        if identities[one].joins or identities[other].joins or _are_charged_together(policy, one, other):
+        if identities[one].is_join or identities[other].is_join or _are_charged_together(policy, one, other):
             continue
         kinds = {policy.tables[one].public, policy.tables[other].public}
         if kinds == {True, False}:

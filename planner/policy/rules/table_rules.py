@@ -1,7 +1,7 @@
 """One table: what has no meaning in it, who its privacy units are and how they are bounded."""
 
-from planner.catalog.fault import Fault, Faults, nearest
-from planner.catalog.refresh import CHOICES, parse_refresh
+from planner.catalog.fault import Fault, Faults, suggest_nearest
+from planner.catalog.refresh import REFRESH_CHOICES, parse_refresh
 from planner.policy.expression_totals import find_range_faults, find_total_faults
 from planner.policy.rules.band_rules import find_table_bands_faults
 from planner.policy.rules.budgets import find_shared_cap_faults
@@ -69,7 +69,7 @@ def _find_refresh_faults(place: tuple[str, ...], refresh: str | None) -> Faults:
     There is no default: noise is refined as long as the owner vouches that data stay as they are.
     """
     if refresh is None:
-        yield place, Fault("KH002", "is missing, and has no default", hint=CHOICES)
+        yield place, Fault("KH002", "is missing, and has no default", hint=REFRESH_CHOICES)
         return
     try:
         parse_refresh(refresh)
@@ -96,7 +96,9 @@ def _find_same_unit_faults(place: tuple[str, ...], table: TableSection, policy: 
     called, own = str(table.same_unit_as), table.unit_columns
     other = policy.private_tables.get(called)
     if other is None:
-        hint = "Name another table with a privacy_unit of as many columns. " + nearest(called, policy.private_tables)
+        hint = "Name another table with a privacy_unit of as many columns. " + suggest_nearest(
+            called, policy.private_tables
+        )
         yield place, Fault("KH005", "is not a private table", hint=hint)
     elif unit_root(policy, place[1]) is None:
         hint = "Let one of the tables have no same_unit_as, and the others name it."

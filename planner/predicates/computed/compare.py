@@ -55,7 +55,7 @@ def measured_column(term: RowTerm, within: RowScope, *, known: tuple[Known, Know
     low, high = ends if clip is None else clip.fit(ends)
     if low is None or high is None:
         return _name_column(
-            term, within, called, None, Computed(term, ends, lacking=_list_lacking(term, table, known[1]))
+            term, within, called, None, Computed(term, ends, unbounded_columns=_list_lacking(term, table, known[1]))
         )
     grid = _grid((low, high), whole=term.kind in EXACT)
     step = Fraction(1) if term.kind in EXACT else Fraction(grid)
@@ -109,12 +109,12 @@ def _name_column(
     )
     if any(column.name == made.name for column in within.scope.table.columns):
         raise NoTermError
-    return ComputedName.of(made).column
+    return ComputedName.from_column(made).column
 
 
 def _is_of_one(term: RowTerm, table: Table) -> bool:
     """Return True if a term reads one of several joined private tables, and what is looked up by its columns."""
-    stored = {name for name in table.with_bases(term.columns) if table.column(name).derivation is None}
+    stored = {name for name in table.include_bases(term.columns) if table.get_column(name).derivation is None}
     return any(stored <= {named for _, named in one.columns} for one in table.members)
 
 
@@ -124,12 +124,12 @@ def _reads_no_text(term: RowTerm, table: Table) -> bool:
     A term of several tables is computed for each joined row, and costs the same on all. Long texts that are nearly
     equal would take longer.
     """
-    return all(table.column(name).sql_type is not SqlType.TEXT for name in term.columns)
+    return all(table.get_column(name).sql_type is not SqlType.TEXT for name in term.columns)
 
 
 def _name_pinned(called: str, term: RowTerm, table: Table) -> str:
     """Return what the ledger calls a term of looked-up columns, with another pin another; of others nothing."""
-    read = (table.column(name) for name in sorted(term.columns))
+    read = (table.get_column(name) for name in sorted(term.columns))
     pinned = [column.label for column in read if isinstance(column.derivation, Lookup)]
     return f"{called} of {', '.join(pinned)}" if pinned else ""
 

@@ -170,7 +170,7 @@ def _step_up(function: str, value: Fraction) -> int:
 
 
 def _column_ends(term: RowTerm, table: Table) -> Ends:
-    column = table.column(str(term.value))
+    column = table.get_column(str(term.value))
     if column.bounds is None or term.kind not in NUMBERS:
         return None, None
     if term.kind not in EXACT:

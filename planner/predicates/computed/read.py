@@ -211,7 +211,7 @@ class _Reader:
         if found.kind not in (*_TIMES, TermKind.LENGTH):
             raise NoTermError
         if found.function == "column":
-            column = self.within.scope.table.column(str(found.value))
+            column = self.within.scope.table.get_column(str(found.value))
             if isinstance(column.derivation, Derivation):
                 return RowTerm("same", found.kind, (found,), limit=found.limit)
         return found

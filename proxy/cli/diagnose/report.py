@@ -7,7 +7,7 @@ from typing import Any
 from mechanisms.diagnostics.residual_grid import ResidualGrid
 from mechanisms.diagnostics.score_histogram import ADAPTIVE_SHARE, ScoreHistogram
 from planner.catalog.catalog import Value
-from planner.catalog.key_space import as_text, set_apart
+from planner.catalog.key_space import format_value, quote_in_row
 from proxy.cli.diagnose.curves import SURE, GroupCalibration, GroupRoc, read_calibration, read_roc
 from proxy.cli.diagnose.residuals import GroupResiduals, read_residuals
 from proxy.cli.diagnose.table import Group
@@ -84,7 +84,7 @@ class DiagnosisReport:
         """Return the report as a JSON document."""
         asked = self.planned.asked
         groups = [
-            {"keys": dict(zip(asked.by, map(as_text, keys), strict=True)), **one.document()}
+            {"keys": dict(zip(asked.by, map(format_value, keys), strict=True)), **one.document()}
             for keys, one in zip(self.planned.groups, self.groups, strict=True)
         ]
         return {
@@ -138,8 +138,8 @@ class DiagnosisReport:
 
 def _name_group(keys: Sequence[Value], table: str) -> str:
     """Return the values of a group's keys, set apart where they are several; of no keys, the table."""
-    texts = [as_text(value) for value in keys]
-    return ", ".join(map(set_apart, texts)) if len(texts) > 1 else texts[0] if texts else table
+    texts = [format_value(value) for value in keys]
+    return ", ".join(map(quote_in_row, texts)) if len(texts) > 1 else texts[0] if texts else table
 
 
 def _draw(one: Group) -> Sequence[Drawing]:

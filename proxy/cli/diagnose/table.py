@@ -6,7 +6,7 @@ All of it is computed from what was released. A group of which noise leaves no c
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from proxy.cli.diagnose.curves import GroupCalibration, GroupRoc
 from proxy.cli.diagnose.residuals import GroupResiduals
 from proxy.release.diagnosis import DiagnosisRelease, Plot
@@ -50,7 +50,7 @@ def tabulate(planned: DiagnosisRelease, groups: Sequence[Group]) -> PublishedRow
     by = planned.asked.by
     own = ((find_name(name, by), type_name) for name, type_name in COLUMNS[planned.asked.plot])
     rows = (
-        (*map(as_text, keys), *map(_as_text, point))
+        (*map(format_value, keys), *map(_as_text, point))
         for keys, group in zip(planned.groups, groups, strict=True)
         for point in _points(group)
     )
@@ -59,7 +59,7 @@ def tabulate(planned: DiagnosisRelease, groups: Sequence[Group]) -> PublishedRow
 
 def _as_text(value: _Cell) -> str | None:
     if isinstance(value, bool):
-        return as_text(value)
+        return format_value(value)
     return None if value is None else repr(float(value))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.bind.lookup_columns import NotUnique, unique_values
 from planner.catalog.catalog import Bands, Catalog, Column, PublicTable, SqlType, StoredQuestion, Table
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from planner.parser.lexer import readable
 
 SHOWN_VALUES = 12  # of a key, beside its table: enough to see what they are like
@@ -41,11 +41,11 @@ def catalog_document(catalog: Catalog) -> dict[str, Any]:
 
 def key_values(catalog: Catalog, table: str, column: str) -> list[str] | None:
     """Return the public values of a key, in order; None if there is no such key, or one with too many to be drawn."""
-    found = catalog.table(table)
+    found = catalog.find_table(table)
     known = None if found is None else next((one for one in found.columns if one.name == column), None)
     if known is None or known.domain is None or len(known.domain) > MOST_VALUES:
         return None
-    return [as_text(value) for value in known.domain]
+    return [format_value(value) for value in known.domain]
 
 
 def _describe_table(table: Table) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def _describe_column(column: Column) -> dict[str, Any]:
 
 def _describe_key(column: Column) -> dict[str, Any]:
     domain = column.domain or ()
-    shown = [as_text(value) for value in islice(domain, SHOWN_VALUES)]
+    shown = [format_value(value) for value in islice(domain, SHOWN_VALUES)]
     return {**_describe_column(column), "values": len(domain), "shown": shown}
 
 
@@ -152,5 +152,5 @@ def _numbers(numbers: Iterable[Decimal]) -> list[str]:
 
 
 def _describe_stored(one: StoredQuestion) -> dict[str, Any]:
-    parameters = [{"name": each.name, "default": as_text(each.default)} for each in one.parameters]
+    parameters = [{"name": each.name, "default": format_value(each.default)} for each in one.parameters]
     return {"name": one.name, "sql": one.sql.strip(), "comment": one.comment, "parameters": parameters}

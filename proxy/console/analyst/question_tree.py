@@ -42,7 +42,7 @@ def question_tree(sql: str, catalog: Catalog) -> Document:
 def _draw(tree: exp.Expr, question: Embedded, catalog: Catalog) -> Document:
     """Return the tree of a question's SELECT. Raise `_NotDrawn` for a form that no tree has."""
     select = _plain_select(tree, question, catalog)
-    stored = catalog.table(question.table.name)
+    stored = catalog.find_table(question.table.name)
     names = TableNames(
         alias=question.alias,
         own=frozenset() if stored is None else frozenset(column.name for column in stored.columns),
@@ -70,7 +70,7 @@ def _plain_select(tree: exp.Expr, question: Embedded, catalog: Catalog) -> exp.S
     read = tree.args["from_"].this
     if question.per_unit or not isinstance(read, exp.Table) or read.alias_column_names:
         raise _NotDrawn("It reads a subquery.")
-    if question.members or catalog.table(question.table.name) is None:
+    if question.members or catalog.find_table(question.table.name) is None:
         raise _NotDrawn("It joins private tables.")
     if not question.keys:
         raise _NotDrawn("It has no keys: the whole table is one group.")

@@ -184,7 +184,7 @@ def _change_monitor(labels: LabelReader | None, service: Service, fields: Fields
     if change in _LEADS_TO and state in _LEADS_TO[change]:
         return f"{visible(name)} is {state} already: nothing was done."
     if change == "start":
-        monitor = service.catalog.monitor(name)
+        monitor = service.catalog.find_monitor(name)
         if monitor is None:
             raise Mistyped("name", "the policy has no such monitor")
         reading = MonitorReading(service, labels)

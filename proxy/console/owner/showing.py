@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import Request, Response
 
-from planner.catalog.key_space import set_apart
+from planner.catalog.key_space import quote_in_row
 from planner.catalog.monitor import Monitor
 from planner.errors import KeyholeError
 from planner.monitors.explain import explain_monitor
@@ -126,7 +126,7 @@ def _describe_monitor(reading: MonitorReading, monitor: Monitor) -> dict[str, An
 
 
 def _describe_alert(alert: ToldAlert) -> tuple[str, str, str, str]:
-    key = ", ".join(f"{name} {'NULL' if value is None else set_apart(value)}" for name, value in alert.key)
+    key = ", ".join(f"{name} {'NULL' if value is None else quote_in_row(value)}" for name, value in alert.key)
     window = "" if alert.window_start is None else f"{alert.window_start:%Y-%m-%d %H:%M}"
     cleared = "" if alert.cleared_at is None else f"{alert.cleared_at:%Y-%m-%d %H:%M:%S}"
     return visible(key), window, f"{alert.alerted_at:%Y-%m-%d %H:%M:%S}", cleared

@@ -109,7 +109,7 @@ def _say_sensitive(value: SensitiveValue, size: int, members: str) -> str:
 def _units_per_group(question: RiskQuestion, sizes: DeclaredSizes) -> float | None:
     """Return the mean number of units in a group of the question; None if nobody said how many there are."""
     made = question.plan.question
-    units = sizes.units if sizes.units is not None else sizes.rows if made.table.row_unit else None
+    units = sizes.units if sizes.units is not None else sizes.rows if made.table.is_row_unit else None
     if units is None or made.keys.size == 0:
         return None
     return units * groups_of_one_unit(made) / made.keys.size

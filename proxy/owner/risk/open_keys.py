@@ -8,7 +8,7 @@ from io import StringIO
 from pathlib import Path
 
 from planner.catalog.catalog import Value
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 
 Key = tuple[str, ...]
 
@@ -122,7 +122,7 @@ def read_open_keys(name: str, file: CsvText, prior: Prior) -> OpenKeys:
 
 def key_text(key: Sequence[Value]) -> Key:
     """Return a key as the files have it: each value as PostgreSQL prints it."""
-    return tuple(map(as_text, key))
+    return tuple(map(format_value, key))
 
 
 def _read(file: CsvText) -> tuple[Key, Iterator[tuple[int, list[str]]]]:

@@ -76,7 +76,7 @@ class OwnerReading:
         """Return the true count of a question that asks for one, by key. Raise KH501."""
         asked = question.plan.question
         (values,) = self.count(asked, asked.functionals)
-        return {key_text(asked.keys.key(index)): int(value) for index, value in enumerate(values)}
+        return {key_text(asked.keys.get_key(index)): int(value) for index, value in enumerate(values)}
 
 
 @contextmanager
@@ -156,13 +156,13 @@ class CountedShare:
         """
         if self.base_rate is None or epsilon <= 0:
             return []
-        pair = SharePair.HOLDERS_AND_OTHERS if made.table.row_unit else SharePair.GROUP_AND_HOLDERS
+        pair = SharePair.HOLDERS_AND_OTHERS if made.table.is_row_unit else SharePair.GROUP_AND_HOLDERS
         found = []
         for index, (group, holders) in enumerate(zip(self.groups.tolist(), self.holders.tolist(), strict=True)):
             if 0 < holders <= group:
                 higher = jump(group=group, holders=holders, base_rate=self.base_rate)
                 chance = chance_at(WIDTH, group=group, holders=holders, epsilon=epsilon / self.most, pair=pair)
-                found.append(TrueShare(key_text(made.keys.key(index)), group, holders, higher, chance))
+                found.append(TrueShare(key_text(made.keys.get_key(index)), group, holders, higher, chance))
         return sorted(found, key=lambda one: (not one.is_disclosed, -one.jump, one.key))
 
 
@@ -174,7 +174,7 @@ def _list_shares(
     declared = {one.said: one for one in sensitive}
     for said in question.shares:
         known = next((one for one in sensitive if one.is_counted_by(said)), None)
-        if known is not None and made.table.row_unit:
+        if known is not None and made.table.is_row_unit:
             declared.pop(known.said, None)
         yield _count_said(reading, made, said, None if known is None else known.base_rate)
     for one in declared.values():
@@ -210,7 +210,7 @@ def _count_said(reading: OwnerReading, made: Question, said: ShareThreshold, bas
     holders = np.asarray(np.rint(part * scale), dtype=np.int64)
     everywhere = int(holders.sum()) / max(1, int(whole.sum())) or None
     cap = made.table.row_cap
-    most = 1 if made.table.row_unit or of_units else cap.rows if cap is not None else made.table.rows_per_unit or 1
+    most = 1 if made.table.is_row_unit or of_units else cap.rows if cap is not None else made.table.rows_per_unit or 1
     return CountedShare(said.text, "units" if of_units else "rows", most, whole, holders, base_rate or everywhere)
 
 
@@ -228,9 +228,9 @@ def _count_value(reading: OwnerReading, made: Question, value: SensitiveValue) -
     asked = ask(
         bare_question(sql, reading.catalog), reading.catalog, accuracy=accuracy, parameters={}, today=today, utc=True
     )
-    with_it, everybody = (one if made.table.row_unit else make_existence(one.terms[0]) for one in asked.functionals)
+    with_it, everybody = (one if made.table.is_row_unit else make_existence(one.terms[0]) for one in asked.functionals)
     holders, whole = reading.count(replace(asked, keys=made.keys, where=made.where), (with_it, everybody))
-    return CountedShare(value.said, "rows" if made.table.row_unit else "units", 1, whole, holders, value.base_rate)
+    return CountedShare(value.said, "rows" if made.table.is_row_unit else "units", 1, whole, holders, value.base_rate)
 
 
 def _show(question: RiskQuestion, true: CountedShare, found: Sequence[TrueShare]) -> Iterator[Part]:
@@ -289,13 +289,13 @@ def say_bounding(reading: OwnerReading, questions: Sequence[RiskQuestion]) -> Re
         if made.table.members or made.per_unit is not None:
             notes.append(f"{question.name}: not measured, for it joins or adds up units.")
             continue
-        if made.table.row_unit:
+        if made.table.is_row_unit:
             notes.append(
                 f"{question.name}: no row is cut, for each row is its own unit. What clipping values to their bounds "
                 "changes, keyhole check --measure says."
             )
             continue
-        table = reading.catalog.table(made.table.name)
+        table = reading.catalog.find_table(made.table.name)
         assert table is not None
         (found,) = measure_groupings(table, [made.keys.columns], reading.source)
         rows.append(_left_out(question.name, found))

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from mechanisms.formula import cuts
 from planner.catalog.catalog import Catalog
-from planner.catalog.tolerance import OF_BOUNDS, quote_literal, tolerances, widen_tolerances, with_amount
+from planner.catalog.tolerance import BOUNDS_SUFFIX, parse_tolerances, quote_literal, set_amount, widen_tolerances
 from planner.errors import KeyholeError
 from planner.extract.hints.cheaper_text import raise_number
 from planner.plan.affordable_settings import (
@@ -102,12 +102,16 @@ def find_tolerance(asked: Asked, catalog: Catalog, target: Target) -> Offer | No
     It is at most twice what it was, if that is enough, else at most `MOST_TOLERANCE`.
     """
     accuracy = asked.accuracy(catalog)
-    default = tolerances(accuracy.tolerance).default
+    default = parse_tolerances(accuracy.tolerance).default
 
     def with_tolerance(text: str) -> Question:
         return asked.read_question(catalog, replace(accuracy, tolerance=text))
 
-    form = OF_BOUNDS if (default is not None and default.bounds) or _is_refused(with_tolerance, "100%") else "%"
+    form = (
+        BOUNDS_SUFFIX
+        if (default is not None and default.refers_to_bounds) or _is_refused(with_tolerance, "100%")
+        else "%"
+    )
     alike = default is not None and default.number and default.text.endswith(form)
     now = default.number if default is not None and alike else Decimal(10)
     most = min(_WIDER * now, MOST_TOLERANCE)
@@ -139,7 +143,7 @@ def _amount_of_ranking(accurately: _Accurately, accuracy: Accuracy, plan: Plan, 
         return None
 
     def write_tolerance(amount: int | str) -> str:
-        return with_amount(accuracy.tolerance, aggregate_text(ranked.functional), str(amount))
+        return set_amount(accuracy.tolerance, aggregate_text(ranked.functional), str(amount))
 
     fit = smallest_number(
         lambda amount: accurately(replace(accuracy, tolerance=write_tolerance(amount))),
@@ -157,7 +161,7 @@ def _amounts_of_differences(accurately: _Accurately, accuracy: Accuracy, plan: P
     def write_tolerance(times: int) -> str:
         text = accuracy.tolerance
         for name, amount in plan.asked.priced:
-            text = with_amount(text, name, f"{amount * times:f}")
+            text = set_amount(text, name, f"{amount * times:f}")
         return text
 
     fit = smallest_number(lambda times: accurately(replace(accuracy, tolerance=write_tolerance(times))), target, now=1)
@@ -214,9 +218,9 @@ def _two_together(accurately: _Accurately, accuracy: Accuracy, plan: Plan, targe
 
 def _percentage(tolerance: str) -> Decimal:
     """Return the largest percentage in a tolerance's text; 0 if it has none."""
-    found = tolerances(tolerance)
+    found = parse_tolerances(tolerance)
     amounts = (*((found.default,) if found.default is not None else ()), *(amount for _, amount in found.named))
-    return max((one.number for one in amounts if one.percent or one.bounds), default=Decimal(0))
+    return max((one.number for one in amounts if one.is_percent or one.refers_to_bounds), default=Decimal(0))
 
 
 def raise_guard(asked: Asked, catalog: Catalog, plan: Plan, target: Target) -> str | None:

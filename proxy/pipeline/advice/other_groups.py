@@ -10,7 +10,7 @@ import numpy as np
 
 from accountant.errors import LedgerError, OverBudget
 from mechanisms.formula import Booleans
-from planner.catalog.key_space import as_text, set_apart
+from planner.catalog.key_space import format_value, quote_in_row
 from planner.errors import KeyholeError
 from planner.extract.hints.cheaper_text import count_units, leave_out
 from planner.plan import build as planning
@@ -49,7 +49,7 @@ def find_units(service: Service, refused: Claim) -> str | None:
     question = refused.plan.asked
     if len(question.table.unit) != 1:
         return None
-    text = count_units(refused.asked.question, question.table.column(question.table.unit[0]))
+    text = count_units(refused.asked.question, question.table.get_column(question.table.unit[0]))
     return text if text is not None and _fits(service, refused, text, groups=question.keys.size) else None
 
 
@@ -67,7 +67,10 @@ def _list_short(refused: Claim, shortage: OverBudget) -> Booleans | None:
 def _spell_groups(refused: Claim, short: Booleans) -> str:
     keys = refused.plan.question.keys
     places = np.flatnonzero(short.reshape(-1))
-    names = ["/".join(set_apart(as_text(value)) for value in keys.key(int(place))) for place in places[:_MOST_NAMED]]
+    names = [
+        "/".join(quote_in_row(format_value(value)) for value in keys.get_key(int(place)))
+        for place in places[:_MOST_NAMED]
+    ]
     more = f" and {len(places) - len(names):,} more" if len(places) > len(names) else ""
     return ", ".join(names) + more
 

@@ -38,7 +38,7 @@ def source_column(name: str, *, simple: str, nullable: bool, metadata: dict[str,
         name=name,
         declared=_declared_type(kind),
         nullable=nullable,
-        nondeterministic=_is_collated(kind),
+        has_nondeterministic_collation=_is_collated(kind),
     )
 
 

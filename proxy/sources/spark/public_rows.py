@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from planner.catalog.catalog import SqlType
-from planner.catalog.sql_types import SourceColumn, sql_type
+from planner.catalog.sql_types import SourceColumn, read_sql_type
 from proxy.sources.protocol import Row, as_value
 from proxy.sources.source_refusals import no_such_relation, uncopyable_value, unreadable_rows
 from proxy.sources.spark.connection import SparkSession
@@ -31,7 +31,7 @@ def read_public_rows(
         KeyholeError: KH006: the reader may not select these columns, or one of them, which is named, has a value that
             cannot be copied, or the engine cannot read the rows.
     """
-    kinds = {column.name: sql_type(column.declared) for column in schema}
+    kinds = {column.name: read_sql_type(column.declared) for column in schema}
     if not set(columns) <= set(kinds):
         raise no_such_relation(relation)
     checks = {column: _UNCOPYABLE[kinds[column]] for column in columns if kinds[column] in _UNCOPYABLE}

@@ -68,7 +68,7 @@ def identify_relation(relation: str, session: SparkSession) -> RelationIdentity:
         names=(known.name,),
         bases=frozenset(leaves | {f"file {file}" for file in _files(relation, session)}),
         is_view=known.view is not None,
-        joins=len(leaves) > 1,
+        is_join=len(leaves) > 1,
     )
 
 

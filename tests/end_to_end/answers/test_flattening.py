@@ -334,7 +334,7 @@ _WITH_SIZES = [
 @in_turn("sql", _WITH_SIZES)
 def test_numbers_and_ranks_of_subqueries_keep_the_rows(server: psycopg.Connection[Any], sql: str) -> None:
     """Exact: no false alarm is possible."""
-    read = normalise(EditedQuery(parse(sql, tokens(sql)), Origin(sql)), retail().with_numbers("null"))
+    read = normalise(EditedQuery(parse(sql, tokens(sql)), Origin(sql)), retail().replace_numbers("null"))
     assert read.origin.edits
     rows, names = _rows(server, sql)
     assert rows

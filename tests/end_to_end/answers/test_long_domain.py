@@ -50,7 +50,7 @@ def test_texts_and_gaps_of_a_long_domain_are_computed_for_the_first_question_alo
         return call
 
     for module in (listed_values, charging):
-        monkeypatch.setattr(module, "as_text", counted("as_text", module.as_text))
+        monkeypatch.setattr(module, "format_value", counted("format_value", module.as_text))
     monkeypatch.setattr(domain, "_next_value", counted("next_value", domain._next_value))
     with Service.open(path) as service:
         found = []
@@ -61,7 +61,7 @@ def test_texts_and_gaps_of_a_long_domain_are_computed_for_the_first_question_alo
             found.append(called.copy())
             called.clear()
     days = 4018
-    assert days <= found[0]["as_text"] <= 2 * days
+    assert days <= found[0]["format_value"] <= 2 * days
     assert found[1:] == [Counter(next_value=found[1]["next_value"])] * 3
     assert found[1]["next_value"] < 10
     assert key_paths.PATH_FORMAT

@@ -103,7 +103,7 @@ def literal_holds(values: Integers, relaxed: bool, cut: Cut) -> Booleans:
 
 def returned_by(question: Question, judges: Engines, *, relaxed: bool) -> Iterator[set[Key]]:
     """By source, and by rollup where there is one, the keys for which the literals hold."""
-    keys = [question.keys.key(i) for i in range(question.keys.size)]
+    keys = [question.keys.get_key(i) for i in range(question.keys.size)]
     for source in judges.sources:
         there = replace(question, table=replace(question.table, relation=judges.relations[source.dialect.name]))
         plain = rewrite(there, dialect=source.dialect)

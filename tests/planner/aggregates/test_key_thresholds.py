@@ -208,7 +208,7 @@ _MEANS = (
 
 def _passed(question: Question, values: Integers) -> list[tuple[Value, ...]]:
     found = evaluate(question.formula, lambda cut: cut.holds(values[cut.functional]), keys=question.keys.size)
-    return list(question.keys.keys(found))
+    return list(question.keys.list_keys(found))
 
 
 @pytest.mark.parametrize(("formula", "holds"), _MEANS)

@@ -127,7 +127,7 @@ def test_bounds_decide_what_every_group_shows(
     except KeyholeError as error:
         assert error.code in ("KH206", "KH304"), error  # noqa: PT017 (no guard is needed where bounds decide)
         return
-    note(f"{having} on {table.column('cost').bounds}: {message}")
+    note(f"{having} on {table.get_column('cost').bounds}: {message}")
     holding = _holding(question, rows)
     if not message:
         assert holding == _holding(settled, rows)

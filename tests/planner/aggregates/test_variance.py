@@ -203,7 +203,7 @@ def test_totals_of_units_have_variances_too() -> None:
 
 def test_a_fine_grid_is_refused_before_integers_overflow() -> None:
     visits = RETAIL.tables[1]
-    wide = replace(visits.column("cost"), bounds=(Decimal(0), Decimal(10**9)), grid=Decimal("0.01"))
+    wide = replace(visits.get_column("cost"), bounds=(Decimal(0), Decimal(10**9)), grid=Decimal("0.01"))
     columns = tuple(wide if column.name == "cost" else column for column in visits.columns)
     catalog = replace(RETAIL, tables=(replace(visits, columns=columns),))
     with pytest.raises(KeyholeError) as refused:

@@ -24,7 +24,7 @@ _GIFTS = "count(*) FILTER (WHERE gift)"
 def _read(having: str) -> Having:
     tree = select(f"SELECT country FROM sales GROUP BY country HAVING {having}")
     given = Given(parameters={}, today=date(2026, 1, 1))
-    within = GroupScope(Scope(table=SALES, alias="sales"), (SALES.column("country"),), given, frozenset())
+    within = GroupScope(Scope(table=SALES, alias="sales"), (SALES.get_column("country"),), given, frozenset())
     return read_having(tree.args["having"].this, within)
 
 

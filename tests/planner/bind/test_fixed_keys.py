@@ -29,7 +29,7 @@ PERIODS = ("week", "month", "hour")
 
 
 def _fixed(where: Condition, table: Table = DECLARED, keys: Sequence[str] = ("store",)) -> dict[str, tuple[Value, ...]]:
-    columns = [table.column(name) for name in keys]
+    columns = [table.get_column(name) for name in keys]
     found = bound_fixed(table, bound_table(table, columns), keys=columns, where=where)
     return {key.name: key.values for key in found.fixed}
 
@@ -83,7 +83,7 @@ def test_nothing_else_does(where: Condition) -> None:
 
 
 def test_a_period_that_is_not_declared_in_between_is_no_range() -> None:
-    fewer = replace(DECLARED.column("month"), domain=(MONTHS[0], MONTHS[2]))
+    fewer = replace(DECLARED.get_column("month"), domain=(MONTHS[0], MONTHS[2]))
     table = replace(DECLARED, columns=tuple(fewer if one.name == "month" else one for one in DECLARED.columns))
     assert _fixed(And((Compare("day", ">=", MONTHS[0]), Compare("day", "<=", MONTHS[2]))), table) == {}
 
@@ -108,7 +108,7 @@ def test_only_keys_that_narrow_a_bound_stay_fixed() -> None:
 )
 def test_rows_are_those_of_as_many_finer_groups(groupings: tuple[Grouping, ...], months: int, rows: int) -> None:
     table = replace(SALES, groupings=groupings)
-    keys = [table.column("store")]
+    keys = [table.get_column("store")]
     where = Within("month", MONTHS[:months])
     assert bound_fixed(table, bound_table(table, keys), keys=keys, where=where).rows_per_unit == rows
 
@@ -118,9 +118,9 @@ def test_totals_of_both_signs_follow_from_whole_groups_alone() -> None:
 
     def bounded(keys: str, where: Condition) -> list[tuple[int, int]]:
         table = replace(SALES, groupings=(Grouping(tuple(keys.split(", ")), 9, None, ranges),))
-        columns = [table.column("store")]
+        columns = [table.get_column("store")]
         found = bound_fixed(table, bound_table(table, columns), keys=columns, where=where)
-        totals = [found.column(name).per_unit for name in ("amount", "balance")]
+        totals = [found.get_column(name).per_unit for name in ("amount", "balance")]
         return [(int(low), int(high)) for low, high in (total for total in totals if total is not None)]
 
     two = Within("month", MONTHS[:2])

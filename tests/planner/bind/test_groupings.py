@@ -23,7 +23,7 @@ from tests.worlds.stays import STAYS, people
 
 MANY = 10**6  # a default that everything declared stays below
 DAYS = tuple(date(2026, 1, 1) + timedelta(days=i) for i in range(120))
-REGIONS = LookupValues.of((("s1", "north"), ("s2", "north"), ("s3", "south"), ("s4", None)))
+REGIONS = LookupValues.from_pairs((("s1", "north"), ("s2", "north"), ("s3", "south"), ("s4", None)))
 
 
 def _derived(name: str, part: str) -> Column:
@@ -69,11 +69,11 @@ KEYS = ("day", "week", "month", "store", "region", "sex")
 
 
 def _keys(*names: str) -> list[Column]:
-    return [SALES.column(name) for name in names]
+    return [SALES.get_column(name) for name in names]
 
 
 def _range(table: Table, measure: str) -> tuple[int, int]:
-    range_ = table.column(measure).per_unit
+    range_ = table.get_column(measure).per_unit
     assert range_ is not None
     return int(range_[0]), int(range_[1])
 
@@ -98,7 +98,7 @@ def _declare(*declared: tuple[str, int | None, int | None], table: Table = SALES
     ],
 )
 def test_a_key_determines_what_follows_by_calendar_and_pinned_tables(base: str, column: str, *, expected: bool) -> None:
-    assert determines(SALES.column(base), SALES.column(column), SALES) is expected
+    assert determines(SALES.get_column(base), SALES.get_column(column), SALES) is expected
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_what_is_declared_of_a_unit_rightly_never_cuts_it(
     assert len(found) <= bounded.groups_per_unit
     assert max(found.values(), default=0) <= (bounded.rows_per_unit or 0)
     for measure in ("amount", "balance"):
-        range_ = bounded.column(measure).per_unit
+        range_ = bounded.get_column(measure).per_unit
         assert range_ is not None
         assert all(range_[0] <= total <= range_[1] for total in _totals(rows, keys, measure))
 
@@ -318,7 +318,7 @@ def test_nothing_is_bounded_by_conditions_but_where_they_fix_a_key_of_narrower_g
     whole, one_day = bounded("true"), bounded("day = '2026-01-01'")
     assert (whole.rows_per_unit, one_day.rows_per_unit) == (15, 3)
     assert replace(one_day, rows_per_unit=15, columns=whole.columns, fixed=()) == whole
-    assert bound_table(STAYS, [STAYS.column("ward")]) == STAYS
+    assert bound_table(STAYS, [STAYS.get_column("ward")]) == STAYS
 
 
 def _of_expressions(keys: tuple[str, ...], groups: int, *computed: str) -> Grouping:

@@ -119,7 +119,7 @@ def test_a_measure_is_bounded_by_its_least_and_greatest_pinned_value() -> None:
         PLACES,
         table=replace(questions.ROWS, name="visits", columns=(*questions.COLUMNS, Column("ward", *_TEXT))),
     )
-    size = found.table.column("size")
+    size = found.table.get_column("size")
     assert (size.bounds, size.grid) == ((Decimal("-0.125"), Decimal("2.50")), Decimal("0.001"))
     assert found.functionals[0].sensitivity == 2500
 
@@ -276,7 +276,7 @@ _conditions: st.SearchStrategy[Condition] = st.recursive(
 def test_a_condition_on_the_private_column_holds_where_the_one_on_public_columns_does(condition: Condition) -> None:
     table = replace(questions.ROWS, columns=questions.COLUMNS)
     for name, column in (("letter", "country"), ("number", "number")):
-        made = looked_up(name, PLACES, column, key="name", base=table.column("country"), table=table)
+        made = looked_up(name, PLACES, column, key="name", base=table.get_column("country"), table=table)
         table = replace(table, columns=(*table.columns, made))
     asked = questions.question(questions.above(0, 10, 1), questions.count(table=table), table=table, where=condition)
     found = store_conditions(asked).where
@@ -284,7 +284,7 @@ def test_a_condition_on_the_private_column_holds_where_the_one_on_public_columns
     for base, customer in product(_BASES, (1, 7, None)):
         row: dict[str, Value | None] = {"country": base, "customer_id": customer}
         for name in ("letter", "number"):
-            lookup = table.column(name).derivation
+            lookup = table.get_column(name).derivation
             assert isinstance(lookup, Lookup)
             row[name] = None if base is None else dict(lookup.pairs).get(base)
         assert (evaluate(found, row) is True) == (evaluate(condition, row) is True)

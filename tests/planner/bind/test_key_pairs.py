@@ -110,7 +110,7 @@ _TESTS = "SELECT kind FROM tests t WHERE {} GROUP BY kind HAVING count(*) > 4"
 )
 def test_a_list_of_keys_is_what_it_says_however_it_is_spelled(sql: str, conditions: tuple[str, ...]) -> None:
     found = [asked(sql.format(where), catalog=CLINIC) for where in conditions]
-    assert all(len(one.table.listed) == 1 and len(one.table.listed[0].by) == 2 for one in found)
+    assert all(len(one.table.unit_lists) == 1 and len(one.table.unit_lists[0].key_columns) == 2 for one in found)
     assert len(set(map(fingerprint, found))) == 1
 
 

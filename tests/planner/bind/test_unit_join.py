@@ -126,7 +126,7 @@ def test_nothing_is_answered_unless_the_whole_unit_is_equated(on: list[str], whe
 
 def test_of_a_unit_of_two_columns_each_is_equated_with_its_own() -> None:
     stays = replace(STAYS, unit=("patient_id", "stay_id"))
-    patients = replace(PATIENTS, unit=("patient_id", "weight"), root=stays.ledger)
+    patients = replace(PATIENTS, unit=("patient_id", "weight"), root=stays.ledger_root)
     catalog = replace(people(), tables=(stays, patients))
     text = "SELECT sex FROM stays s JOIN patients p ON {} GROUP BY sex HAVING count(*) > 100"
     _plans(text.format("s.patient_id = p.patient_id AND s.stay_id = p.weight"), catalog)
@@ -201,14 +201,14 @@ def test_every_column_has_one_name_and_the_units_are_one() -> None:
         assert len(names) == len(set(names)) == 1 + sum(len(table.columns) - 1 for table in several)
         for member in joined.members:
             for stored, named in member.columns:
-                assert joined.column(named).sql_type is member.table.column(stored).sql_type
+                assert joined.get_column(named).sql_type is member.table.get_column(stored).sql_type
             assert {dict(member.columns)[name] for name in member.table.unit} == set(joined.unit)
 
 
 def test_a_repeated_total_may_be_as_large_as_the_join_makes_it() -> None:
     joined = joined_on_unit((STAYS, PATIENTS))
-    assert joined.column("cost").per_unit == (Decimal(0), Decimal(2000))
-    assert joined.column("weight").per_unit == (Decimal(0), Decimal(6000))
+    assert joined.get_column("cost").per_unit == (Decimal(0), Decimal(2000))
+    assert joined.get_column("weight").per_unit == (Decimal(0), Decimal(6000))
     assert joined.rows_per_unit == 40
 
 
@@ -228,7 +228,7 @@ def test_the_rows_that_are_joined_multiply_to_a_million_unless_the_owner_wants_m
     declared: list[int | None], read: list[int]
 ) -> None:
     tables = [
-        replace(STAYS, name=f"t{i}", joined_rows=rows, root=PATIENTS.root or STAYS.ledger)
+        replace(STAYS, name=f"t{i}", joined_rows=rows, root=PATIENTS.root or STAYS.ledger_root)
         for i, rows in enumerate(declared)
     ]
     assert [member.rows for member in joined_on_unit(tables).members] == read
@@ -287,8 +287,8 @@ def test_a_joined_version_is_that_of_all_tables() -> None:
     explicit = joined_on_unit((STAYS, replace(PATIENTS, refresh="explicit")))
     with pytest.raises(KeyholeError, match="KH007"):
         data_version(explicit, now=now, pins=Pins())
-    one = data_version(explicit, now=now, pins=Pins().refresh("patients", at=now))
-    assert one != data_version(explicit, now=now, pins=Pins().refresh("patients", at=later))
+    one = data_version(explicit, now=now, pins=Pins().mark_refreshed("patients", at=now))
+    assert one != data_version(explicit, now=now, pins=Pins().mark_refreshed("patients", at=later))
 
 
 def test_a_unit_column_is_a_key_where_its_values_are_declared_once() -> None:
@@ -296,12 +296,12 @@ def test_a_unit_column_is_a_key_where_its_values_are_declared_once() -> None:
         replace(table, columns=tuple(replace(c, domain=domain) if c.name == "patient_id" else c for c in table.columns))
         for table, domain in ((STAYS, None), (PATIENTS, (1, 2)))
     )
-    assert joined_on_unit((stays, patients)).column("patient_id").domain == (1, 2)
+    assert joined_on_unit((stays, patients)).get_column("patient_id").domain == (1, 2)
     twice = replace(
         stays, columns=tuple(replace(c, domain=(1, 3)) if c.name == "patient_id" else c for c in stays.columns)
     )
-    assert joined_on_unit((twice, patients)).column("patient_id").domain is None
-    assert joined_on_unit((twice, patients)).column("patient_id").sql_type is SqlType.INTEGER
+    assert joined_on_unit((twice, patients)).get_column("patient_id").domain is None
+    assert joined_on_unit((twice, patients)).get_column("patient_id").sql_type is SqlType.INTEGER
 
 
 def _refuse(sql: str, catalog: Catalog | None = None) -> KeyholeError:

@@ -64,7 +64,7 @@ def test_lists_of_totals_and_sets_are_what_they_say_however_they_are_spelled() -
         assert len({fingerprint(asked(_ASKED.format(where), catalog=SHOP)) for where in some}) == 1
     where = "household IN (SELECT household FROM orders) AND household IN (SELECT household FROM lines)"
     both = asked(_ASKED.format(where), catalog=SHOP)
-    assert [one.table.name for one in both.table.listed] == ["lines", "orders"]
+    assert [one.table.name for one in both.table.unit_lists] == ["lines", "orders"]
 
 
 _JOINED = "SELECT l_mode FROM lines l {} GROUP BY l_mode HAVING count(*) > 40"

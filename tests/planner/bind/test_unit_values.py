@@ -109,7 +109,7 @@ def test_a_unit_has_no_more_rows_than_places_are_left(where: str, places: tuple[
     assert [key.values for key in table.fixed] == ([places] if places else [])
     assert (table.rows_per_unit, table.groups_per_unit) == (rows, min(9, len(places) or 9))
     most = len(places) or 99
-    assert table.column("price").per_unit == (Decimal(max(-200, -5 * most)), Decimal(min(800, 20 * most)))
+    assert table.get_column("price").per_unit == (Decimal(max(-200, -5 * most)), Decimal(min(800, 20 * most)))
 
 
 def test_a_unit_is_in_a_group_of_each_of_its_rows_where_a_window_tells_them_apart() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mechanisms.formula import cuts
 from planner.bind.bind_question import ask
-from planner.catalog.tolerance import Amount, Step, steps, tolerances
+from planner.catalog.tolerance import Amount, StepSize, parse_tolerances, round_allowed_steps
 from planner.errors import KeyholeError
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
@@ -21,15 +21,17 @@ from tests.worlds.retail import retail
 
 
 def test_texts() -> None:
-    found = tolerances("10%, count( * ) = 25, AVG(age)=2.5 , amount=1%")
-    assert found.default == Amount(Decimal(10), percent=True)
-    assert found.amount(("count(*)", "count")) == Amount(Decimal(25), percent=False)
-    assert found.amount(("avg(age)", "avg", "age")) == Amount(Decimal("2.5"), percent=False)
-    assert found.amount(("sum(amount)", "sum", "amount")) == Amount(Decimal(1), percent=True)
-    assert found.amount(("sum(age)", "sum", "age")) == found.default
-    assert tolerances("5 % of  Bounds").default == Amount(Decimal(5), percent=False, bounds=True)
-    assert tolerances("5% of bounds").default == tolerances("5 % of  Bounds").default
-    assert tolerances("count(DISTINCT a, b)=3").named == (("count(distincta,b)", Amount(Decimal(3), percent=False)),)
+    found = parse_tolerances("10%, count( * ) = 25, AVG(age)=2.5 , amount=1%")
+    assert found.default == Amount(Decimal(10), is_percent=True)
+    assert found.find_amount(("count(*)", "count")) == Amount(Decimal(25), is_percent=False)
+    assert found.find_amount(("avg(age)", "avg", "age")) == Amount(Decimal("2.5"), is_percent=False)
+    assert found.find_amount(("sum(amount)", "sum", "amount")) == Amount(Decimal(1), is_percent=True)
+    assert found.find_amount(("sum(age)", "sum", "age")) == found.default
+    assert parse_tolerances("5 % of  Bounds").default == Amount(Decimal(5), is_percent=False, refers_to_bounds=True)
+    assert parse_tolerances("5% of bounds").default == parse_tolerances("5 % of  Bounds").default
+    assert parse_tolerances("count(DISTINCT a, b)=3").named == (
+        ("count(distincta,b)", Amount(Decimal(3), is_percent=False)),
+    )
 
 
 @in_turn(
@@ -54,7 +56,7 @@ def test_texts() -> None:
 )
 def test_bad_texts_are_refused(text: str) -> None:
     with pytest.raises(KeyholeError, match="KH402"):
-        tolerances(text)
+        parse_tolerances(text)
 
 
 @given(
@@ -66,7 +68,7 @@ def test_bad_texts_are_refused(text: str) -> None:
 def test_steps_are_the_largest_within_the_percentage(
     threshold: Fraction, percent: Decimal, size: Fraction, rows: int
 ) -> None:
-    found = steps(Amount(percent, percent=True), threshold=threshold, step=Step(size, rows))
+    found = round_allowed_steps(Amount(percent, is_percent=True), threshold=threshold, step=StepSize(size, rows))
     wanted = abs(threshold) * Fraction(percent) / 100 * rows
     assert found * size <= wanted < (found + 1) * size
 

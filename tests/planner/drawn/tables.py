@@ -16,7 +16,7 @@ from mechanisms.formula import Booleans, Cut, Integers, evaluate
 from mechanisms.ranking.run import Ranking, number_within
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, Column, PublicTable, RowCap, SqlType
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from planner.extract.outer_query import Asking, outer_sql
 from planner.functionals.per_key_offsets import subtract_offsets
 from planner.lower.dialects.dialect import Dialect
@@ -166,9 +166,9 @@ def _values(question: Question, engine: Any, dialect: Dialect) -> Integers:
     values = np.zeros((len(question.computed), keys.size), dtype=np.int64)
     if not values.size:
         return values
-    places = {tuple(map(as_text, keys.key(place))): place for place in range(keys.size)}
+    places = {tuple(map(format_value, keys.get_key(place))): place for place in range(keys.size)}
     for row in engine.execute(computed_sql(question, dialect)).fetchall():
-        place = places.get(tuple(map(as_text, row[:width])))
+        place = places.get(tuple(map(format_value, row[:width])))
         if place is not None:
             values[:, place] = [int(one or 0) for one in row[width:]]
     return subtract_offsets(replace(question, functionals=question.computed, ranked=None), values)

@@ -52,7 +52,7 @@ def typed(having: str, *, table: Table = ROWS, accuracy: Accuracy = ACCURACY) ->
         offset=0,
         table=table,
         alias="sales",
-        keys=(table.column("country"), table.column("month")),
+        keys=(table.get_column("country"), table.get_column("month")),
         stored=None,
         tree=select(text),
     )

@@ -60,18 +60,18 @@ def _more_keys() -> Catalog:
     weeks = tuple(date(2010, 11, 29) + timedelta(weeks=i) for i in range(54))
     week = Derivation("date_trunc", "week", "invoice_date")
     sales = _column(SALES, Column("week", SqlType.DATE, "date", domain=weeks, derivation=week))
-    sales = _column(sales, replace(SALES.column("quantity"), domain=tuple(range(1, 6))))
-    disease = replace(VISITS.column("disease"), domain=("flu", "cold"))
+    sales = _column(sales, replace(SALES.get_column("quantity"), domain=tuple(range(1, 6))))
+    disease = replace(VISITS.get_column("disease"), domain=("flu", "cold"))
     return _with(_with(retail(), sales), _column(VISITS, disease))
 
 
 def _coarser_grids() -> Catalog:
-    cost = replace(VISITS.column("cost"), bounds=(Decimal(0), Decimal(500)), grid=Decimal(5))
+    cost = replace(VISITS.get_column("cost"), bounds=(Decimal(0), Decimal(500)), grid=Decimal(5))
     return _with(retail(), _column(VISITS, cost))
 
 
 def _heights_per_unit() -> Catalog:
-    height = replace(STAYS.column("height"), per_unit=(Decimal(0), Decimal(60)))
+    height = replace(STAYS.get_column("height"), per_unit=(Decimal(0), Decimal(60)))
     return _with(stays(), _column(STAYS, height))
 
 

@@ -57,7 +57,7 @@ def _refused(sql: str, catalog: Catalog) -> KeyholeError:
 def test_groups_of_people_are_proposed_and_answered(
     made: Callable[[], Catalog], sql: str, proposed: str, mode: str
 ) -> None:
-    catalog = made().with_numbers(mode)
+    catalog = made().replace_numbers(mode)
     if mode == "null" or "count(*) AS n" not in sql:
         refusal = _refused(sql, catalog)
         assert refusal.code == "KH202"

@@ -128,7 +128,7 @@ def test_a_sum_adds_nothing_where_its_column_is_null() -> None:
     assert find_row_range_without(terms, column=None, condition=values, ranges=RANGES, table=VISITS) == (0, 0)
 
 
-_BEDS = LookupValues.of((("A", 3), ("B", 40)))
+_BEDS = LookupValues.from_pairs((("A", 3), ("B", 40)))
 BEDS = Column("beds", SqlType.INTEGER, "integer", derivation=Lookup("ward", "wards name beds", _BEDS))
 JOINED = replace(VISITS, columns=(*VISITS.columns, BEDS))
 FOUND: tuple[Condition, Condition] = (Not(IsNull("beds")), Within("ward", ("A", "B")))

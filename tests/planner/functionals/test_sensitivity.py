@@ -62,7 +62,7 @@ def linear(terms: list[Term], *, table: Table = ROWS, where: Condition = ALWAYS)
     """Any linear form with its sensitivity by definition."""
     least, most = find_row_range(terms, ranges={"amount": (0, 100)}, table=table, among=where)
     rows = table.rows_per_unit or (table.row_cap.rows if table.row_cap else 1)
-    clipped = not table.row_unit and table.row_cap is None
+    clipped = not table.is_row_unit and table.row_cap is None
     return Functional(
         name="linear",
         measure=Measure.TOTAL,
@@ -110,7 +110,7 @@ def test_no_unit_loses_more_than_the_dearest_exposure(
     """Those in blocks lose their whole epsilon as soon as they change; `blocks` may name none that there are."""
     functionals = [linear(terms, table=table, where=where) for terms in chosen]
     asked = question(TRUE, *functionals, table=table, where=where)
-    if table.row_unit:
+    if table.is_row_unit:
         rows = rows[:1]
     elif table.row_cap:
         rows = rows[: table.row_cap.rows]

@@ -73,7 +73,7 @@ def _catalog(table: Table) -> Catalog:
 )
 def test_a_sensitivity_that_holds_is_not_refused(table: Table, sql: str, refresh: str, dialect: Dialect) -> None:
     question = asked(sql, catalog=_catalog(replace(table, refresh=refresh)), tolerance="1")
-    assert (rewrite(question, dialect=dialect).rollup is None) is (refresh == "live" or table.row_unit)
+    assert (rewrite(question, dialect=dialect).rollup is None) is (refresh == "live" or table.is_row_unit)
 
 
 def _fingerprint(table: Table, *, domain: tuple[str, ...]) -> str:
@@ -99,7 +99,9 @@ def test_the_whole_domain_belongs_to_a_question_where_it_decides_which_keys_coun
 def test_a_measure_too_long_for_duckdb_is_refused_and_not_left_to_fail_on_data(
     declared: str, high: str, grid: str
 ) -> None:
-    column = replace(_CLIPPED.column("x"), declared=declared, bounds=(Decimal(0), Decimal(high)), grid=Decimal(grid))
+    column = replace(
+        _CLIPPED.get_column("x"), declared=declared, bounds=(Decimal(0), Decimal(high)), grid=Decimal(grid)
+    )
     table = replace(_CLIPPED, columns=(column,))
     assert row_value(RowSql(table=table, dialect=POSTGRES), column).low == 0
     with pytest.raises(KeyholeError) as refused:

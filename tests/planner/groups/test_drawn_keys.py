@@ -16,8 +16,8 @@ import psycopg
 import pytest
 
 from planner.bind.bind_question import ask
-from planner.catalog.catalog import Catalog, Merged
-from planner.catalog.key_space import as_text
+from planner.catalog.catalog import Catalog, MergedKeys
+from planner.catalog.key_space import format_value
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
@@ -218,15 +218,15 @@ def test_three_columns_in_one_key_are_told_apart() -> None:
     asked = _asked(f"SELECT {key} FROM lines GROUP BY 1 HAVING count(*) > 0", CATALOG)
     assert asked is not None
     (column,) = asked[1].keys.columns
-    assert isinstance(column.derivation, Merged)
+    assert isinstance(column.derivation, MergedKeys)
     assert len(set(column.derivation.columns)) == 3
 
 
 def _counts(engine: Any, made: Plan, question: Question) -> dict[tuple[str, ...], int]:
     width = len(question.keys.columns)
-    known = {tuple(map(as_text, question.keys.key(place))) for place in range(question.keys.size)}
+    known = {tuple(map(format_value, question.keys.get_key(place))) for place in range(question.keys.size)}
     found = engine.execute(made.rewritten.sql).fetchall() if known else []
-    texts = ((tuple(map(as_text, row[:width])), row[width]) for row in found)
+    texts = ((tuple(map(format_value, row[:width])), row[width]) for row in found)
     return {key: count for key, count in texts if count and key in known}
 
 

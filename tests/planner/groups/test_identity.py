@@ -190,5 +190,5 @@ def _read(question: Question) -> frozenset[str]:
             found.add(column.name)
             continue
         several = getattr(column.derivation, "columns", None) or (getattr(column.derivation, "column", ""),)
-        open_ += [question.table.column(name) for name in several]
+        open_ += [question.table.get_column(name) for name in several]
     return frozenset(found)

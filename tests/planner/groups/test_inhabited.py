@@ -16,9 +16,9 @@ import psycopg
 import pytest
 
 from planner.bind.bind_question import ask
-from planner.catalog.catalog import Catalog, Column, Derivation, Parts, PublicTable, SqlType, Table
-from planner.catalog.domains import count_values
-from planner.catalog.key_space import as_text
+from planner.catalog.catalog import Catalog, Column, Derivation, PublicTable, SqlType, Table, ValueGroups
+from planner.catalog.domains import expand_range
+from planner.catalog.key_space import format_value
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking, outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
@@ -41,7 +41,7 @@ def _calendar(part: str, step: str, kind: SqlType = SqlType.DATE) -> Column:
     if part == "week":
         first = date(2024, 12, 30)
     of = "began" if part == "" else "starts_on"
-    return Column(part or "day", kind, kind.value, count_values(first, last, step, kind),
+    return Column(part or "day", kind, kind.value, expand_range(first, last, step, kind),
                   derivation=Derivation(function, part, of))  # fmt: skip
 
 
@@ -231,7 +231,7 @@ def _asked(sql: str) -> tuple[Asking, Question] | None:
 def _list_groups(asked: tuple[Asking, Question], postgres: psycopg.Connection[Any]) -> dict[Shown, Shown]:
     """The groups of a question as PostgreSQL shows them, each with its key."""
     outer, keys = outer_sql(asked[0], first_parameter=1), asked[1].keys
-    texts = [tuple(map(as_text, keys.key(place))) for place in range(keys.size)]
+    texts = [tuple(map(format_value, keys.get_key(place))) for place in range(keys.size)]
     arrays = [[text[array.column] for text in texts] for array in outer.arrays]
     rows = psycopg.RawCursor(postgres).execute(f"SELECT v::text FROM ({outer.sql}) AS q(v)", arrays).fetchall()
     assert len(rows) == len(texts)
@@ -301,8 +301,8 @@ def test_null_is_a_group_where_what_is_looked_up_may_be_missing() -> None:
         )
         assert asked is not None
         (column,), (values,) = asked[1].keys.columns, asked[1].keys.values
-        assert isinstance(column.derivation, Parts)
-        assert (column.derivation.nulls in values) is expected, said
+        assert isinstance(column.derivation, ValueGroups)
+        assert (column.derivation.null_group in values) is expected, said
 
 
 @pytest.mark.parametrize("share", shares(5))
@@ -345,7 +345,7 @@ def test_groups_are_those_that_a_row_may_be_in(
             if rewritten.pinned:
                 continue  # so many keys stand in a relation that a source makes
             found = engine.execute(rewritten.sql).fetchall()
-            counts: dict[Shown, int] = {(as_text(row[0]),): row[1] for row in found}
+            counts: dict[Shown, int] = {(format_value(row[0]),): row[1] for row in found}
             answer = {shown for shown, text in ours.items() if counts.get(text, 0) < 3}
             assert answer == {shown for shown in ours if plain.get(shown, 0) < 3}, text
         compared += 1

@@ -18,7 +18,7 @@ import pytest
 from mechanisms.formula import evaluate
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, Column, Derivation, PublicTable, SqlType, Table
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from planner.extract.outer_query import outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
@@ -223,11 +223,11 @@ def _check(sql: str, most: int, worlds: tuple[Any, Any]) -> None:
     (question,) = statement.questions
     what = ask(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY)
     outer = outer_sql(statement, first_parameter=1)
-    texts = {tuple(map(as_text, what.keys.key(i))) for i in range(what.keys.size)}
+    texts = {tuple(map(format_value, what.keys.get_key(i))) for i in range(what.keys.size)}
     for engine, dialect in ((postgres, POSTGRES), (duck, DUCKDB)):
         counted = engine.execute(plan(what, dialect=dialect).rewritten.sql).fetchall()
         width = len(what.keys.columns)
-        keys = [tuple(map(as_text, row[:width])) for row in counted]
+        keys = [tuple(map(format_value, row[:width])) for row in counted]
         held = [key for key, row in zip(keys, counted, strict=True) if row[width] > most and key in texts]
         arrays = [[key[array.column] for key in held] for array in outer.arrays]
         ours = _shape(psycopg.RawCursor(postgres).execute(outer.sql, arrays))
@@ -251,8 +251,13 @@ def _check_formula(sql: str, worlds: tuple[Any, Any]) -> None:
     outer, theirs = outer_sql(statement, first_parameter=1), _shape(postgres.execute(sql))
     for engine, dialect in ((postgres, POSTGRES), (duck, DUCKDB)):
         made = plan(what, dialect=dialect)
-        width, keys = len(what.keys.columns), [tuple(map(as_text, what.keys.key(i))) for i in range(what.keys.size)]
-        read = {tuple(map(as_text, row[:width])): row[width:] for row in engine.execute(made.rewritten.sql).fetchall()}
+        width, keys = (
+            len(what.keys.columns),
+            [tuple(map(format_value, what.keys.get_key(i))) for i in range(what.keys.size)],
+        )
+        read = {
+            tuple(map(format_value, row[:width])): row[width:] for row in engine.execute(made.rewritten.sql).fetchall()
+        }
         values = np.array([read.get(key, [0] * len(made.question.functionals)) for key in keys], dtype=np.int64).T
         passed = evaluate(made.question.formula, lambda cut: cut.holds(values[cut.functional]), keys=len(keys))  # noqa: B023
         held = [key for key, has_passed in zip(keys, passed, strict=True) if has_passed]

@@ -247,7 +247,7 @@ def _total(functional: Functional, rows: Sequence[Row], made: Plan) -> int:
         met = True
         steps = 1
         if term.column is not None and term.power:
-            column = made.question.table.column(term.column)
+            column = made.question.table.get_column(term.column)
             assert column.bounds is not None
             assert column.grid is not None
             steps = int(min(max(Decimal(value or 0), column.bounds[0]), column.bounds[1]) / column.grid)

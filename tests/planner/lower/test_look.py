@@ -33,7 +33,7 @@ def _look(
 ) -> Question:
     table = replace(table, columns=(*(one for one in table.columns if one.name != "sold_at"), _SOLD), refresh="live")
     functionals = (count(table=table), total(table=table))
-    columns = tuple(table.column(name) for name in keys)
+    columns = tuple(table.get_column(name) for name in keys)
     values = tuple(asked if one.name == "month" else one.domain or () for one in columns)
     return replace(
         question(TRUE, *functionals, table=table),
@@ -126,7 +126,7 @@ def test_what_is_dear_is_computed_for_the_rows_of_a_look_alone() -> None:
 
 def test_what_may_fall_does_not_grow() -> None:
     def sums(low: str, where: int | None = None) -> tuple[bool, ...]:
-        amount = CLIPPED.column("amount")
+        amount = CLIPPED.get_column("amount")
         amount = replace(amount, bounds=(Decimal(low), Decimal(100)), per_unit=(Decimal(0), Decimal(500)))
         table = replace(CLIPPED, columns=tuple(amount if one.name == "amount" else one for one in CLIPPED.columns))
         asked = question(TRUE, count(table=table), total(table=table), table=table)
@@ -178,7 +178,7 @@ def _hopping(table: Table, *, asked: int, hours: int = 24) -> str:
         "sold_at", datetime(2026, 1, 3), "opened", begins, length, Hopping("sold_at", length, timedelta(hours=12))
     )
     asked_ = question(TRUE, count(table=table), table=table)
-    keys = KeySpace((table.column("country"),), (COUNTRIES,))
+    keys = KeySpace((table.get_column("country"),), (COUNTRIES,))
     return rewrite(look_at(replace(asked_, keys=keys), as_of, windows=begins[1 : 1 + asked]), dialect=POSTGRES).sql
 
 

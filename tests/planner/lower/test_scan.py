@@ -31,7 +31,7 @@ DIALECTS = (DUCKDB, POSTGRES)
 
 def _question(table: Table, *functionals: Functional, keys: tuple[str, ...] = ("country", "month")) -> Question:
     asked = question(TRUE, *(functionals or (count(table=table),)), table=table)
-    columns = tuple(table.column(name) for name in keys)
+    columns = tuple(table.get_column(name) for name in keys)
     return replace(asked, keys=KeySpace(columns=columns, values=tuple(column.domain or () for column in columns)))
 
 

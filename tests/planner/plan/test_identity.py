@@ -15,7 +15,7 @@ from tests.worlds.questions import CLIPPED, COUNTRIES, MONTHS, ROWS, count, ques
 
 ASKED = replace(
     question(TRUE, count(), table=CLIPPED),
-    keys=KeySpace(columns=(CLIPPED.column("country"), CLIPPED.column("month")), values=(COUNTRIES, MONTHS)),
+    keys=KeySpace(columns=(CLIPPED.get_column("country"), CLIPPED.get_column("month")), values=(COUNTRIES, MONTHS)),
 )
 OWN = Offsets(key="month", steps=tuple(range(len(MONTHS))), text="own")
 
@@ -60,7 +60,7 @@ MADE = Compare(column="country", operator="=", value=COUNTRIES[0])
         replace(
             ASKED,
             keys=KeySpace(
-                columns=(replace(CLIPPED.column("country"), domain=COUNTRIES[:2]), CLIPPED.column("month")),
+                columns=(replace(CLIPPED.get_column("country"), domain=COUNTRIES[:2]), CLIPPED.get_column("month")),
                 values=(COUNTRIES[:2], MONTHS),
             ),
         ),

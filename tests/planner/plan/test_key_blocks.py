@@ -26,8 +26,8 @@ def test_blocks_are_all_keys_in_their_order(shape: list[int], most: int) -> None
     for start, space in cut_keys(keys, most_keys=most):
         assert start == len(found)
         assert 1 <= space.size <= most
-        found += [space.key(place) for place in range(space.size)]
-    assert found == [keys.key(place) for place in range(keys.size)]
+        found += [space.get_key(place) for place in range(space.size)]
+    assert found == [keys.get_key(place) for place in range(keys.size)]
 
 
 def _by_number(question: Question, *numbers: int) -> Question:

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.catalog.catalog import LONGEST_TEXT, Derivation, RowCap, SqlType
-from planner.catalog.derived_columns import DATE_PARTS, possible
-from planner.catalog.domains import count_values, domain_digest, list_values
+from planner.catalog.derived_columns import DATE_PARTS, is_possible
+from planner.catalog.domains import digest_domain, expand_range, list_values
 from planner.catalog.fault import Fault
 from planner.catalog.pins import Pins
 from planner.catalog.source_names import SourceName
-from planner.catalog.sql_types import sql_type
+from planner.catalog.sql_types import read_sql_type
 from planner.errors import KeyholeError
 from planner.policy.compile import SourceColumn, compile_catalog
 from planner.policy.relation_names import known_names, relation
@@ -32,16 +32,16 @@ def test_the_base_policy_compiles_as_written() -> None:
     assert visits.unit == ("patient_id",)
     assert (visits.groups_per_unit, visits.rows_per_unit, visits.row_cap) == (3, 20, None)
     assert visits.refresh == "daily 02:00"
-    assert visits.column("ward").domain == ("A", "B", "C")
-    assert visits.column("ward").immutable
-    assert visits.column("ward").declared == "character varying(10)"
-    assert visits.column("disease").domain == ("flu", "gout", "measles")
-    assert visits.column("month").domain == (date(2025, 12, 1), date(2026, 1, 1), date(2026, 2, 1))
-    assert visits.column("month").sql_type is SqlType.DATE
-    assert visits.column("month").derivation == Derivation("date_trunc", "month", "admitted")
-    assert visits.column("age").grid == 1
-    assert visits.column("cost").per_unit == (Decimal(0), Decimal(8000))
-    assert visits.column("note").domain is None
+    assert visits.get_column("ward").domain == ("A", "B", "C")
+    assert visits.get_column("ward").immutable
+    assert visits.get_column("ward").declared == "character varying(10)"
+    assert visits.get_column("disease").domain == ("flu", "gout", "measles")
+    assert visits.get_column("month").domain == (date(2025, 12, 1), date(2026, 1, 1), date(2026, 2, 1))
+    assert visits.get_column("month").sql_type is SqlType.DATE
+    assert visits.get_column("month").derivation == Derivation("date_trunc", "month", "admitted")
+    assert visits.get_column("age").grid == 1
+    assert visits.get_column("cost").per_unit == (Decimal(0), Decimal(8000))
+    assert visits.get_column("note").domain is None
     assert [analyst.verifier for analyst in catalog.analysts] == [VERIFIER]
     assert catalog.budget.per_unit == 8.0
 
@@ -80,13 +80,13 @@ def test_only_listed_and_needed_columns_are_exposed() -> None:
 
 def test_conditions_see_as_much_of_a_text_as_the_owner_or_its_type_says() -> None:
     (visits,) = compiled().tables
-    assert visits.column("ward").longest_text == 10  # character varying(10)
-    assert visits.column("note").longest_text == LONGEST_TEXT
-    assert visits.column("age").max_length is None
+    assert visits.get_column("ward").longest_text == 10  # character varying(10)
+    assert visits.get_column("note").longest_text == LONGEST_TEXT
+    assert visits.get_column("age").max_length is None
     (visits,) = compiled(changed(("columns.note]", "columns.note]\nmax_length = 4000"))).tables
-    assert visits.column("note").longest_text == 4000
+    assert visits.get_column("note").longest_text == 4000
     (visits,) = compiled(changed(("columns.ward]", "columns.ward]\nmax_length = 4000"))).tables
-    assert visits.column("ward").longest_text == 10
+    assert visits.get_column("ward").longest_text == 10
 
 
 def test_a_row_cap_replaces_clipped_totals() -> None:
@@ -98,7 +98,7 @@ def test_a_row_cap_replaces_clipped_totals() -> None:
     (visits,) = compiled(text).tables
     assert visits.row_cap == RowCap(rows=5, unique="id")
     assert visits.rows_per_unit is None
-    assert visits.column("id").declared == "bigint"
+    assert visits.get_column("id").declared == "bigint"
     with pytest.raises(KeyholeError, match="KH004"):
         compiled(text.replace("grid = 1\n", "grid = 1\nper_unit = [0, 1]\n"))
 
@@ -281,7 +281,7 @@ def test_a_name_that_is_two_tables_is_neithers() -> None:
     ],
 )
 def test_declared_types_map_to_the_few_that_are_computed(declared: str, kind: SqlType) -> None:
-    assert sql_type(declared) is kind
+    assert read_sql_type(declared) is kind
 
 
 @given(
@@ -292,7 +292,7 @@ def test_declared_types_map_to_the_few_that_are_computed(declared: str, kind: Sq
 def test_a_range_of_months_counts_every_step_month_once(start: date, months: int, step: int) -> None:
     index = start.year * 12 + start.month - 1 + months
     stop = date(index // 12, index % 12 + 1, 1)
-    domain = count_values(start, stop, f"{step} months", SqlType.DATE)
+    domain = expand_range(start, stop, f"{step} months", SqlType.DATE)
     assert len(domain) == months // step + 1
     assert domain[0] == start
     assert len(set(domain)) == len(domain)
@@ -314,18 +314,18 @@ def test_what_truncation_gives_is_possible_and_nothing_else(moment: datetime, pa
     }[part]
     derivation = Derivation("date_trunc", part, "x")
     if truncated is None:
-        assert possible(derivation, moment) == (moment == day and moment.isoweekday() == 1)
+        assert is_possible(derivation, moment) == (moment == day and moment.isoweekday() == 1)
     else:
-        assert possible(derivation, truncated)
-        assert possible(derivation, moment) == (moment == truncated)
+        assert is_possible(derivation, truncated)
+        assert is_possible(derivation, moment) == (moment == truncated)
 
 
 def test_integer_and_time_ranges_include_both_ends() -> None:
-    assert count_values(1, 10, 3, SqlType.INTEGER) == (1, 4, 7, 10)
-    assert count_values("2026-01-01", "2026-01-01 02:00", "1 hour", SqlType.TIMESTAMP) == tuple(
+    assert expand_range(1, 10, 3, SqlType.INTEGER) == (1, 4, 7, 10)
+    assert expand_range("2026-01-01", "2026-01-01 02:00", "1 hour", SqlType.TIMESTAMP) == tuple(
         datetime(2026, 1, 1, hour) for hour in range(3)
     )
-    assert count_values("2026-01-05", "2026-01-20", "1 week", SqlType.DATE) == (
+    assert expand_range("2026-01-05", "2026-01-20", "1 week", SqlType.DATE) == (
         date(2026, 1, 5),
         date(2026, 1, 12),
         date(2026, 1, 19),
@@ -344,14 +344,14 @@ def test_integer_and_time_ranges_include_both_ends() -> None:
 def test_a_range_may_have_as_many_values_as_the_owner_allows(
     first: object, last: object, step: object, kind: SqlType
 ) -> None:
-    assert len(count_values(first, last, step, kind, most=1_500_000)) == 1_500_000
+    assert len(expand_range(first, last, step, kind, most=1_500_000)) == 1_500_000
     for most in (1_499_999, 1_000_000):
         with pytest.raises(Fault) as refused:
-            count_values(first, last, step, kind, most=most)
+            expand_range(first, last, step, kind, most=most)
         assert refused.value.problem == f"the range has 1,500,000 values, more than {most:,}"
         assert str(refused.value.hint).endswith(f"or raise limits.max_keys = {most}.")
     with pytest.raises(Fault):
-        count_values(first, last, step, kind)
+        expand_range(first, last, step, kind)
 
 
 def test_the_limit_of_the_policy_holds_for_ranges() -> None:
@@ -377,7 +377,7 @@ def test_the_limit_of_the_policy_holds_for_ranges() -> None:
 )
 def test_impossible_ranges_are_refused(first: object, last: object, step: object, kind: SqlType) -> None:
     with pytest.raises(Fault):
-        count_values(first, last, step, kind)
+        expand_range(first, last, step, kind)
 
 
 @given(
@@ -389,9 +389,9 @@ def test_impossible_ranges_are_refused(first: object, last: object, step: object
     )
 )
 def test_a_domain_digest_tells_lists_apart(values: list[str]) -> None:
-    digest = domain_digest(list_values(values, SqlType.TEXT), SqlType.TEXT)
-    assert digest == domain_digest(tuple(values), SqlType.TEXT)
-    assert digest != domain_digest((*values, ""), SqlType.TEXT)
+    digest = digest_domain(list_values(values, SqlType.TEXT), SqlType.TEXT)
+    assert digest == digest_domain(tuple(values), SqlType.TEXT)
+    assert digest != digest_domain((*values, ""), SqlType.TEXT)
     if len(values) > 1:
-        assert digest != domain_digest(("".join(values),), SqlType.TEXT)
-        assert digest != domain_digest(tuple(reversed(values)), SqlType.TEXT)
+        assert digest != digest_domain(("".join(values),), SqlType.TEXT)
+        assert digest != digest_domain(tuple(reversed(values)), SqlType.TEXT)

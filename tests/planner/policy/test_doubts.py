@@ -136,7 +136,7 @@ same = 1
 
 def test_a_standby_and_hidden_rows_are_told_of() -> None:
     """What they mean for a data version and for a count, in a sentence each."""
-    policy, plain = parsed(), RelationIdentity(names=("visits",), bases=frozenset(), is_view=False, joins=False)
+    policy, plain = parsed(), RelationIdentity(names=("visits",), bases=frozenset(), is_view=False, is_join=False)
 
     def said(identity: RelationIdentity) -> list[str]:
         names = dict.fromkeys(policy.tables, identity)

@@ -243,8 +243,8 @@ def test_a_monitor_has_a_name_of_its_own(name: str, message: str) -> None:
 def test_what_is_said_of_arrival_is_the_tables() -> None:
     lines = 'append_only = true\narrived = "admitted"\nrefresh = "live"'
     (table,) = compiled(changed(('refresh = "daily 02:00"', lines))).tables
-    assert (table.append_only, table.arrived) == (True, "admitted")
-    assert table.column("admitted").sql_type.value == "timestamp"
+    assert (table.append_only, table.arrival_column) == (True, "admitted")
+    assert table.get_column("admitted").sql_type.value == "timestamp"
 
 
 def test_arrival_and_monitors_leave_a_catalogs_identity() -> None:
@@ -276,8 +276,8 @@ def test_public_tables_have_no_arrival() -> None:
 
 def test_a_stream_is_named_with_what_it_may_lose_of_an_event() -> None:
     made = _monitor(mechanism='"pegasus_average"', epsilon="0.5")
-    assert (made.mechanism, made.epsilon, made.streamed) == ("pegasus_average", 0.5, True)
-    assert (_monitor().epsilon, _monitor().streamed) == (None, False)
+    assert (made.mechanism, made.epsilon, made.is_stream) == ("pegasus_average", 0.5, True)
+    assert (_monitor().epsilon, _monitor().is_stream) == (None, False)
     assert _monitor(mechanism='"zeros"').epsilon is None
 
 

@@ -20,7 +20,7 @@ def table(columns: str, *keys: Unique, leads: Sequence[tuple[Unique, str, Unique
         names=("x",),
         bases=frozenset(),
         is_view=False,
-        joins=False,
+        is_join=False,
         unique=frozenset(key[0] for key in keys if len(key) == 1),
         keys=frozenset(frozenset(key) for key in keys if len(key) > 1),
     )

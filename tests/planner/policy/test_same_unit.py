@@ -91,8 +91,8 @@ def _compiled(text: str = TEXT, schema: dict[str, tuple[SourceColumn, ...]] | No
 def test_all_tables_with_the_same_units_are_one_in_the_ledger() -> None:
     tables = _compiled()
     for name in ("stays", "patients", "labs"):
-        assert (tables[name].ledger.table, tables[name].ledger.unit) == ("stays", ("patient_id",))
-    assert tables["lines"].ledger.table == "lines"
+        assert (tables[name].ledger_root.table, tables[name].ledger_root.unit) == ("stays", ("patient_id",))
+    assert tables["lines"].ledger_root.table == "lines"
 
 
 def test_columns_of_other_tables_than_the_first_are_qualified_there_and_the_units_are_its_own() -> None:
@@ -105,7 +105,7 @@ def test_columns_of_other_tables_than_the_first_are_qualified_there_and_the_unit
         "born": "patients.born",
         "year": "patients.year=extract(year born)",
     }
-    assert tables["labs"].column("kind").label == "labs.kind"
+    assert tables["labs"].get_column("kind").label == "labs.kind"
 
 
 @in_turn(
@@ -166,7 +166,7 @@ def test_without_a_source_the_units_are_taken_to_be_of_one_type() -> None:
         "WHERE l.person > 3 GROUP BY ward HAVING count(*) > 100"
     )
     catalog = stand_in_catalog(policy, sql, pins=Pins(), keys=None).catalog
-    kinds = {table.column(unit).sql_type for table in catalog.tables for unit in table.unit}
+    kinds = {table.get_column(unit).sql_type for table in catalog.tables for unit in table.unit}
     assert kinds == {SqlType.INTEGER}
     asked(sql, catalog=catalog)
 

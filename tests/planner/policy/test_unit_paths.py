@@ -25,8 +25,8 @@ def test_tables_on_a_path_have_the_units_of_the_last_one() -> None:
     assert lines.path is not None
     assert lines.path.text == "orders by l_shop, l_order, then customers by o_customer"
     assert [table.name for table in lines.stored_tables] == ["lines", "orders", "customers"]
-    assert {table.ledger.table for table in (customers, orders, lines)} == {"customers"}
-    assert lines.column("household").label == customers.column("household").label
+    assert {table.ledger_root.table for table in (customers, orders, lines)} == {"customers"}
+    assert lines.get_column("household").label == customers.get_column("household").label
     types = {**TYPES, "orders": {**TYPES["orders"], "household": "text"}}
     named = "[tables.orders.columns.o_month]"
     exposed = changed((named, f"[tables.orders.columns.household]\n{named}"), text=POLICY)
@@ -80,7 +80,7 @@ def test_a_join_along_keys_is_one_question_however_it_is_spelled() -> None:
     assert {fingerprint(one) for one in others} == {fingerprint(first)}
     assert fingerprint(first) != fingerprint(asked(LINES.format("count(*) > 40"), catalog=catalog))
     assert [table.name for table in first.table.stored_tables] == ["lines", "orders", "customers"]
-    assert first.table.place_of("region") == "tables.customers.columns.region"
+    assert first.table.get_policy_key("region") == "tables.customers.columns.region"
     assert find_cell_reach(first) == CellReach(reaches_other_groups=True, changes_all_groups=True, is_doubled=True)
 
 
@@ -196,12 +196,12 @@ def test_a_path_that_leads_astray_is_refused(code: str, message: str, changes: t
 
 
 def _known(*keys: tuple[str, ...]) -> dict[str, RelationIdentity]:
-    plain = RelationIdentity(names=("x",), bases=frozenset(), is_view=False, joins=False)
+    plain = RelationIdentity(names=("x",), bases=frozenset(), is_view=False, is_join=False)
     kept = RelationIdentity(
         names=("orders",),
         bases=frozenset(),
         is_view=False,
-        joins=False,
+        is_join=False,
         unique=frozenset(key[0] for key in keys if len(key) == 1),
         keys=frozenset(frozenset(key) for key in keys if len(key) > 1),
     )

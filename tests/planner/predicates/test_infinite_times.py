@@ -93,7 +93,7 @@ def test_infinite_times_count_as_postgresql_counts_them(connection: psycopg.Conn
         condition = row_condition(read, Scope(_TABLE, "r"), given)
         sql = RowSql(_TABLE, POSTGRES)
         assert _kept(connection, sql.holds(condition)) == expected, where
-        grouped = of_groups(condition, [_TABLE.column("day")], _TABLE.columns)
+        grouped = of_groups(condition, [_TABLE.get_column("day")], _TABLE.columns)
         inside = "s BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999'"
         theirs = _kept(connection, f"({where}) AND {inside}")
         assert _kept(connection, f"({sql.holds(grouped)}) AND {inside}") == theirs, where
@@ -113,4 +113,4 @@ def test_a_key_s_own_condition_stays_the_key_s() -> None:
             )
             for x in ("date_trunc('month', s)", "month")
         )
-        assert of_groups(written, [_TABLE.column("month")], _TABLE.columns) == named
+        assert of_groups(written, [_TABLE.get_column("month")], _TABLE.columns) == named

@@ -30,20 +30,20 @@ def test_the_range_is_that_of_all_products(drawn: list[tuple[str, int, int]]) ->
 
 
 def test_a_product_is_the_same_in_any_order_and_nesting() -> None:
-    age, cost = VISITS.column("age"), VISITS.column("cost")
+    age, cost = VISITS.get_column("age"), VISITS.get_column("cost")
     assert product_column([age, cost]) == product_column([cost, age])
     assert product_column([product_column([cost, age]), cost]) == product_column([age, product_column([cost, cost])])
 
 
 def test_ranges_of_nested_products_cover_those_of_their_factors() -> None:
-    cost = VISITS.column("cost")
+    cost = VISITS.get_column("cost")
     size, low, high = steps_of(product_column([cost, cost])) or (0, 0, 0)
     assert (size, low, high) == ((steps_of(cost) or (0,))[0] ** 2, 0, 10_000**2)
 
 
 def test_a_table_with_products_is_the_policys_without_them() -> None:
-    made = product_column([VISITS.column("age"), VISITS.column("cost")])
-    more = with_products(VISITS, [made, None, made, VISITS.column("age")])
+    made = product_column([VISITS.get_column("age"), VISITS.get_column("cost")])
+    more = with_products(VISITS, [made, None, made, VISITS.get_column("age")])
     assert [column.name for column in more.columns][-1] == made.name
     assert len(more.columns) == len(VISITS.columns) + 1
     assert without_products(more) == VISITS
@@ -55,7 +55,7 @@ def test_a_product_of_long_sums_is_refused_before_it_is_multiplied_out(monkeypat
 
     def multiply(*given: object) -> Column:
         multiplied.append(given)
-        return VISITS.column("age")
+        return VISITS.get_column("age")
 
     monkeypatch.setattr(row_expression, "_multiply", multiply)
     short, long = " + ".join(["age"] * 5), " + ".join(["age"] * 30)

@@ -13,7 +13,7 @@ import pytest
 from accountant.charges import NANO, Cells
 from mechanisms.protocol import Outcome
 from planner.bind.bind_question import ask
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from planner.extract.outer_query import outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
@@ -140,8 +140,8 @@ def connection(postgres_url: str) -> Iterator[psycopg.Connection[Any]]:
         opened.execute("CREATE TABLE regions (name text, region text)")
         with opened.cursor() as cursor:
             cursor.executemany("INSERT INTO regions VALUES (%s, %s)", retail().public_tables[0].rows)
-            day, ward = retail().tables[1].column("day"), retail().tables[1].column("ward")
-            month, country = retail().tables[0].column("month"), retail().tables[0].column("country")
+            day, ward = retail().tables[1].get_column("day"), retail().tables[1].get_column("ward")
+            month, country = retail().tables[0].get_column("month"), retail().tables[0].get_column("country")
             places = product(ward.domain or (), day.domain or (), range(24))
             visits = [(i, w, f"{d} {hour:02}:30") for i, (w, d, hour) in enumerate(places)]
             months = product(country.domain or (), month.domain or (), (timedelta(0), timedelta(13), timedelta(27)))
@@ -175,11 +175,11 @@ def test_postgresql_says_the_same(statement: str, connection: psycopg.Connection
         what = ask(question, retail(), accuracy=WANTED, parameters={}, today=TODAY)
         counted = connection.execute(plan(what, dialect=POSTGRES).rewritten.sql).fetchall()
         width = len(what.keys.columns)
-        texts = {tuple(map(as_text, what.keys.key(i))) for i in range(what.keys.size)}
+        texts = {tuple(map(format_value, what.keys.get_key(i))) for i in range(what.keys.size)}
         held = [
-            tuple(map(as_text, row[:width]))
+            tuple(map(format_value, row[:width]))
             for row in counted
-            if tuple(map(as_text, row[:width])) in texts and row[width] > most
+            if tuple(map(format_value, row[:width])) in texts and row[width] > most
         ]
         outer = outer_sql(found, first_parameter=1)
         arrays = [[key[array.column] for key in held] for array in outer.arrays]

@@ -42,7 +42,7 @@ def test_names_are_postgresqls(item: str, postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as opened:
         theirs = _describe(opened, f"SELECT {item} FROM (SELECT 1 AS amount) AS sales")
     found = classify(
-        f"SELECT country, {item} FROM sales GROUP BY country HAVING count(*) > 5", retail().with_numbers("null")
+        f"SELECT country, {item} FROM sales GROUP BY country HAVING count(*) > 5", retail().replace_numbers("null")
     )
     assert isinstance(found, Asking)
     (question,) = found.questions

@@ -41,7 +41,7 @@ def _told(sql: str, catalog: Catalog) -> str:
 def test_what_stands_in_the_columns(statement: str, outcome: str) -> None:
     mode, _, sql = statement.partition(" ")
     assert mode in NUMBERS
-    assert _told(sql, retail().with_numbers(mode)) == outcome
+    assert _told(sql, retail().replace_numbers(mode)) == outcome
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ TYPES = [
 def test_a_column_has_the_type_and_the_name_that_postgresql_gives_it(
     empty: psycopg.Connection, number: str, mode: str
 ) -> None:
-    catalog = retail().with_numbers(mode)
+    catalog = retail().replace_numbers(mode)
     having = f"HAVING count(*) > 500 AND {number} > 20.5" if number.startswith(("sum", "avg", "round")) else ""
     for sql in (
         f"SELECT country, {number} FROM sales GROUP BY country {having or 'HAVING count(*) > 500'}",
@@ -113,7 +113,7 @@ def test_a_column_has_the_type_and_the_name_that_postgresql_gives_it(
 @in_turn("statement", [sql for sql, told in CORPUS if not told.startswith("KH") and "$" not in sql])
 def test_the_corpus_runs_on_postgresql(empty: psycopg.Connection, statement: str) -> None:
     mode, _, sql = statement.partition(" ")
-    asked = asking(sql, retail().with_numbers(mode))
+    asked = asking(sql, retail().replace_numbers(mode))
     outer = outer_sql(asked, first_parameter=1)
     arrays = []
     for array in outer.arrays:

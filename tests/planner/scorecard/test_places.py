@@ -167,7 +167,7 @@ def _exact_keys(made: Plan, sql: str, connection: psycopg.Connection[Any]) -> Ke
     rows = {
         row[:-1]: row[-1] for row in connection.execute(f"SELECT {grouped}, count(*) FROM sales GROUP BY {grouped}")
     }
-    values = np.array([rows[keys.key(place)] for place in range(keys.size)])
+    values = np.array([rows[keys.get_key(place)] for place in range(keys.size)])
     passed = values > 25 if "HAVING" in sql else np.ones(keys.size, dtype=np.bool_)
     assert made.ranking is not None
     assert made.question.ranked is not None

@@ -14,7 +14,7 @@ from deploy.demo.build import COUNTRIES, HERE, install
 from mechanisms.formula import evaluate, relax_formula
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Bands, Catalog, StoredParameter, StoredQuestion
-from planner.catalog.pins import Pins, pinned_table
+from planner.catalog.pins import Pins, pin_table
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
@@ -62,7 +62,7 @@ def planned(catalog: Catalog, index: int) -> Plan:
 def test_the_demo_has_494_keys_of_customer_months(policy: Policy, catalog: Catalog) -> None:
     (sales,) = catalog.tables
     assert sales.unit == ("customer_id", "month")
-    countries, months = sales.column("country").domain, sales.column("month").domain
+    countries, months = sales.get_column("country").domain, sales.get_column("month").domain
     assert countries is not None
     assert months is not None
     assert len(countries) * len(months) == 494
@@ -168,11 +168,11 @@ def test_the_hospital_example_loads_and_compiles() -> None:
         "visits": tuple(SourceColumn(name, declared, True) for name, declared in types.items()),
         "diseases": (SourceColumn("name", "text", False),),
     }
-    pins = Pins(tables=(pinned_table("diseases", schema["diseases"], [("flu",), ("gout",)]),))
+    pins = Pins(tables=(pin_table("diseases", schema["diseases"], [("flu",), ("gout",)]),))
     pinned = tuple(domain for domain, _ in key_domains(policy, schema=schema, pins=pins))
     catalog = compile_catalog(
         policy, schema=schema, pins=Pins(tables=pins.tables, domains=pinned), directory=policy.directory
     )
-    assert catalog.tables[0].column("day").domain is not None
+    assert catalog.tables[0].get_column("day").domain is not None
     assert warnings(policy) == ()
     assert isinstance(classify(catalog.stored_questions[0].sql, catalog), Asking)

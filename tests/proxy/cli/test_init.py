@@ -184,7 +184,7 @@ def test_one_file_makes_a_policy(tmp_path: Path) -> None:
     source = open_source(policy.source.url, directory=policy.directory)
     catalog = pin(policy, source, confirm=False, now=datetime.now(UTC)).catalog
     source.close()
-    assert catalog.tables[0].column("id").domain == (1, 2, 3)
+    assert catalog.tables[0].get_column("id").domain == (1, 2, 3)
 
 
 def test_an_id_that_cannot_be_a_unit_is_named_and_not_chosen() -> None:

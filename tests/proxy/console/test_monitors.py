@@ -110,7 +110,7 @@ def test_a_stream_ends_when_a_policy_is_read_again_that_would_not_let_its_reader
     """As a reload puts it into force that changes analysts alone: over the same service."""
     before = house.service.catalog
     others = tuple(analyst for analyst in before.analysts if analyst.name != "bob")
-    bob = before.analyst("bob")
+    bob = before.find_analyst("bob")
     assert bob is not None
     left = others if what == "the analyst is gone" else (*others, replace(bob, token_hash="0" * 64))
     with (

@@ -174,7 +174,7 @@ def test_keyhole_monitors_lists_what_one_may_read(house: House, ada: psycopg.Con
             None,
         )
     priced = ada.execute("SELECT epsilon_per_group FROM keyhole.monitors WHERE name = 'crowded'").fetchone()
-    monitor = house.service.catalog.monitor("crowded")
+    monitor = house.service.catalog.find_monitor("crowded")
     assert monitor is not None
     assert priced is not None
     assert 0.1 < float(priced[0]) < 0.3  # ln(24 / (4 * .05 * .1)) / 41

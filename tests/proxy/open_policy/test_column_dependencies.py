@@ -10,7 +10,7 @@ from accountant.balances.dependencies import Dependency
 from accountant.charges import Spent
 from deploy.demo.build import install
 from planner.catalog.catalog import Catalog, Column, Derivation, SqlType, Table, Value
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from proxy.cli.check import check
 from proxy.open_policy.column_dependencies import dependencies
 from proxy.open_policy.service import Service
@@ -110,11 +110,11 @@ def test_a_day_tells_its_month_and_a_month_all_of_whose_days_are_keys_holds_no_o
     days = tuple(date(2024, 1, 15) + timedelta(days=number) for number in range(60))
     known = calendar(service.catalog, days, ("date_trunc", "month"), ("date_trunc", "week"), ("extract", "dow"))
     month, week, dow = known["date_trunc_month"], known["date_trunc_week"], known["extract_dow"]
-    assert month.values == {as_text(day): as_text(day.replace(day=1)) for day in days}
+    assert month.values == {format_value(day): format_value(day.replace(day=1)) for day in days}
     assert not month.complete
     assert month.closed == {"2024-02-01"}
-    assert week.closed == {as_text(days[0] + timedelta(days=7 * number)) for number in range(8)}
-    assert dow.values == {as_text(day): str(day.isoweekday() % 7) for day in days}
+    assert week.closed == {format_value(days[0] + timedelta(days=7 * number)) for number in range(8)}
+    assert dow.values == {format_value(day): str(day.isoweekday() % 7) for day in days}
     assert dow.closed == frozenset()
 
 
@@ -124,7 +124,7 @@ def test_a_year_of_days_is_closed_when_its_leap_day_is_there(service: Service) -
     assert known["date_trunc_year"].closed == {"2023-01-01"}
     assert known["extract_year"].closed == {"2023"}
     assert known["date_trunc_quarter"].closed == {
-        as_text(date(year, month, 1)) for year in (2023, 2024) for month in (1, 4, 7, 10)
+        format_value(date(year, month, 1)) for year in (2023, 2024) for month in (1, 4, 7, 10)
     } - {"2024-10-01"}
 
 

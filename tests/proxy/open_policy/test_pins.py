@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.catalog.catalog import Table
-from planner.catalog.pins import Pins, pinned_table
+from planner.catalog.pins import Pins, pin_table
 from planner.catalog.refresh import parse_refresh
 from planner.catalog.sql_types import SourceColumn
 from planner.errors import KeyholeError
@@ -91,7 +91,7 @@ def test_the_first_check_pins_tables_and_domains(policy: Policy) -> None:
         "new: visits.floor (3 key values)",
     ]
     (visits,) = found.catalog.tables
-    assert visits.column("ward").domain == ("A", "B")
+    assert visits.get_column("ward").domain == ("A", "B")
     assert read_pins(pins_path(policy)) == found.pins
     assert checked(policy).changes == ()
 
@@ -138,12 +138,12 @@ def test_a_changed_key_domain_waits_for_the_owner(policy: Policy) -> None:
         pinned_catalog(wider, source)
     source.close()
     (visits,) = checked(wider, confirm=True).catalog.tables
-    assert visits.column("floor").domain == (1, 2, 3, 4)
+    assert visits.get_column("floor").domain == (1, 2, 3, 4)
 
 
 def test_a_column_of_another_type_waits_for_the_owner(policy: Policy) -> None:
     before = checked(policy)
-    assert before.pins.types("visits") == {"ward": "text", "floor": "integer"}
+    assert before.pins.get_types("visits") == {"ward": "text", "floor": "integer"}
     clinic(policy.directory, "ALTER TABLE visits ADD COLUMN more TEXT")
     assert checked(policy).changes == ()
     clinic(policy.directory, "ALTER TABLE visits ALTER floor TYPE BIGINT")
@@ -178,7 +178,7 @@ def test_serving_uses_the_pinned_rows(policy: Policy) -> None:
     source = open_source(policy.source.url, directory=policy.directory)
     catalog = pinned_catalog(policy, source)
     source.close()
-    assert catalog.tables[0].column("ward").domain == ("A", "B")
+    assert catalog.tables[0].get_column("ward").domain == ("A", "B")
     assert len(catalog.public_tables[0].rows) == 2
 
 
@@ -216,7 +216,7 @@ def test_pins_survive_the_file(tmp_path_factory: pytest.TempPathFactory, rows: S
     types = ("text", "bigint", "numeric(30,2)", "date", "timestamp without time zone", "boolean")
     columns = [SourceColumn(f"c{index}", declared, True) for index, declared in enumerate(types)]
     types_seen = (("u", (("x", "text"), ("y", "numeric(6,2)"))), ("v", ()))
-    pins = Pins(tables=(pinned_table("t", columns, rows),), refreshes=(("u", NOW),), columns=types_seen)
+    pins = Pins(tables=(pin_table("t", columns, rows),), refreshes=(("u", NOW),), columns=types_seen)
     path = tmp_path_factory.mktemp("pins") / "pins.json"
     write_pins(path, pins)
     assert read_pins(path) == pins
@@ -230,7 +230,7 @@ def test_rows_of_a_pin_file_are_its_own_in_their_order(tmp_path: Path) -> None:
     """They are not sorted again as it is read, so that another order is an edited file."""
     columns = [SourceColumn("name", "text", True)]
     path = tmp_path / "pins.json"
-    write_pins(path, Pins(tables=(pinned_table("t", columns, [("b",), (None,), ("a",)]),)))
+    write_pins(path, Pins(tables=(pin_table("t", columns, [("b",), (None,), ("a",)]),)))
     written = json.loads(path.read_text(encoding="utf-8"))
     assert written["tables"]["t"]["rows"] == [[None], ["a"], ["b"]]
     written["tables"]["t"]["rows"].reverse()
@@ -242,14 +242,12 @@ def test_rows_of_a_pin_file_are_its_own_in_their_order(tmp_path: Path) -> None:
 @given(st.lists(st.tuples(st.sampled_from(["", "a", "ab", None]), st.sampled_from(["", "b", "c", None])), max_size=3))
 def test_digests_tell_tables_apart(rows: list[tuple[str | None, str | None]]) -> None:
     columns = [SourceColumn("x", "text", True), SourceColumn("y", "text", True)]
-    digest = pinned_table("t", columns, rows).digest
-    assert digest == pinned_table("t", columns, rows[::-1]).digest
-    assert digest != pinned_table("t", columns, [*rows, ("", "")]).digest
-    assert digest != pinned_table("t", [columns[0], SourceColumn("z", "text", True)], rows).digest
+    digest = pin_table("t", columns, rows).digest
+    assert digest == pin_table("t", columns, rows[::-1]).digest
+    assert digest != pin_table("t", columns, [*rows, ("", "")]).digest
+    assert digest != pin_table("t", [columns[0], SourceColumn("z", "text", True)], rows).digest
     swapped = [(right, left) for left, right in rows]
-    assert (digest == pinned_table("t", columns, swapped).digest) == (
-        sorted(map(str, rows)) == sorted(map(str, swapped))
-    )
+    assert (digest == pin_table("t", columns, swapped).digest) == (sorted(map(str, rows)) == sorted(map(str, swapped)))
 
 
 def test_many_rows_are_read_as_they_were_written_and_hashed_one_by_one(tmp_path: Path) -> None:
@@ -266,7 +264,7 @@ def test_many_rows_are_read_as_they_were_written_and_hashed_one_by_one(tmp_path:
         )
         for i in range(2_500)
     ]
-    table = pinned_table("t", columns, rows)
+    table = pin_table("t", columns, rows)
     digest = sha256()
     for text in (text for column in columns for text in (column.name, column.declared)):
         digest.update(len(text).to_bytes(8, "big") + text.encode())
@@ -275,14 +273,14 @@ def test_many_rows_are_read_as_they_were_written_and_hashed_one_by_one(tmp_path:
         digest.update((b"\xff" * 8 if value is None else len(text.encode()).to_bytes(8, "big")) + text.encode())
     assert table.digest == digest.hexdigest()
     write_pins(tmp_path / "pins.json", Pins(tables=(table,)))
-    assert repr(read_pins(tmp_path / "pins.json").table("t")) == repr(table)
+    assert repr(read_pins(tmp_path / "pins.json").get_table("t")) == repr(table)
 
 
 def test_values_that_no_type_holds_are_refused() -> None:
     for declared, value in (("jsonb", "{}"), ("integer", "1"), ("boolean", 1)):
         with pytest.raises(ValueError, match="column"):
-            pinned_table("t", [SourceColumn("x", declared, True)], [(value,)])
-    (row,) = pinned_table("t", [SourceColumn("x", "double precision", True)], [(0.1,)]).rows
+            pin_table("t", [SourceColumn("x", declared, True)], [(value,)])
+    (row,) = pin_table("t", [SourceColumn("x", "double precision", True)], [(0.1,)]).rows
     assert row == (Decimal("0.1"),)
 
 
@@ -321,7 +319,7 @@ def test_versions_never_go_back(now: datetime, passed: timedelta) -> None:
     if now.year < 2:
         return
     for text in ("static", "hourly", "daily 23:30"):
-        known, next_known = parse_refresh(text).tick(now), parse_refresh(text).tick(later)
+        known, next_known = parse_refresh(text).name_tick(now), parse_refresh(text).name_tick(later)
         assert known is not None
         assert next_known is not None
         assert known.rjust(16, "0") <= next_known.rjust(16, "0")

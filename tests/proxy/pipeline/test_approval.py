@@ -258,10 +258,10 @@ def test_a_tables_own_line_for_approval_holds_in_the_place_of_the_budgets(tmp_pa
 def test_the_lowest_line_of_the_tables_joined_holds() -> None:
     own = (TableCaps("a", per_table=None, approval_above=0.5), TableCaps("b", per_table=3.0, approval_above=None))
     budget = Budget(per_predicate=4.0, per_unit=8.0, per_query=2.0, approval_above=1.0, tables=own)
-    lines = [budget.approval_above_for(tables) for tables in (("a",), ("b",), ("a", "b"), ("c", "b"))]
+    lines = [budget.find_approval_limit(tables) for tables in (("a",), ("b",), ("a", "b"), ("c", "b"))]
     assert lines == [0.5, 1.0, 0.5, 1.0]
-    assert replace(budget, approval_above=None).approval_above_for(("b", "c")) is None
-    assert replace(budget, approval_above=None).approval_above_for(("b", "a")) == 0.5
+    assert replace(budget, approval_above=None).find_approval_limit(("b", "c")) is None
+    assert replace(budget, approval_above=None).find_approval_limit(("b", "a")) == 0.5
 
 
 def test_a_tables_caps_are_checked_printed_and_simulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from planner.catalog.pace import UNSURE, EngineWork, Pace, TableSize
+from planner.catalog.pace import UNCERTAINTY_FACTOR, EngineWork, Pace, TableSize
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
@@ -84,17 +84,17 @@ def test_what_is_expected_beyond_the_timeout_is_refused(tmp_path: Path) -> None:
     with Service.open(installed(tmp_path, seconds=SLOW)) as service:
         asked, catalog = asking(service), service.catalog
         planned = pipeline.prepare(service, asked)
-        for share in (2.9, 1.01, 0.99, 1.01 / UNSURE, 0.99 / UNSURE):
+        for share in (2.9, 1.01, 0.99, 1.01 / UNCERTAINTY_FACTOR, 0.99 / UNCERTAINTY_FACTOR):
             pace = Pace("the test's", EngineWork(statements=share * limit_s))
             service.catalog = replace(catalog, pace=pace)
             expected = expect_time(planned, service.catalog)
             assert expected is not None
             assert expected.is_too_long is (share > 1)
-            assert ("stays paid" in expected.sentence) is (1 / UNSURE < share < 1)
+            assert ("stays paid" in expected.sentence) is (1 / UNCERTAINTY_FACTOR < share < 1)
             if share > 1:
                 with pytest.raises(KeyholeError, match="KH319") as caught:
                     pipeline.answer(service, planned, asked)
-                needed = f"{1000 * ceil(UNSURE * share * limit_s):_}"
+                needed = f"{1000 * ceil(UNCERTAINTY_FACTOR * share * limit_s):_}"
                 assert f"limits.statement_timeout_ms to {needed}." in str(caught.value.hint)
                 assert service.questions("ada") == ()
             else:
@@ -164,7 +164,7 @@ def test_the_pace_is_that_of_rows_the_engine_makes_up(tmp_path: Path, engine: st
         source.close()
     assert min(pace.seconds.amounts) >= 0.0
     small, large = (
-        pace.expect(EngineWork(rows=rows, row_aggregates=rows, pairs=rows), timeout_ms=1) for rows in (1e6, 1e9)
+        pace.estimate_time(EngineWork(rows=rows, row_aggregates=rows, pairs=rows), timeout_ms=1) for rows in (1e6, 1e9)
     )
     assert 0.0 < small.seconds < large.seconds
 

@@ -17,7 +17,7 @@ REGION = Column(
     derivation=Lookup(
         "country",
         "countries.region by name",
-        LookupValues.of((("France", "West"), ("Norway", "North"), ("Spain", None))),
+        LookupValues.from_pairs((("France", "West"), ("Norway", "North"), ("Spain", None))),
     ),
 )
 YEAR = Column(
@@ -43,7 +43,7 @@ TABLE = replace(CLIPPED, columns=(*CLIPPED.columns, REGION, YEAR), groups_per_un
 )
 def test_groups_of_one_unit(unit: tuple[str, ...], keys: dict[str, tuple[Value, ...]], groups: int) -> None:
     table = replace(TABLE, unit=unit)
-    space = KeySpace(columns=tuple(table.column(name) for name in keys), values=tuple(keys.values()))
+    space = KeySpace(columns=tuple(table.get_column(name) for name in keys), values=tuple(keys.values()))
     assert groups_of_one_unit(replace(question(TRUE, count(), table=table), keys=space)) == groups
 
 

@@ -24,7 +24,7 @@ RATES = (Fraction(1, 64), Fraction(3, 32), Fraction(7, 8))
 
 def over(columns: dict[str, tuple[Value, ...]], *, taken: Offsets | None = None) -> Question:
     """A question about one count, grouped by columns with these values, less what is taken off per key."""
-    space = KeySpace(columns=tuple(CLIPPED.column(name) for name in columns), values=tuple(columns.values()))
+    space = KeySpace(columns=tuple(CLIPPED.get_column(name) for name in columns), values=tuple(columns.values()))
     functional = replace(count(), offsets=taken)
     return replace(question(TRUE, count(), table=CLIPPED), keys=space, functionals=(functional,))
 

@@ -198,7 +198,7 @@ def _statistics() -> dict[BoundOf, dict[int, float]]:
 
 @in_turn("of", BoundOf)
 def test_units_beyond_each_candidate_are_those_counted_by_hand(unasked: Service, of: BoundOf) -> None:
-    table = unasked.catalog.table("baskets")
+    table = unasked.catalog.find_table("baskets")
     assert table is not None
     steps = (0, 1, 2, 3, 4, 5, 6, 9, 14)
     value = of in (BoundOf.HIGHEST_VALUE, BoundOf.LOWEST_VALUE)

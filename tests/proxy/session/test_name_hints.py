@@ -94,7 +94,7 @@ def catalog() -> Catalog:
     country = replace(country, domain=(*(country.domain or ()), "amounts"))
     visits = replace(visits, columns=(visits.columns[0], country, *visits.columns[2:]))
     sex = Column("sex", SqlType.TEXT, "text")
-    stays = replace(visits, name="stays", relation="stays", columns=(visits.columns[0], sex), root=visits.ledger)
+    stays = replace(visits, name="stays", relation="stays", columns=(visits.columns[0], sex), root=visits.ledger_root)
     return replace(usual, tables=(sales, visits, stays, files))
 
 

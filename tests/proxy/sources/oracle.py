@@ -25,12 +25,12 @@ def true_aggregates(question: Question, rows: Sequence[Row]) -> npt.NDArray[np.i
     """The bounded aggregates, shape (functionals, keys)."""
     question = over_horizon(question)
     table, keys = question.table, question.keys
-    index = {key: i for i, key in enumerate(keys.key(i) for i in range(keys.size))}
+    index = {key: i for i, key in enumerate(keys.get_key(i) for i in range(keys.size))}
     result = np.zeros((len(question.functionals), keys.size), dtype=np.int64)
     different: dict[tuple[int, int], set[Any]] = defaultdict(set)
     by_unit: dict[tuple[Any, ...], dict[tuple[Any, ...], list[Row]]] = defaultdict(lambda: defaultdict(list))
     for number, row in enumerate(one for stored in rows for one in in_windows(question, stored)):
-        unit = (number,) if table.row_unit else tuple(read(table, row, name) for name in table.unit)
+        unit = (number,) if table.is_row_unit else tuple(read(table, row, name) for name in table.unit)
         key = tuple(read(table, row, name) for name in keys.names)
         if None in unit or not all(
             part in (column.domain or ()) for part, column in zip(key, keys.columns, strict=True)
@@ -60,7 +60,7 @@ def values_that_count(question: Question, functional: Functional, rows: Sequence
     (term,) = functional.terms
     assert term.column is not None
     found = {read(question.table, row, term.column) for row in rows if counts(question, term, row)}
-    if question.table.row_unit or question.table.row_cap is not None:
+    if question.table.is_row_unit or question.table.row_cap is not None:
         return found
     assert functional.unit_range is not None
 
@@ -87,14 +87,16 @@ def is_in_time(question: Question, as_of: AsOf, row: Row) -> bool:
     before = as_of.before
     keys, table = question.keys, question.table
     free = [i for i, one in enumerate(keys.columns) if not table.determines(one)]
-    chooses = table.row_cap is not None or math.prod(len(keys.whole_domain(i)) for i in free) > table.groups_per_unit
-    if table.column(as_of.column).sql_type is SqlType.DATE and chooses and not table.row_unit:
+    chooses = (
+        table.row_cap is not None or math.prod(len(keys.get_whole_domain(i)) for i in free) > table.groups_per_unit
+    )
+    if table.get_column(as_of.column).sql_type is SqlType.DATE and chooses and not table.is_row_unit:
         before = datetime(before.year, before.month, before.day)
     if read(table, row, as_of.column) is None or arrived >= before:
         return False
     if as_of.hopping is not None and as_of.hopping.column == as_of.column:
         return True
-    if getattr(question.table.column(as_of.window).derivation, "column", None) == as_of.column:
+    if getattr(question.table.get_column(as_of.window).derivation, "column", None) == as_of.column:
         return True
     return arrived - as_moment(read(question.table, row, as_of.window)) < as_of.window_open_for
 
@@ -134,7 +136,7 @@ def chosen(
 ) -> list[tuple[Any, ...]]:
     """The keys of a unit that count: the first G in the order of md5; at a look, of when the unit came into them."""
     table, names = question.table, question.keys.names
-    if table.row_unit:
+    if table.is_row_unit:
         return list(groups)
 
     def drawn(key: tuple[Any, ...]) -> tuple[datetime, str]:
@@ -170,7 +172,7 @@ def contribution(question: Question, functional: Functional, rows: Sequence[Row]
     off = functional.terms[0].condition if functional.off_condition is None else functional.off_condition
     if functional.off_each_unit and any(counts(question, Term(1, None, off, 0), row) for row in rows):
         total -= functional.off_each_unit
-    elif table.row_unit or table.row_cap is not None:
+    elif table.is_row_unit or table.row_cap is not None:
         return total
     assert functional.unit_range is not None
     low, high = functional.unit_range
@@ -182,7 +184,7 @@ def added(question: Question, term: Term, row: Row) -> int:
     if not term.power:
         return term.coefficient
     assert term.column is not None
-    factors = [question.table.column(name) for name in multiplied(question.table, term.column)]
+    factors = [question.table.get_column(name) for name in multiplied(question.table, term.column)]
     return term.coefficient * math.prod(
         grid_steps(column, read(question.table, row, column.name)) for column in factors
     )
@@ -199,7 +201,7 @@ def multiplied(table: Table, column: str | None) -> tuple[str, ...]:
     """The columns whose values a product is made of; any other column alone."""
     if column is None:
         return ()
-    derivation = table.column(column).derivation
+    derivation = table.get_column(column).derivation
     return derivation.columns if isinstance(derivation, Product) else (column,)
 
 
@@ -222,7 +224,7 @@ def is_nan(value: Any) -> bool:
 
 def read(table: Table, row: Row, name: str) -> Any:
     """A stored or derived column of a row."""
-    derivation = table.column(name).derivation
+    derivation = table.get_column(name).derivation
     if derivation is None:
         return row[name]
     if isinstance(derivation, Lookup):
@@ -248,7 +250,7 @@ def read(table: Table, row: Row, name: str) -> Any:
             day = date.fromordinal(day.toordinal() - day.weekday())
         case "hour":
             return value.replace(minute=0, second=0, microsecond=0)
-    return day if table.column(name).sql_type is SqlType.DATE else datetime(day.year, day.month, day.day)
+    return day if table.get_column(name).sql_type is SqlType.DATE else datetime(day.year, day.month, day.day)
 
 
 def digest(table: Table, parts: list[Any]) -> str:

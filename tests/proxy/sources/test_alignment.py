@@ -36,7 +36,7 @@ def test_every_group_lands_on_its_key(data: st.DataObject) -> None:
     group = st.tuples(*(st.sampled_from(_DOMAINS[kind][1]) for kind in kinds))
     sums = data.draw(st.dictionaries(group, st.integers(-(2**62), 2**62)))
     found = [list(part) for part in zip(*sums, strict=True)] or [[] for _ in kinds]
-    expected = [sums.get(keys.key(i), 0) for i in range(keys.size)]
+    expected = [sums.get(keys.get_key(i), 0) for i in range(keys.size)]
     assert align_groups(found, [list(sums.values())], keys).tolist() == [expected]
     in_pieces = np.zeros((1, keys.size), dtype=np.int64)
     for one, total in sums.items():

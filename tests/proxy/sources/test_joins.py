@@ -257,10 +257,10 @@ def _key_value(row: tuple[Any, ...], column: Column, *, typed: Sequence[str], al
         return row[_place(column.name, typed)]
     names = column.name.split(", ")
     known = [alone(typed[_place(name, typed)]).derivation for name in names]
-    lookups = [derived.pairs.by_key for derived in known if isinstance(derived, Lookup)]
+    lookups = [derived.pairs.value_map for derived in known if isinstance(derived, Lookup)]
     wanted = [_pinned(row[_place(name, typed)]) for name in names]
     alike = (
-        to for value, to in column.derivation.pairs.by_key.items() if [one.get(value) for one in lookups] == wanted
+        to for value, to in column.derivation.pairs.value_map.items() if [one.get(value) for one in lookups] == wanted
     )
     return next(alike, None)
 
@@ -278,7 +278,7 @@ def _expected(
     for index, functional in enumerate(question.functionals):
         values = []
         for number in range(question.keys.size):
-            value = found.get(question.keys.key(number), (None,) * len(question.functionals))[index]
+            value = found.get(question.keys.get_key(number), (None,) * len(question.functionals))[index]
             steps = Fraction(0) if value is None else Fraction(value) / Fraction(functional.unit_size)
             assert steps.denominator == 1
             values.append(int(steps))
@@ -305,7 +305,7 @@ def test_the_integers_are_those_of_the_real_join(
     keys = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
     aggregates = data.draw(st.lists(st.sampled_from(AGGREGATES), min_size=1, max_size=3, unique=True))
     condition = data.draw(st.one_of(st.none(), st.sampled_from(CONDITIONS)))
-    present = "" if table.row_unit else "v.person IS NOT NULL"
+    present = "" if table.is_row_unit else "v.person IS NOT NULL"
     conditions = [f"({part})" for part in (condition, present) if part]
     where = f" {'AND' if 'WHERE' in source else 'WHERE'} {' AND '.join(conditions)}" if conditions else ""
     group = f"{source}{where} GROUP BY {', '.join(keys)}"

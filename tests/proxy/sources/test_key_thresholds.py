@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mechanisms.formula import Integers, evaluate
 from planner.catalog.catalog import Table
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from planner.errors import KeyholeError
 from planner.functionals.per_key_offsets import subtract_offsets
 from planner.plan.minimise import minimise
@@ -52,7 +52,7 @@ def _passed(question: Question, values: Integers) -> set[tuple[str, ...]]:
     compared = subtract_offsets(question, values)
     for formula in (question.formula, minimise(question.formula).formula):
         held = evaluate(formula, lambda cut: cut.holds(compared[cut.functional]), keys=question.keys.size)
-        found = {tuple(map(as_text, key)) for key in question.keys.keys(np.asarray(held))}
+        found = {tuple(map(format_value, key)) for key in question.keys.list_keys(np.asarray(held))}
     return found
 
 
@@ -81,7 +81,7 @@ def test_the_groups_are_those_of_the_real_join(
 ) -> None:
     """Of the groups with rows; those without are none of SQL's."""
     conditions = ["w.beds IS NOT NULL AND w.level IS NOT NULL AND w.weight IS NOT NULL"] if known else []
-    conditions += [] if table.row_unit else ["v.person IS NOT NULL"]
+    conditions += [] if table.is_row_unit else ["v.person IS NOT NULL"]
     where = f" {'AND' if 'WHERE' in source else 'WHERE'} {' AND '.join(conditions)}" if conditions else ""
     keys = "v.ward, w.open" if further else "v.ward"
     group = f"{source}{where} GROUP BY {keys}, w.beds, w.level, w.weight HAVING {both.join(f'({a})' for a in atoms)}"
@@ -99,11 +99,11 @@ def test_the_groups_are_those_of_the_real_join(
     there = _keys(truth.execute(f"SELECT DISTINCT v.ward {source}{where}").fetchall())
     same = _keys(joined_tables.writer.execute(f"SELECT v.ward {group}").fetchall())
     truth.close()
-    possible = {(as_text(value),) for value in table.column("ward").domain or ()}
+    possible = {(format_value(value),) for value in table.get_column("ward").domain or ()}
     assert real == same
     for answer in joined_tables.answers(question, relations):
         assert _passed(question, answer) & there == real & possible
 
 
 def _keys(rows: list[Any]) -> set[tuple[str, ...]]:
-    return {tuple(map(as_text, row)) for row in rows if None not in row}
+    return {tuple(map(format_value, row)) for row in rows if None not in row}

@@ -75,7 +75,7 @@ def conditions(column: str, *, seed: int, size: int) -> list[Condition]:
 def summed(column: str, condition: Condition, *, table: Table, among: Condition) -> tuple[Functional, tuple[int, int]]:
     """The sum under a condition with the sensitivity that its narrowed range gives, and that range."""
     terms = (Term(1, column, condition, 1),)
-    ranges = {column: find_grid(table.column(column), table, position=None)[1:]}
+    ranges = {column: find_grid(table.get_column(column), table, position=None)[1:]}
     low, high = find_row_range(terms, ranges=ranges, table=table, among=among)
     made = Functional(
         name="sum",

@@ -94,7 +94,7 @@ def test_the_integers_of_a_large_join_are_those_of_the_real_one(
     sql = f"SELECT {key}, {aggregate} {FROM.format(joined)} {also} GROUP BY {key}"
     found = dict(bought.execute(sql).fetchall())
     (functional,) = question.functionals
-    keys = [question.keys.key(number)[0] for number in range(question.keys.size)]
+    keys = [question.keys.get_key(number)[0] for number in range(question.keys.size)]
     expected = [[int((found[one] or 0) / functional.unit_size) for one in keys]]
     assert any(expected[0])
     for answer in engines.answers(question, _relations(engines)):

@@ -176,7 +176,9 @@ def test_a_collation_that_would_merge_groups_is_another_type() -> None:
     read = ReadRelation("visits", (("ward", "text"),))
     check_types([read], lambda _: [SourceColumn("ward", "text", nullable=True)])
     with pytest.raises(TypesChanged):
-        check_types([read], lambda _: [SourceColumn("ward", "text", nullable=True, nondeterministic=True)])
+        check_types(
+            [read], lambda _: [SourceColumn("ward", "text", nullable=True, has_nondeterministic_collation=True)]
+        )
 
 
 @pytest.mark.parametrize("world", ["files", "table"])

@@ -87,7 +87,7 @@ def crowd_question(
         refresh="static",
         seed="crowd",
     )
-    columns_ = tuple(table.column(name) for name in keys)
+    columns_ = tuple(table.get_column(name) for name in keys)
     domains = tuple(column.domain or () for column in columns_)
     functionals = [functional(table, measure, None, c) for measure in (Measure.ROWS, Measure.UNITS) for c in conditions]
     functionals += [functional(table, Measure.ROWS, name, ALWAYS) for name in ("cost", "amount", "person")]
@@ -148,7 +148,7 @@ def test_units_with_one_row_in_each_of_too_many_groups(engines: Engines, groups:
     held: dict[object, dict[object, Row]] = {}
     for row in _CROWD:
         at = tuple(read(asked.table, row, name) for name in keys)
-        is_public = all(one in (asked.table.column(name).domain or ()) for one, name in zip(at, keys, strict=True))
+        is_public = all(one in (asked.table.get_column(name).domain or ()) for one, name in zip(at, keys, strict=True))
         if row["person"] is not None and is_public:
             held.setdefault(row["person"], {}).setdefault(at, row)
     rows = [row for one in held.values() for row in [*one.values()][:places]]

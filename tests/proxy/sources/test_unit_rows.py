@@ -45,7 +45,7 @@ def _values(column: Column, found: Sequence[Row]) -> list[Fraction]:
 
 def _summed(column: str, where: Callable[[Row], bool] = lambda row: True) -> Callable[[Table, list[Row]], Any]:
     def total(table: Table, found: list[Row]) -> Fraction | None:
-        known = table.column(column)
+        known = table.get_column(column)
         values = _values(known, [row for row in found if where(row)])
         if not values:
             return None
@@ -77,7 +77,7 @@ def _differing(table: Table, found: list[Row]) -> Fraction:
 
 def _multiplied(table: Table, found: list[Row]) -> Fraction | None:
     """The total of amount * big, clipped to the rows of a unit times the corners of their ranges, in steps."""
-    amount, big = table.column("amount"), table.column("big")
+    amount, big = table.get_column("amount"), table.get_column("big")
     present = [row for row in found if row["amount"] is not None and row["big"] is not None]
     assert amount.grid is not None
     assert amount.bounds is not None
@@ -219,7 +219,7 @@ def by_hand(
     assert question.per_unit is not None
     bounded = over_horizon(replace(question, table=question.per_unit.table))
     table, keys, as_of = bounded.table, bounded.keys, bounded.as_of
-    index = {keys.key(i): i for i in range(keys.size)}
+    index = {keys.get_key(i): i for i in range(keys.size)}
     result = np.zeros((len(meant), keys.size), dtype=np.int64)
     by_unit: dict[tuple[Any, ...], dict[tuple[Any, ...], list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in found:
@@ -301,7 +301,7 @@ def test_a_look_at_the_units_that_had_come(
     if len(question.functionals) < len(meant):  # two spellings of one
         return
     (window,) = {"born", "month", "day"} & set(keys)
-    horizon = tuple(sorted(table.column(window).domain or ()))
+    horizon = tuple(sorted(table.get_column(window).domain or ()))
     as_of = AsOf(came, before, window, horizon, timedelta(days=40))
     look = look_at(question, as_of, windows=(horizon[place % len(horizon)],))
     expected = by_hand(look, where, tested, meant, found)

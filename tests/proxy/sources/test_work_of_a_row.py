@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, Column, Computed, Lookup, RowCap, SqlType, Table
-from planner.catalog.sql_types import text_limit
+from planner.catalog.sql_types import read_text_limit
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.dialect import Dialect
@@ -370,22 +370,22 @@ OF_CUT_TEXTS = {
 def is_computed_in_bounded_time(sql: str, read: frozenset[str], dialect: Dialect, table: Table) -> bool:
     """Whether an expression reads every text as far as it is cut, by functions that take no longer than that."""
     bare = re.sub(CONSTANT, "", re.sub(rf"left\({TEXT[dialect.name]}, \d+\)", "", sql))
-    texts = [table.column(name) for name in read if table.column(name).sql_type is SqlType.TEXT]
-    longer = [one for one in texts if not dialect.enforces_lengths or text_limit(one.declared) is None]
+    texts = [table.get_column(name) for name in read if table.get_column(name).sql_type is SqlType.TEXT]
+    longer = [one for one in texts if not dialect.enforces_lengths or read_text_limit(one.declared) is None]
     functions = set(re.findall(r"(\w+)\s*\(", bare))
     return functions <= CONSTANT_TIME | OF_CUT_TEXTS and not any(f'"{one.name}"' in bare for one in longer)
 
 
 def is_bounded(sql: str, leaf: Leaf, dialect: Dialect, table: Table) -> bool:
     """Whether a test takes the same on every row, or no more than what a text is cut to allows."""
-    column = table.column(leaf.column)
+    column = table.get_column(leaf.column)
     text, byte_length = TEXT[dialect.name], NUMBER[dialect.name]
     if isinstance(column.derivation, Computed):
         return is_computed_in_bounded_time(sql, column.derivation.term.columns, dialect, table)
     if column.sql_type is not SqlType.TEXT:
         return set(re.findall(r"(\w+)\s*\(", re.sub(CONSTANT, "", sql))) <= CONSTANT_TIME
     cut = rf"left\({text}, \d+\)"
-    if dialect.enforces_lengths and text_limit(column.declared) is not None:
+    if dialect.enforces_lengths and read_text_limit(column.declared) is not None:
         cut = rf"(?:{cut}|{text})"
     forms = [
         rf"\({text}\) IS NULL",
@@ -426,7 +426,7 @@ def test_every_function_and_operator_of_the_corpus_takes_a_bounded_time_on_a_row
             for question in questions:
                 for leaf in leaves_of(question):
                     table = question.table
-                    column = table.column(leaf.column)
+                    column = table.get_column(leaf.column)
                     if isinstance(column.derivation, Lookup):
                         continue
                     seen.add((type(leaf), column.sql_type))

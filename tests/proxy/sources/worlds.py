@@ -249,7 +249,7 @@ def functional(
     unit_size = Decimal(1)
     if measure is Measure.TOTAL:
         assert column is not None
-        declared = table.column(column)
+        declared = table.get_column(column)
         assert declared.bounds is not None
         assert declared.grid is not None
         unit_size = declared.grid
@@ -264,13 +264,13 @@ def functional(
     sensitivity = row_size
     if table.row_cap is not None:
         sensitivity = table.row_cap.rows * row_size
-    elif not table.row_unit:
+    elif not table.is_row_unit:
         assert table.rows_per_unit is not None
         unit_range = (low * table.rows_per_unit, high * table.rows_per_unit)
         sensitivity = max(abs(bound) for bound in unit_range)
     if measure is Measure.UNITS:
         sensitivity = 1
-    if measure is Measure.VALUES and table.determines(table.column(column or "")):
+    if measure is Measure.VALUES and table.determines(table.get_column(column or "")):
         sensitivity, unit_range = 1, None if unit_range is None else (0, 1)
     terms = [Term(scale, column, condition, 1 if measure is Measure.TOTAL else 0)]
     if offset:
@@ -291,16 +291,16 @@ def linear(table: Table, terms: Sequence[Term]) -> Functional:
     ranges: dict[str, tuple[int, int]] = {}
     for term in terms:
         if term.column is not None and term.power:
-            column = table.column(term.column)
+            column = table.get_column(term.column)
             assert column.bounds is not None
             assert column.grid is not None
             low, high = (Fraction(bound) / Fraction(column.grid) for bound in column.bounds)
             ranges[term.column] = (-ceil(-low), ceil(high))
     low_, high_ = find_row_range(terms, ranges=ranges, table=table)
     rows_ = 1
-    if not table.row_unit:
+    if not table.is_row_unit:
         rows_ = table.row_cap.rows if table.row_cap is not None else table.rows_per_unit or 1
-    clipped = not table.row_unit and table.row_cap is None
+    clipped = not table.is_row_unit and table.row_cap is None
     return Functional(
         name="linear",
         measure=Measure.TOTAL,
@@ -362,7 +362,7 @@ def terms() -> st.SearchStrategy[list[Term]]:
 def counted_values(table: Table) -> list[str]:
     """Columns whose different values can be counted: a double's have no text by which some could be drawn."""
     names = ["person", "ward", "age", "big", "amount", "long", "born", "flag", "visited", "month"]
-    return names if table.row_cap is None and not table.row_unit else [*names, "cost"]
+    return names if table.row_cap is None and not table.is_row_unit else [*names, "cost"]
 
 
 @cache
@@ -393,7 +393,7 @@ def functionals(table: Table, *, different: bool) -> st.SearchStrategy[Functiona
             threshold=sample(None, None, Fraction(3), Fraction(-7, 2), Fraction(123456, 1000)),
         ),
         st.builds(linear, st.just(table), terms()),
-        *([] if table.row_unit else [st.builds(unit_sum, unit_terms()), _less_each_unit(table)]),
+        *([] if table.is_row_unit else [st.builds(unit_sum, unit_terms()), _less_each_unit(table)]),
     )
 
 
@@ -431,19 +431,21 @@ def _domains(name: str, domain: tuple[Value, ...]) -> st.SearchStrategy[tuple[Va
 def questions(draw: st.DrawFn, *, units: Iterable[tuple[str, ...]] = ((), *UNITS), different: bool = True) -> Question:
     table = draw(tables(units=units))
     names = draw(_names())
-    table = bound_by_groupings(table, [table.column(name) for name in names])
+    table = bound_by_groupings(table, [table.get_column(name) for name in names])
     keys = []
     for name in names:
-        domain = table.column(name).domain
+        domain = table.get_column(name).domain
         assert domain is not None
         some = draw(_domains(name, domain))
         keys.append(tuple(value for value in domain if value in some))
-    open_ = [column for column in map(table.column, KEYS) if column.name not in names and not table.determines(column)]
+    open_ = [
+        column for column in map(table.get_column, KEYS) if column.name not in names and not table.determines(column)
+    ]
     fixes = table.unit and draw(sample(False, False, True))
     fixed = draw(st.lists(st.sampled_from(open_), min_size=1, max_size=2, unique=True)) if fixes else ()
     return Question(
         table=replace(table, fixed=tuple(draw(fixed_keys(column)) for column in fixed)),
-        keys=KeySpace(columns=tuple(table.column(name) for name in names), values=tuple(keys)),
+        keys=KeySpace(columns=tuple(table.get_column(name) for name in names), values=tuple(keys)),
         where=draw(mostly_always()),
         functionals=tuple(draw(st.lists(functionals(table, different=different), min_size=1, max_size=4))),
         atoms=(),

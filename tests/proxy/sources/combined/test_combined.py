@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, note
 from hypothesis import strategies as st
 
-from planner.catalog.catalog import Catalog, Column, Parts
+from planner.catalog.catalog import Catalog, Column, ValueGroups
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
@@ -98,7 +98,7 @@ def _check_counts(question: Question, found: _Answer, counted: Sequence[tuple[An
 
 def _show(value: Any, column: Column) -> Any:
     """The value that a group is shown as: groups of numbers are numbered."""
-    return column.derivation.shown[value] if isinstance(column.derivation, Parts) else value
+    return column.derivation.shown_values[value] if isinstance(column.derivation, ValueGroups) else value
 
 
 def _check_moves(question: Question, before: _Answer, after: _Answer) -> None:

@@ -104,9 +104,9 @@ def _standing(
         refresh="live",
         seed="looks",
         append_only=True,
-        arrived="visited",
+        arrival_column="visited",
     )
-    columns_ = tuple(table.column(name) for name in keys)
+    columns_ = tuple(table.get_column(name) for name in keys)
     where = Compare("age", "<", 100)
     return Question(
         table=table,

@@ -52,7 +52,9 @@ def source(owner: Any, spark: "Spark", tmp_path: Path) -> Iterator[Source]:
 
 def test_tables_of_a_database_and_their_types(source: Source) -> None:
     assert {"flags", "named", "visits"} <= set(source.relations())
-    known = {column.name: (column.declared, column.nondeterministic) for column in source.schema("visits")}
+    known = {
+        column.name: (column.declared, column.has_nondeterministic_collation) for column in source.schema("visits")
+    }
     assert known == {
         "ward": ("text", False),
         "WARD2": ("text", True),

@@ -46,7 +46,7 @@ def source(postgres_url: str, tmp_path: Path) -> Iterator[Source]:
 
 
 def test_the_schema_tells_which_collation_merges(source: Source) -> None:
-    assert {column.name: column.nondeterministic for column in source.schema("cased")} == {
+    assert {column.name: column.has_nondeterministic_collation for column in source.schema("cased")} == {
         "ward": True,
         "name": False,
         "code": False,

@@ -73,7 +73,7 @@ def _question(*, unit: tuple[str, ...], cap: bool, key: str, grids: dict[str, st
         refresh="static",
         seed="s",
     )
-    column = table.column(key)
+    column = table.get_column(key)
     totals = ("age", "big", "amount", "long", "cost")
     return Question(
         table=table,
@@ -116,7 +116,7 @@ def test_a_far_row_neither_fails_nor_moves_more_than_its_bound(engines: Engines,
 def test_any_numeric(engines: Engines, postgres_url: str, value: str, grid: str) -> None:
     """PostgreSQL's unconstrained numeric is clipped before anything else happens to it."""
     question = _question(unit=(), cap=False, key="level", grids={"amount_grid": grid}, where=_CONDITIONS[0])
-    amount = replace(question.table.column("amount"), declared="numeric")
+    amount = replace(question.table.get_column("amount"), declared="numeric")
     table = replace(question.table, columns=tuple(amount if c.name == "amount" else c for c in question.table.columns))
     question = replace(question, table=replace(table, relation="odd"), functionals=question.functionals[8:9])
     engines.writer.execute("DROP TABLE IF EXISTS odd; CREATE TABLE odd (level integer, amount numeric)")

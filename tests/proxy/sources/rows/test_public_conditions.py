@@ -129,7 +129,7 @@ def test_conditions_on_public_rows_hold_where_they_do(
         return  # nothing is answered that could be wrong
     sql = f"SELECT b.store, count(*) FILTER (WHERE {condition}) {source} GROUP BY b.store"
     found = dict(bought.execute(sql).fetchall())
-    expected = [found.get(question.keys.key(number)[0], 0) for number in range(question.keys.size)]
+    expected = [found.get(question.keys.get_key(number)[0], 0) for number in range(question.keys.size)]
     relations = relations_of(engines.folder / "bought.parquet", postgres="public.bought")
     answers = engines.answers(question, relations)
     assert len(answers) >= 2

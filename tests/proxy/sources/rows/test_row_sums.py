@@ -48,7 +48,7 @@ def _table(grids: dict[str, str]) -> Table:
         seed="s",
     )
     pairs = (("age", "amount"), ("age", "cost"), ("amount", "cost"), ("age", "amount", "cost"), ("big", "big"))
-    return with_products(table, [product_column([table.column(name) for name in names]) for names in pairs])
+    return with_products(table, [product_column([table.get_column(name) for name in names]) for names in pairs])
 
 
 def _charge(first: str, second: str, third: str, *, where: Condition) -> list[Term]:
@@ -80,7 +80,7 @@ def _sums() -> list[Sequence[Term]]:
 def _question(table: Table, *, keys: int) -> Question:
     """Every sum of each row by itself: its level is its number."""
     domain = tuple(range(keys))
-    key = replace(table.column("level"), domain=domain)
+    key = replace(table.get_column("level"), domain=domain)
     table = replace(table, columns=tuple(key if c.name == "level" else c for c in table.columns))
     return Question(
         table=table,

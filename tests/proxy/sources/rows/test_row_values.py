@@ -51,7 +51,7 @@ def _rows(column: str, values: list[Any]) -> list[dict[str, Any]]:
 
 def _question(table: Table, column: str, *, keys: int) -> Question:
     domain: tuple[Value, ...] = tuple(range(keys))
-    key = replace(table.column("level"), domain=domain)
+    key = replace(table.get_column("level"), domain=domain)
     table = replace(table, columns=tuple(key if c.name == "level" else c for c in table.columns))
     return Question(
         table=table,
@@ -90,7 +90,7 @@ def test_row_value(engines: Engines, column: str, values: list[Any], grid: str) 
 def test_sums_stay_within_sixty_two_bits(engines: Engines) -> None:
     """Totals beyond 2^62 are clipped there, not wrapped around and not refused."""
     table = _table()
-    big = replace(table.column("big"), bounds=(Decimal(-(2**52)), Decimal(2**52)))
+    big = replace(table.get_column("big"), bounds=(Decimal(-(2**52)), Decimal(2**52)))
     table = replace(table, columns=tuple(big if c.name == "big" else c for c in table.columns))
     rows = [
         {**dict.fromkeys(TYPES), "id": i, "level": 0, "big": 2**63 - 1, "visited": datetime(2026, 1, 1)}

@@ -19,5 +19,5 @@ def test_the_pace_is_that_of_rows_a_spark_makes_up(request: pytest.FixtureReques
         source.close()
     assert min(pace.seconds.amounts) >= 0.0
     parts = (EngineWork(statements=1, rows=rows, row_aggregates=rows, groups=rows) for rows in (1e6, 1e9))
-    few, many = (pace.expect(work, timeout_ms=1) for work in parts)
+    few, many = (pace.estimate_time(work, timeout_ms=1) for work in parts)
     assert 0.0 < few.seconds < many.seconds

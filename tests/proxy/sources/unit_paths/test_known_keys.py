@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from planner.catalog.catalog import Catalog, SqlType
-from planner.catalog.known_keys import know_keys
+from planner.catalog.known_keys import add_source_keys
 from planner.catalog.relation_names import RelationIdentity
 from planner.errors import KeyholeError
 from planner.lower.dialects.postgres import POSTGRES
@@ -49,7 +49,7 @@ def shop(postgres_url: str) -> Iterator[tuple[psycopg.Connection, PostgresSource
 
 
 def _know(catalog: Catalog, source: PostgresSource) -> Catalog:
-    return know_keys(catalog, {table.name: source.identify(table.relation) for table in catalog.tables})
+    return add_source_keys(catalog, {table.name: source.identify(table.relation) for table in catalog.tables})
 
 
 def _read(source: PostgresSource, asks: Plan, *, version: str) -> list[list[int]]:
@@ -128,16 +128,18 @@ def test_a_key_stays_as_long_as_a_statement_reads(shop: tuple[psycopg.Connection
 
 
 def test_keys_are_known_of_single_tables_and_of_columns_that_are_read_as_they_are_stored() -> None:
-    whole = RelationIdentity(("orders",), frozenset({"oid 1"}), False, False, keys=frozenset({ORDERS}), holds_keys=True)
+    whole = RelationIdentity(
+        ("orders",), frozenset({"oid 1"}), False, False, keys=frozenset({ORDERS}), can_check_keys=True
+    )
 
     def keys_of(identity: RelationIdentity, catalog: Catalog) -> list[frozenset[frozenset[str]]]:
-        found = know_keys(catalog, {"orders": identity}).tables
+        found = add_source_keys(catalog, {"orders": identity}).tables
         return [one.keys for one in found] + [one.path.table.keys for one in found if one.path is not None]
 
     assert keys_of(whole, compiled()).count(frozenset({ORDERS})) == 2, "the table's own, and where a path leads"
     for other in (
         replace(whole, is_view=True),
-        replace(whole, holds_keys=False),
+        replace(whole, can_check_keys=False),
         replace(whole, bases=frozenset({"oid 1", "oid 2"})),
         replace(whole, keys=frozenset({ORDERS | {"o_clerk"}})),
     ):

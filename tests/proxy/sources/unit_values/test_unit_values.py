@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mechanisms.formula import evaluate
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog
-from planner.catalog.key_space import as_text
+from planner.catalog.key_space import format_value
 from planner.extract.outer_query import OuterSql, outer_sql
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
@@ -69,9 +69,12 @@ def _plan(sql: str, dialect: Dialect) -> tuple[Question, Plan, OuterSql]:
 def _ask_engine(sql: str, engine: Any, dialect: Dialect, postgres: psycopg.Connection[Any]) -> Any:
     """The answer of a statement, decided without noise on what the engine gives."""
     what, made, outer = _plan(sql, dialect)
-    width, keys = len(what.keys.columns), [tuple(map(as_text, what.keys.key(i))) for i in range(what.keys.size)]
+    width, keys = (
+        len(what.keys.columns),
+        [tuple(map(format_value, what.keys.get_key(i))) for i in range(what.keys.size)],
+    )
     found = engine.execute(made.rewritten.sql).fetchall()
-    read = {tuple(map(as_text, row[:width])): row[width:] for row in found}
+    read = {tuple(map(format_value, row[:width])): row[width:] for row in found}
     values = np.array([read.get(key, [0] * len(made.question.functionals)) for key in keys], dtype=np.int64).T
     passed = evaluate(made.question.formula, lambda cut: cut.holds(values[cut.functional]), keys=len(keys))
     held = [key for key, has_passed in zip(keys, passed, strict=True) if has_passed]
