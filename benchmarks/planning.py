@@ -23,7 +23,7 @@ from planner.extract.outer_query import Asking, outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan import build as planning
 from planner.policy.file import Policy
-from planner.policy.simulated_catalog import stand_in_catalog
+from planner.policy.simulated_catalog import simulate_catalog
 from planner.statements import settings
 from planner.statements.classify import classify
 
@@ -89,7 +89,7 @@ def large(shift: int) -> dict[str, str]:
 
 def catalogs() -> dict[str, Catalog]:
     """The demo's policy on stand-ins for what its source knows, and the same table with rows as units."""
-    clipped = stand_in_catalog(Policy.load(DEMO), next(typical(1, seed=0)), pins=Pins(), keys=38).catalog
+    clipped = simulate_catalog(Policy.load(DEMO), next(typical(1, seed=0)), pins=Pins(), keys=38).catalog
     (table,) = clipped.tables
     rows = replace(table, unit=(), rows_per_unit=None, groups_per_unit=1)
     return {"customer's month": clipped, "row": replace(clipped, tables=(rows,))}

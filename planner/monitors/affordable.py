@@ -11,7 +11,7 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.dialect import Dialect
 from planner.monitors.build import plan_monitor
 from planner.monitors.monitor_plan import MonitorPlan
-from planner.policy.durations import nearest_part, write_duration
+from planner.policy.durations import find_nearest_divisor, write_duration
 
 _Tried = TypeVar("_Tried")
 
@@ -99,7 +99,7 @@ def _list_spread(monitor: Monitor, whole: timedelta) -> tuple[timedelta, ...]:
     spread = set()
     factor = 1
     while factor <= _MOST_SPREAD and monitor.every * factor <= whole:
-        spread.add(nearest_part(whole, monitor.every * factor))
+        spread.add(find_nearest_divisor(whole, monitor.every * factor))
         factor *= 2
     return tuple(sorted(one for one in spread if one > monitor.every))
 

@@ -23,7 +23,7 @@ from planner.monitors.monitor_question_refusals import (
     unreachable,
     windows_do_not_fit,
 )
-from planner.policy.durations import nearest_part, write_duration
+from planner.policy.durations import find_nearest_divisor, write_duration
 from planner.question.question import Question
 
 MOST_STATE_BYTES = 32_000_000
@@ -121,7 +121,7 @@ def _check_state(question: Question, windows: WindowPlan, monitor: Monitor) -> N
     if _bytes_of(question, windows) <= MOST_STATE_BYTES:
         return
     fitting = max(1, question.keys.size * MOST_STATE_BYTES // _bytes_of(question, windows))
-    longer = (nearest_part(windows.length, windows.every * 2**doubling) for doubling in range(1, _LONGER))
+    longer = (find_nearest_divisor(windows.length, windows.every * 2**doubling) for doubling in range(1, _LONGER))
     every = next((one for one in longer if _bytes_of(question, replace(windows, every=one)) <= MOST_STATE_BYTES), None)
     seldom = "" if every is None else f', or write every = "{write_duration(every)}"'
     raise windows_do_not_fit(

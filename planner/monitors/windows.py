@@ -15,7 +15,7 @@ from planner.catalog.derived_columns import find_calendar_step
 from planner.catalog.monitor import Monitor
 from planner.monitors.monitor_plan import WindowPlan
 from planner.monitors.monitor_question_refusals import windows_do_not_fit
-from planner.policy.durations import nearest_part, write_duration
+from planner.policy.durations import find_nearest_divisor, write_duration
 from planner.question.question import Question
 
 MOST_WINDOWS = 1_000_000
@@ -80,14 +80,15 @@ def list_windows(question: Question, monitor: Monitor) -> Horizon:
             monitor,
             f"every = {write_duration(monitor.every)} does not divide the {write_duration(made.stretch)} for which a "
             "window is looked at",
-            hint=f'Write every = "{write_duration(nearest_part(made.stretch, monitor.every))}".',
+            hint=f'Write every = "{write_duration(find_nearest_divisor(made.stretch, monitor.every))}".',
         )
     looks = made.length // monitor.every
     if looks > MOST_LOOKS:
+        nearest = find_nearest_divisor(made.stretch, made.length / (MOST_LOOKS // 2))
         raise windows_do_not_fit(
             monitor,
             f"a window has {looks:,} looks, more than {MOST_LOOKS:,}",
-            hint=f'Write every = "{write_duration(nearest_part(made.stretch, made.length / (MOST_LOOKS // 2)))}".',
+            hint=f'Write every = "{write_duration(nearest)}".',
         )
     return made
 

@@ -1,4 +1,4 @@
-"""A policy, the source's schema and the pinned public data, compiled to the frozen `Catalog`."""
+"""Compilation of a policy, the source's schema and the pinned public data to the frozen `Catalog`."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,16 +34,16 @@ from planner.catalog.pace import TableSize
 from planner.catalog.pins import PinnedDomain, PinnedTable, Pins
 from planner.catalog.sql_types import SourceColumn as SourceColumn
 from planner.catalog.sql_types import read_sql_type
-from planner.policy.compile_column import compiled_bands, compiled_columns, key_domain, typed_column
-from planner.policy.compile_monitors import compiled_monitors
+from planner.policy.compile_column import compile_bands, compile_columns, compile_key_domain, find_column_type
+from planner.policy.compile_monitors import compile_monitors
 from planner.policy.expression_totals import read_total
 from planner.policy.file import Policy
-from planner.policy.relation_names import known_names, relation
-from planner.policy.rules.table_rules import unit_root
-from planner.policy.sections import SourceSection, TableSection, keys_of
-from planner.policy.source_faults import REPIN, absent_column, unpinned_table
+from planner.policy.relation_names import list_known_names, write_relation
+from planner.policy.rules.table_rules import find_unit_root
+from planner.policy.sections import SourceSection, TableSection, split_keys
+from planner.policy.source_faults import REPIN, refuse_absent_column, refuse_unpinned_table
 from planner.policy.stored_questions import number_parameters
-from planner.policy.unit_paths import KEY_TYPES, lay_paths
+from planner.policy.unit_paths import KEY_TYPES, add_paths
 
 _ROWS_OF_A_UNIT = 10  # where the owner declares rows alone: only groups that are few beside it make it count
 _LONGEST_NAME = 63  # bytes of a PostgreSQL identifier
@@ -55,40 +55,40 @@ def compile_catalog(
 ) -> Catalog:
     """Compile the catalog that answers questions.
 
-    `schema` gives every table of the policy its columns in the source, by the policy's name for it. Relative files
-    start from `directory`. Raises KH003 (domains), KH004 and KH005 (roles on columns of other types), KH006 (the
-    source has no such column, or of another type), KH007 (not what was pinned), KH010 (derived columns).
+    `schema` gives the columns of every table in the source, by the policy's name for the table. Relative files start
+    from `directory`. Raise KH003 (domains), KH004 and KH005 (roles on columns of other types), KH006 (the source lacks
+    a column, or has another type), KH007 (differs from the pins), KH010 (derived columns).
     """
-    public = tuple(_public_table(policy, name, pins, schema) for name in policy.public_tables)
+    public = tuple(_compile_public_table(policy, name, pins, schema) for name in policy.public_tables)
     for name in policy.private_tables:
         if name not in schema:
             fault = Fault("KH006", "the source has no such table", hint=suggest_nearest(name, schema))
             raise policy.refuse(("tables", name), fault)
-    stored = [_table(policy, name, schema[name], pins, directory) for name in policy.private_tables]
-    tables = _root_tables(policy, lay_paths(policy, stored))
+    stored = [_compile_table(policy, name, schema[name], pins, directory) for name in policy.private_tables]
+    tables = _add_unit_roots(policy, add_paths(policy, stored))
     return Catalog(
         tables=tables,
         public_tables=public,
-        stored_questions=_stored_questions(policy),
-        analysts=_analysts(policy),
-        defaults=_defaults(policy),
-        budget=_budget(policy),
+        stored_questions=_compile_stored_questions(policy),
+        analysts=_compile_analysts(policy),
+        defaults=_compile_defaults(policy),
+        budget=_compile_budget(policy),
         database=policy.server.database,
         max_keys=policy.limits.max_keys,
         statement_timeout_ms=policy.limits.statement_timeout_ms,
-        digest=_digest(policy, tables, public),
+        digest=_compute_digest(policy, tables, public),
         release_every_ms=policy.server.release_every_ms,
-        monitors=compiled_monitors(policy),
+        monitors=compile_monitors(policy),
         pace=pins.pace if pins.pace is not None and pins.pace.engine == identify_engine(policy.source) else None,
-        sizes=tuple(_sizes(policy)),
-        source_names=known_names(policy),
+        sizes=tuple(_list_sizes(policy)),
+        source_names=list_known_names(policy),
     )
 
 
-def key_domains(
+def list_key_domains(
     policy: Policy, *, schema: Mapping[str, tuple[SourceColumn, ...]], pins: Pins
 ) -> tuple[tuple[PinnedDomain, tuple[Value, ...]], ...]:
-    """Return every key domain that the policy gives now, with the digest under which it is pinned.
+    """Return every key domain that the policy declares, with the digest under which it is pinned.
 
     Raise KH003, KH006.
     """
@@ -98,27 +98,27 @@ def key_domains(
             if column.key is None:
                 continue
             place = ("tables", name, "columns", column_name)
-            derivation, kind, _ = typed_column(policy, place, column, column_name, schema[name])
-            domain = key_domain(policy, place, column.key, kind, derivation, pins)
+            derivation, kind, _ = find_column_type(policy, place, column, column_name, schema[name])
+            domain = compile_key_domain(policy, place, column.key, kind, derivation, pins)
             digest = digest_domain(domain, kind)
             found.append((PinnedDomain(table=name, column=column_name, count=len(domain), digest=digest), domain))
     return tuple(found)
 
 
 def identify_engine(source: SourceSection) -> str:
-    """Return a digest of what decides a source's pace, as the policy has it: its place, and its settings."""
+    """Return a digest of the settings that decide a source's speed: its place and its configuration."""
     settings = [source.threads, source.memory_limit, source.work_mem, source.max_parallel_workers_per_gather]
     return sha256(json.dumps([_identify_source(source), source.engine, settings]).encode()).hexdigest()
 
 
-def _sizes(policy: Policy) -> Iterator[tuple[str, TableSize]]:
+def _list_sizes(policy: Policy) -> Iterator[tuple[str, TableSize]]:
     for name, table in policy.private_tables.items():
         if table.size is not None:
             rows, units = table.size.rows, table.size.units
             yield name, TableSize(rows=rows, units=min(rows, units or max(1, rows // _ROWS_OF_A_UNIT)))
 
 
-def _stored_questions(policy: Policy) -> tuple[StoredQuestion, ...]:
+def _compile_stored_questions(policy: Policy) -> tuple[StoredQuestion, ...]:
     return tuple(
         StoredQuestion(
             name=name,
@@ -133,7 +133,7 @@ def _stored_questions(policy: Policy) -> tuple[StoredQuestion, ...]:
     )
 
 
-def _analysts(policy: Policy) -> tuple[Analyst, ...]:
+def _compile_analysts(policy: Policy) -> tuple[Analyst, ...]:
     return tuple(
         Analyst(
             name=name,
@@ -147,7 +147,7 @@ def _analysts(policy: Policy) -> tuple[Analyst, ...]:
     )
 
 
-def _defaults(policy: Policy) -> Defaults:
+def _compile_defaults(policy: Policy) -> Defaults:
     accuracy = policy.accuracy
     return Defaults(
         fnr=accuracy.fnr,
@@ -161,7 +161,7 @@ def _defaults(policy: Policy) -> Defaults:
     )
 
 
-def _budget(policy: Policy) -> Budget:
+def _compile_budget(policy: Policy) -> Budget:
     budget = policy.budget
     return Budget(
         per_predicate=budget.epsilon_per_predicate,
@@ -178,16 +178,18 @@ def _budget(policy: Policy) -> Budget:
     )
 
 
-def _public_table(policy: Policy, name: str, pins: Pins, schema: Mapping[str, tuple[SourceColumn, ...]]) -> PublicTable:
+def _compile_public_table(
+    policy: Policy, name: str, pins: Pins, schema: Mapping[str, tuple[SourceColumn, ...]]
+) -> PublicTable:
     section, place = policy.tables[name], ("tables", name)
     pinned = pins.get_table(name)
     if pinned is None:
-        raise policy.refuse(place, unpinned_table())
+        raise policy.refuse(place, refuse_unpinned_table())
     if name in schema and schema[name] != pinned.columns:
         raise policy.refuse(place, Fault("KH007", "has other columns than were pinned", hint=REPIN))
     for column in section.columns:
         if column not in {known.name for known in pinned.columns}:
-            raise policy.refuse((*place, "columns", column), absent_column(column, pinned.columns))
+            raise policy.refuse((*place, "columns", column), refuse_absent_column(column, pinned.columns))
     columns = tuple(
         Column(
             name=column.name,
@@ -206,20 +208,22 @@ def _public_table(policy: Policy, name: str, pins: Pins, schema: Mapping[str, tu
         required=tuple(
             one.name for one in pinned.columns if not one.nullable and None not in pinned.get_values(one.name)
         ),
-        unique=tuple(one.name for one in pinned.columns if one.name in pinned.unique and _differ(pinned, one.name)),
+        unique=tuple(
+            one.name for one in pinned.columns if one.name in pinned.unique and _has_distinct_values(pinned, one.name)
+        ),
     )
 
 
-def _differ(pinned: PinnedTable, column: str) -> bool:
-    """Return True if no value stands twice in a column of the pinned rows; NULL may."""
+def _has_distinct_values(pinned: PinnedTable, column: str) -> bool:
+    """Return True if no value occurs twice in a column of the pinned rows. NULL may."""
     found = [value for value in pinned.get_values(column) if value is not None]
     return len(set(found)) == len(found)
 
 
-def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pins, directory: Path) -> Table:
+def _compile_table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pins, directory: Path) -> Table:
     section, place = policy.tables[name], ("tables", name)
-    _named_columns(policy, place, section, source)
-    columns = compiled_columns(policy, name, source, pins)
+    _check_named_columns(policy, place, section, source)
+    columns = compile_columns(policy, name, source, pins)
     by_name = {column.name: column for column in columns}
     assert section.privacy_unit is not None
     assert section.refresh is not None
@@ -239,7 +243,9 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
         raise policy.refuse((*place, "arrived"), Fault("KH004", problem, hint=hint))
     table = Table(
         name=name,
-        relation=relation(name, section, directory=directory, kind=policy.source.kind, csv=pins.get_csv_file(name)),
+        relation=write_relation(
+            name, section, directory=directory, kind=policy.source.kind, csv=pins.get_csv_file(name)
+        ),
         columns=columns,
         unit=() if section.path is not None else section.unit_columns,
         groups_per_unit=section.max_groups_per_unit or 1,
@@ -250,29 +256,29 @@ def _table(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pi
         comment=section.comment,
         groupings=tuple(
             Grouping(
-                keys=tuple(key for key in keys_of(named) if key in section.columns),
+                keys=tuple(key for key in split_keys(named) if key in section.columns),
                 groups=one.max_groups,
                 rows=one.rows,
                 per_unit=tuple(sorted(one.per_unit.items())),
-                computed=tuple(key for key in keys_of(named) if key not in section.columns),
+                computed=tuple(key for key in split_keys(named) if key not in section.columns),
             )
             for named, one in section.groupings.items()
         ),
-        bands=compiled_bands(section.bands),
+        bands=compile_bands(section.bands),
         append_only=section.append_only,
         arrival_column=section.arrived,
         cells_of_cut_units=policy.budget.cells == "every unit",
         joined_rows=section.joined_rows_per_unit,
         totals=tuple(read_total(text, ends) for text, ends in section.totals.items()),
         ranges=tuple(ExpressionRange(text, ends) for text, ends in section.ranges.items()),
-        cut_rows=tuple(CutRows(keys_of(named), share) for named, share in section.cut_rows.items()),
+        cut_rows=tuple(CutRows(split_keys(named), share) for named, share in section.cut_rows.items()),
     )
     _check_band_columns(policy, place, table)
     return table
 
 
 def _check_band_columns(policy: Policy, place: tuple[str, ...], table: Table) -> None:
-    """Raise KH004 if a column that clients are shown for bands has another column's name, or too long a name."""
+    """Raise KH004 if a band column that clients see has the name of another column, or too long a name."""
     for shown in table.band_columns:
         where = (*place, "bands") if shown.measure is None else (*place, "columns", shown.measure, "bands")
         if any(column.name == shown.name for column in table.columns):
@@ -283,13 +289,13 @@ def _check_band_columns(policy: Policy, place: tuple[str, ...], table: Table) ->
             raise policy.refuse(where, Fault("KH004", f"{shown.name} is too long for a column's name", hint=hint))
 
 
-def _root_tables(policy: Policy, tables: Sequence[Table]) -> tuple[Table, ...]:
-    """Return the tables, those with the units of another one under its name in the ledger."""
+def _add_unit_roots(policy: Policy, tables: Sequence[Table]) -> tuple[Table, ...]:
+    """Return the tables, each with the root under which the ledger keeps its units if another table is that root."""
     by_name = {table.name: table for table in tables}
 
     def root_table(table: Table) -> Table:
         section = policy.tables[table.name]
-        root = by_name[unit_root(policy, table.name) or table.name]
+        root = by_name[find_unit_root(policy, table.name) or table.name]
         if section.leads_to is None:
             return table
         place = ("tables", table.name, "same_unit_as" if section.path is None else "privacy_unit")
@@ -321,10 +327,10 @@ def _root_tables(policy: Policy, tables: Sequence[Table]) -> tuple[Table, ...]:
     return tuple(map(root_table, tables))
 
 
-def _named_columns(
+def _check_named_columns(
     policy: Policy, place: tuple[str, ...], section: TableSection, source: tuple[SourceColumn, ...]
 ) -> None:
-    """Raise an error if a column that the table's own keys name is neither in the source nor derived."""
+    """Raise an error if a column that the table's settings name is neither in the source nor derived."""
     derived = {name for name, column in section.columns.items() if column.expression is not None}
     known = derived | {column.name for column in source}
     named = [("privacy_unit", column) for column in section.unit_columns]
@@ -336,22 +342,22 @@ def _named_columns(
         named.append(("arrived", section.arrived))
     for key, column in named:
         if column not in known:
-            raise policy.refuse((*place, key), absent_column(column, source))
+            raise policy.refuse((*place, key), refuse_absent_column(column, source))
     for name in derived & {column.name for column in source}:
         hint = "Give the derived column a name of its own."
         fault = Fault("KH010", "the source has a column of that name already", hint=hint)
         raise policy.refuse((*place, "columns", name, "expression"), fault)
 
 
-def _digest(policy: Policy, tables: tuple[Table, ...], public: tuple[PublicTable, ...]) -> str:
-    """Return the digest of everything except the question that an answer depends on.
+def _compute_digest(policy: Policy, tables: tuple[Table, ...], public: tuple[PublicTable, ...]) -> str:
+    """Return the digest of everything that an answer depends on, except for the question.
 
-    This is the source, its reader (whom row security may show other rows), tables, and pinned data. It is never a
-    password or token.
+    This is the source, its reader (row-level security may show other rows to another reader), tables, and pinned data.
+    A password or token is never part of it.
     """
     identity = {
         "source": _identify_source(policy.source),
-        "tables": [_identity_of(table) for table in tables],
+        "tables": [_identify_table(table) for table in tables],
         "public": [[table.digest, table.required, table.unique] for table in public],
     }
     return sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()
@@ -366,12 +372,12 @@ def _identify_source(source: SourceSection) -> list[object]:
     return [url.scheme, url.username, url.hostname, url.port, url.path, options]
 
 
-def _identity_of(table: Table) -> dict[str, Any]:
-    """Return a table's parts of the digest.
+def _identify_table(table: Table) -> dict[str, Any]:
+    """Return the part of the digest that describes a table.
 
-    Its columns' types in the source are left out, as an answer depends on declared types. Bounds of other groupings are
-    left out, as a question has its own in its fingerprint. Bands and `cut_rows` change no answer. Monitors alone ask
-    how rows arrive, and have it in their own identity.
+    Its columns' types in the source are left out, because an answer depends on declared types. Bounds of other
+    groupings are left out, because a question has its own in its fingerprint. Bands and `cut_rows` change no answer.
+    Only monitors depend on how rows arrive, and their own identity contains it.
     """
     without_domains = (replace(column, domain=None) for column in table.columns)
     # each value would be copied by itself, and the tables that a path leads through are identified beside this one

@@ -1,6 +1,6 @@
-"""A column of the catalog: the policy's section for it, the source's column under it, and its public domain.
+"""A column of the catalog, from the policy's section, the source's column and its public domain.
 
-A domain is what the policy and the pinned public tables give, held against what was pinned.
+The domain comes from the policy and the pinned public tables, and is compared with the pinned domain.
 """
 
 from decimal import Decimal
@@ -14,21 +14,27 @@ from planner.catalog.sql_types import SourceColumn, has_time_zone, read_sql_type
 from planner.policy.file import Policy
 from planner.policy.rules.unit_paths import find_reached_columns
 from planner.policy.sections import BandsSection, ColumnSection, KeySection
-from planner.policy.source_faults import REPIN, absent_column, nondeterministic_column, unpinned_table, zoned_column
+from planner.policy.source_faults import (
+    REPIN,
+    refuse_absent_column,
+    refuse_collation,
+    refuse_unpinned_table,
+    refuse_zoned_column,
+)
 
 _MEASURE_TYPES = (SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE)
 
 
-def compiled_columns(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pins) -> tuple[Column, ...]:
+def compile_columns(policy: Policy, name: str, source: tuple[SourceColumn, ...], pins: Pins) -> tuple[Column, ...]:
     """Return the exposed columns: those listed, and those that the unit, the row cap and derived columns need."""
-    section, needed = policy.tables[name], exposed_names(policy, name)
+    section, needed = policy.tables[name], list_exposed_names(policy, name)
     order = [column.name for column in source if column.name in needed]
     order += [column for column in section.columns if column not in order]
-    return tuple(_column(policy, name, column, source, pins) for column in order)
+    return tuple(_compile_column(policy, name, column, source, pins) for column in order)
 
 
-def exposed_names(policy: Policy, name: str) -> frozenset[str]:
-    """Return the columns of a table that the policy names, and those that derived columns are made of."""
+def list_exposed_names(policy: Policy, name: str) -> frozenset[str]:
+    """Return the columns of a table that the policy names, and the columns that derived columns read."""
     section = policy.tables[name]
     needed = set(section.columns) | set(section.unit_columns) | set(section.immutable) | set(section.unique)
     needed |= set(find_reached_columns(policy, name))
@@ -42,16 +48,16 @@ def exposed_names(policy: Policy, name: str) -> frozenset[str]:
     return frozenset(needed)
 
 
-def _column(policy: Policy, table: str, name: str, source: tuple[SourceColumn, ...], pins: Pins) -> Column:
+def _compile_column(policy: Policy, table: str, name: str, source: tuple[SourceColumn, ...], pins: Pins) -> Column:
     section = policy.tables[table]
     column = section.columns.get(name, ColumnSection())
     place = ("tables", table, "columns", name)
-    derivation, kind, declared = typed_column(policy, place, column, name, source)
+    derivation, kind, declared = find_column_type(policy, place, column, name, source)
     domain = None
     if column.key is not None:
-        domain = key_domain(policy, place, column.key, kind, derivation, pins)
+        domain = compile_key_domain(policy, place, column.key, kind, derivation, pins)
         check_pinned(policy, place, digest_domain(domain, kind), pins.get_domain(table, name))
-    grid = _grid(policy, place, column, kind, declared)
+    grid = _choose_grid(policy, place, column, kind, declared)
     longest = max((len(value) for value in domain or () if isinstance(value, str)), default=0)
     return Column(
         name=name,
@@ -65,26 +71,26 @@ def _column(policy: Policy, table: str, name: str, source: tuple[SourceColumn, .
         immutable=name in section.immutable,
         prunable=all(known.prunable for known in source if known.name == (derivation.column if derivation else name)),
         comment=column.comment,
-        max_length=_max_length(policy, place, column, kind, declared, longest),
+        max_length=_find_max_length(policy, place, column, kind, declared, longest),
         stored=next((known.declared for known in source if known.name == name), None),
         required=any(known.name == name and not known.nullable for known in source),
-        bands=compiled_bands(column.bands),
+        bands=compile_bands(column.bands),
         enumerated=any(known.name == name and known.enumerated for known in source),
         groupable=section.groupable is not False if column.groupable is None else column.groupable,
         filter_only=column.filter is True,
     )
 
 
-def compiled_bands(section: BandsSection | None) -> tuple[Bands, ...]:
-    """Return what a section proposes, in the order of its keys."""
+def compile_bands(section: BandsSection | None) -> tuple[Bands, ...]:
+    """Return the bands that a section declares, in the order of its keys."""
     given = {} if section is None else dict(section)
     return tuple(Bands(aggregate, thresholds) for aggregate, thresholds in given.items() if thresholds is not None)
 
 
-def _max_length(
+def _find_max_length(
     policy: Policy, place: tuple[str, ...], column: ColumnSection, kind: SqlType, declared: str, longest_key: int
 ) -> int | None:
-    """Return the number of characters of a text that conditions see: never fewer than its longest public value has."""
+    """Return the number of characters of a text that conditions see, at least those of its longest public value."""
     where = (*place, "max_length")
     if kind is not SqlType.TEXT:
         if column.max_length is not None:
@@ -98,32 +104,32 @@ def _max_length(
     return longest
 
 
-def typed_column(
+def find_column_type(
     policy: Policy, place: tuple[str, ...], column: ColumnSection, name: str, source: tuple[SourceColumn, ...]
 ) -> tuple[Derivation | None, SqlType, str]:
-    """Return a column's derivation, type and declared type, after the policy's `type`."""
+    """Return a column's derivation, type and declared type. The policy's `type` overrides the source's."""
     declared_types = {known.name: known.declared for known in source}
     derivation = None
     if column.expression is None:
         if name not in declared_types:
-            raise policy.refuse(place, absent_column(name, source))
+            raise policy.refuse(place, refuse_absent_column(name, source))
         if any(known.has_nondeterministic_collation for known in source if known.name == name):
-            raise policy.refuse(place, nondeterministic_column(name))
+            raise policy.refuse(place, refuse_collation(name))
         declared = declared_types[name]
         kind = read_sql_type(declared)
     else:
         where = (*place, "expression")
         derivation = parse_derivation(column.expression)
         if derivation.column not in declared_types:
-            raise policy.refuse(where, absent_column(derivation.column, source))
+            raise policy.refuse(where, refuse_absent_column(derivation.column, source))
         base = declared_types[derivation.column]
         if has_time_zone(base):
-            raise policy.refuse(where, zoned_column(derivation.column))
+            raise policy.refuse(where, refuse_zoned_column(derivation.column))
         parsed = derivation
-        kind = policy.at(where, lambda: infer_derived_type(parsed, read_sql_type(base)))
-        declared = _declared_name(kind)
+        kind = policy.run_at(where, lambda: infer_derived_type(parsed, read_sql_type(base)))
+        declared = _name_type(kind)
     if has_time_zone(declared):
-        raise policy.refuse(place, zoned_column(name))
+        raise policy.refuse(place, refuse_zoned_column(name))
     if column.type is not None:
         return derivation, *_override_type(policy, (*place, "type"), column.type, kind, derivation)
     return derivation, kind, declared
@@ -140,11 +146,11 @@ def _override_type(
     raise policy.refuse(place, Fault("KH006", f"the source's column is of type {kind.value}", hint=hint))
 
 
-def _declared_name(kind: SqlType) -> str:
+def _name_type(kind: SqlType) -> str:
     return "timestamp without time zone" if kind is SqlType.TIMESTAMP else kind.value
 
 
-def _grid(
+def _choose_grid(
     policy: Policy, place: tuple[str, ...], column: ColumnSection, kind: SqlType, declared: str
 ) -> Decimal | None:
     if column.bounds is None:
@@ -159,10 +165,10 @@ def _grid(
     return column.grid or Decimal(1)
 
 
-def key_domain(
+def compile_key_domain(
     policy: Policy, place: tuple[str, ...], key: KeySection, kind: SqlType, derivation: Derivation | None, pins: Pins
 ) -> tuple[Value, ...]:
-    """Return a key's public values, as the policy and the pinned public tables give them now."""
+    """Return a key's public values from the policy and the pinned public tables."""
     where = (*place, "key")
 
     def values() -> tuple[Value, ...]:
@@ -174,7 +180,7 @@ def key_domain(
         elif key.range is not None:
             domain = expand_range(key.range[0], key.range[1], key.step, kind, most=policy.limits.max_keys)
         else:
-            domain = _from_public(str(key.values_from), kind, pins)
+            domain = _read_public_column(str(key.values_from), kind, pins)
         if len(domain) > policy.limits.max_keys:
             hint = f"Narrow the domain, or raise limits.max_keys = {policy.limits.max_keys}."
             raise Fault("KH003", f"the domain has {len(domain):,} values", hint=hint)
@@ -184,14 +190,14 @@ def key_domain(
                 raise Fault("KH003", f"{encode_value(value)} is never a value of the expression", hint=hint)
         return domain
 
-    return policy.at(where, values)
+    return policy.run_at(where, values)
 
 
-def _from_public(values_from: str, kind: SqlType, pins: Pins) -> tuple[Value, ...]:
+def _read_public_column(values_from: str, kind: SqlType, pins: Pins) -> tuple[Value, ...]:
     name, _, column = values_from.partition(".")
     table = pins.get_table(name)
     if table is None:
-        raise unpinned_table(f"public table {name} is not pinned yet")
+        raise refuse_unpinned_table(f"public table {name} is not pinned yet")
     values = table.get_values(column)
     if table.get_type(column) is not kind:
         problem = f"{values_from} is of type {table.get_type(column).value}, the key column of type {kind.value}"

@@ -1,4 +1,4 @@
-"""The owner's monitors, from the policy's sections to the catalog."""
+"""Compilation of the owner's monitors from the policy's sections to the catalog."""
 
 from datetime import date, datetime, timedelta
 
@@ -6,17 +6,20 @@ from planner.catalog.monitor import Alert, ClearRule, Monitor, Windows
 from planner.policy.sections import MonitorSection, PolicyDocument
 
 
-def compiled_monitors(policy: PolicyDocument) -> tuple[Monitor, ...]:
+def compile_monitors(policy: PolicyDocument) -> tuple[Monitor, ...]:
     """Return the monitors that the policy declares, in its order."""
-    return tuple(_monitor(name, section) for name, section in policy.monitors.items())
+    return tuple(_compile_monitor(name, section) for name, section in policy.monitors.items())
 
 
-def horizon(section: MonitorSection) -> tuple[datetime, datetime]:
-    """Return when the first window begins, and from when on none does: a day that `until` names is over at its end."""
-    return _moment(section.from_), _moment(section.until, end_of_day=True)
+def find_horizon(section: MonitorSection) -> tuple[datetime, datetime]:
+    """Return the time when the first window begins, and the time from which no window begins.
+
+    If `until` names a day, that is the end of the day.
+    """
+    return _convert_moment(section.from_), _convert_moment(section.until, end_of_day=True)
 
 
-def _moment(read: date, *, end_of_day: bool = False) -> datetime:
+def _convert_moment(read: date, *, end_of_day: bool = False) -> datetime:
     if isinstance(read, datetime):
         return read
     midnight = datetime(read.year, read.month, read.day)
@@ -26,9 +29,9 @@ def _moment(read: date, *, end_of_day: bool = False) -> datetime:
 _LAST_DAY = datetime(9999, 12, 31)  # whose end no moment can tell
 
 
-def _monitor(name: str, section: MonitorSection) -> Monitor:
+def _compile_monitor(name: str, section: MonitorSection) -> Monitor:
     window = section.window
-    begins, ends = horizon(section)
+    begins, ends = find_horizon(section)
     return Monitor(
         name=name,
         sql=section.sql,

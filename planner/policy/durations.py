@@ -1,4 +1,4 @@
-"""Lengths of time and moments as owners write them: `"1 hour"`, `"1 day 6 hours"`, `"90 min"`, `"00:15:00"`; UTC."""
+"""Durations and moments as owners write them: `"1 hour"`, `"1 day 6 hours"`, `"90 min"`, `"00:15:00"`; UTC."""
 
 import re
 from collections.abc import Callable
@@ -24,10 +24,10 @@ _LONGEST = timedelta(days=36_525)  # a century: what is longer was not meant
 
 
 def parse_duration(raw: object) -> timedelta:
-    """Parse the length of time that a text names, in whole seconds. It may be zero.
+    """Parse a duration in whole seconds from a text. It may be zero.
 
-    Parts are added up; units may be plural or shortened. Raises a `Fault` (KH002) for anything else, for months and
-    longer units, which are of unequal length, and beyond a century.
+    Parts are added up; units may be plural or shortened. Raise a `Fault` (KH002) for anything else, for months and
+    longer units, whose lengths differ, and beyond a century.
 
     >>> str(parse_duration("1 day 6 hours")), str(parse_duration("90min")), str(parse_duration("00:15"))
     ('1 day, 6:00:00', '1:30:00', '0:15:00')
@@ -67,7 +67,7 @@ def _add_parts(text: str) -> Decimal:
 
 
 def write_duration(length: timedelta) -> str:
-    """Write a length of time as a policy would have it, by the largest unit that divides it.
+    """Write a duration as the text of a policy, in the largest unit that divides it.
 
     >>> write_duration(timedelta(minutes=90)), write_duration(timedelta(days=1)), write_duration(timedelta(days=14))
     ('90 minutes', '1 day', '14 days')
@@ -80,11 +80,13 @@ def write_duration(length: timedelta) -> str:
     raise AssertionError("a length of time is whole seconds")
 
 
-def nearest_part(whole: timedelta, part: timedelta) -> timedelta:
-    """Return a length near to `part` that divides `whole`, round if there is one; both are whole seconds.
+def find_nearest_divisor(whole: timedelta, part: timedelta) -> timedelta:
+    """Return a duration near `part` that divides `whole`, a round one if possible. Both are whole seconds.
 
-    >>> str(nearest_part(timedelta(days=1), timedelta(hours=5))), str(nearest_part(timedelta(seconds=7), timedelta(0)))
-    ('4:00:00', '0:00:01')
+    >>> str(find_nearest_divisor(timedelta(days=1), timedelta(hours=5)))
+    '4:00:00'
+    >>> str(find_nearest_divisor(timedelta(seconds=7), timedelta(0)))
+    '0:00:01'
     """
     part = max(part, _UNITS[-1])
     for unit in _UNITS:
@@ -92,23 +94,23 @@ def nearest_part(whole: timedelta, part: timedelta) -> timedelta:
         if left:
             continue
         near = part // unit
-        round_ones = [unit * count for count in _divisors(units) if near // 2 <= count <= 2 * near]
+        round_ones = [unit * count for count in _list_divisors(units) if near // 2 <= count <= 2 * near]
         if round_ones:
             return min(round_ones, key=lambda one: (abs(one - part), one))
     return whole
 
 
-def _divisors(whole: int) -> set[int]:
-    """Return all divisors, in steps of the square root.
+def _list_divisors(whole: int) -> set[int]:
+    """Return all divisors, in a number of steps that is the square root.
 
-    An owner would wait for the 57,000 divisors of a century's seconds.
+    A century has too many seconds to try each of them while an owner waits.
     """
     small = [one for one in range(1, isqrt(whole) + 1) if not whole % one]
     return {*small, *(whole // one for one in small)}
 
 
 def parse_moment(raw: object) -> date:
-    """Parse a date, or a moment in UTC without a zone. Raise a `Fault` (KH002), also for other time zones.
+    """Parse a date, or a time in UTC without a zone. Raise a `Fault` (KH002), also for other time zones.
 
     >>> parse_moment("2026-01-01"), parse_moment("2026-01-01T06:00:00Z")
     (datetime.date(2026, 1, 1), datetime.datetime(2026, 1, 1, 6, 0))

@@ -31,7 +31,7 @@ _HINT = "Write a sum of products of measures and constants, such as price * (1 -
 
 
 def read_total(text: str, ends: Pair) -> Total:
-    """Read the declared total of an expression. Raise a `Fault` (KH004)."""
+    """Parse the declared total of an expression. Raise a `Fault` (KH004)."""
     selected = _parse_expression(text, hint=_HINT)
     try:
         found = {names: times for names, times in _multiply_out(selected).items() if times}
@@ -99,7 +99,7 @@ def _parse_expression(text: str, *, hint: str) -> exp.Expr:
 
 
 def find_range_faults(place: tuple[str, ...], table: TableSection) -> Faults:
-    """Find the faults in a table's ranges of expressions, except for whether they are numbers of a row."""
+    """Find the faults in a table's ranges of expressions, except for expressions that are no numbers of a row."""
     for text, (low, high) in table.ranges.items():
         here = (*place, text)
         try:

@@ -1,6 +1,6 @@
 """The policy file, `keyhole.toml`, from its text to a checked value.
 
-`Policy.load` reads, checks and freezes it; every refusal names the line, the dotted key, the value and the fix. Rules
+`Policy.load` reads, checks and freezes it. Every refusal names the line, the dotted key, the value and the fix. Rules
 that need no source are checked here (`planner.policy.rules`), the rest in `planner.policy.compile`.
 """
 
@@ -17,8 +17,8 @@ from pydantic import PrivateAttr, ValidationError
 from planner.catalog.csv_file import CsvFile
 from planner.catalog.fault import Fault
 from planner.errors import KeyholeError
-from planner.policy.policy_refusals import PolicyText, find_blanks, refusal, refuse_together
-from planner.policy.relation_names import relation
+from planner.policy.policy_refusals import PolicyText, find_blanks, refuse_invalid, refuse_together
+from planner.policy.relation_names import write_relation
 from planner.policy.rules.document import find_faults
 from planner.policy.rules.texts import find_text_faults
 from planner.policy.sections import PolicyDocument
@@ -29,7 +29,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class Policy(PolicyDocument):
-    """A whole policy. `load` it; a value that exists has passed every check that needs no source."""
+    """A whole policy. `load` creates it, and every value has passed all checks that need no source."""
 
     _text: PolicyText = PrivateAttr(default_factory=PolicyText)
 
@@ -48,9 +48,9 @@ class Policy(PolicyDocument):
 
     @classmethod
     def parse(cls, text: str, *, path: Path, environment: Mapping[str, str] = os.environ) -> Self:
-        """Parse the policy that `text` says, as if it stood in the file at `path`. Raise KH001 to KH005 and KH010."""
+        """Parse a policy from `text`, as if it were the file at `path`. Raise KH001 to KH005 and KH010."""
         raw = _read_toml(text, path)
-        place = PolicyText.of(text, path=path, raw=raw)
+        place = PolicyText.from_toml(text, path=path, raw=raw)
         if blanks := tuple(find_blanks(raw)):
             raise refuse_together(blanks, place)
         expanded = _expand_variables(raw, environment, place)
@@ -59,7 +59,7 @@ class Policy(PolicyDocument):
         try:
             policy = cls.model_validate(expanded)
         except ValidationError as error:
-            raise refusal(cls, error, place) from None
+            raise refuse_invalid(cls, error, place) from None
         policy._text = place
         if faults := tuple(find_faults(policy)):
             raise refuse_together(faults, place)
@@ -72,18 +72,18 @@ class Policy(PolicyDocument):
 
     @property
     def directory(self) -> Path:
-        """The directory that relative paths in the policy start from, as it was when the policy was read."""
+        """The directory from which relative paths in the policy start, as it was when the policy was read."""
         return self._text.directory
 
-    def relation(self, name: str, *, csv: CsvFile | None = None) -> str:
-        """Return the source's name for the data of one of the policy's tables.
+    def write_relation(self, name: str, *, csv: CsvFile | None = None) -> str:
+        """Return the SQL name of a table's data in the source.
 
-        Of a CSV file as it is pinned, if it is.
+        A CSV file is read in its pinned form if `csv` gives one.
         """
-        return relation(name, self.tables[name], directory=self.directory, kind=self.source.kind, csv=csv)
+        return write_relation(name, self.tables[name], directory=self.directory, kind=self.source.kind, csv=csv)
 
-    def without(self, tables: Collection[str]) -> Self | None:
-        """Return the policy as it would be without some of its tables; None if it names them elsewhere."""
+    def drop_tables(self, tables: Collection[str]) -> Self | None:
+        """Return the policy without some of its tables. Return None if other parts of it name them."""
         others = {name: one for name, one in self.tables.items() if name not in tables}
         rest = self.model_copy(update={"tables": others})
         return None if any(find_faults(rest)) else rest
@@ -92,8 +92,8 @@ class Policy(PolicyDocument):
         """Return the error for a fault at a dotted key of this policy."""
         return self._text.refuse(tuple(place), fault)
 
-    def at(self, place: Sequence[str], work: Callable[[], Result]) -> Result:
-        """Return the result of `work`. A `Fault` that it raises becomes an error at `place`."""
+    def run_at(self, place: Sequence[str], work: Callable[[], Result]) -> Result:
+        """Return the result of `work`. Turn a `Fault` that it raises into an error at the dotted key `place`."""
         try:
             return work()
         except Fault as fault:

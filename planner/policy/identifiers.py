@@ -1,6 +1,7 @@
-"""Columns that name somebody or something, by their names and types alone.
+"""Columns that identify a person or a thing, recognised by their names and types alone.
 
-`keyhole init` proposes the privacy unit by them, and `keyhole check` warns where each row is protected by itself.
+`keyhole init` uses them to propose the privacy unit. `keyhole check` uses them to warn if each row is protected by
+itself.
 """
 
 import re
@@ -10,7 +11,7 @@ from planner.catalog.catalog import SqlType
 from planner.catalog.sql_types import SourceColumn, read_sql_type, read_text_limit
 
 
-def _set(words: str) -> frozenset[str]:
+def _make_word_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
@@ -18,11 +19,13 @@ SMALL_INTEGERS = frozenset({"smallint", "tinyint", "utinyint", "int2"})
 """Types with so few values that they may be groups."""
 _SHORTEST = 3  # characters of a text that tells people apart: two are a state, a language, a sex
 _BOUNDARY = re.compile(r"(?<=[a-zäöüß])(?=[A-ZÄÖÜ])|(?<=[A-Z])(?=[A-Z][a-z])|[\W_]+")
-ID_WORDS = _set("id uuid guid key ref sk")
-NUMBER_WORDS = _set("no nr num number code reference nummer numero número numéro kennung")
+ID_WORDS = _make_word_set("id uuid guid key ref sk")
+NUMBER_WORDS = _make_word_set("no nr num number code reference nummer numero número numéro kennung")
 _COMPOUND_NUMBER = re.compile(r".+(nummer|nr|kennung|numero|número|numéro)")
 # what a name says of a person whom it names: patient_medical_record_no, customer_account_number, user_name
-_OF_PERSON = ID_WORDS | NUMBER_WORDS | _set("name account card record medical health insurance hash token address")
+_OF_PERSON = (
+    ID_WORDS | NUMBER_WORDS | _make_word_set("name account card record medical health insurance hash token address")
+)
 _PERSON = re.compile(
     r"(person|people|patient|customer|client|member|user|employee|household|student|pupil|visitor|guest|subject|citizen"
     r"|resident|respondent|participant|subscriber|passenger|driver|worker|applicant|beneficiary|donor|voter|taxpayer"
@@ -31,12 +34,14 @@ _PERSON = re.compile(
     rf"(?P<several>n|en|s|es|r)?(?P<rest>{'|'.join(sorted(_OF_PERSON))})?"
 )
 _AMBIGUOUS = frozenset({"subject", "individual"})  # of an e-mail, of a rate: people only with an id behind
-_PERSONAL = _set("mrn ssn nhs nino email mail phone telephone passport uid bsn cpf iban")
+_PERSONAL = _make_word_set("mrn ssn nhs nino email mail phone telephone passport uid bsn cpf iban")
 # what makes a number a person's: medical_record_number, national_insurance_no, account_number
-_PRIVATE = _set("medical insurance social national personal mobile account card licence license")
-_COUNTED = _set("number num n nb count total is has was avg mean min max sum share pct")
-_TIME = _set("date time year quarter month week day weekday dow doy hour minute second jahr quartal monat woche tag")
-_THINGS = _set(
+_PRIVATE = _make_word_set("medical insurance social national personal mobile account card licence license")
+_COUNTED = _make_word_set("number num n nb count total is has was avg mean min max sum share pct")
+_TIME = _make_word_set(
+    "date time year quarter month week day weekday dow doy hour minute second jahr quartal monat woche tag"
+)
+_THINGS = _make_word_set(
     "order invoice product stock item sku article house room bed floor street building zip postal post country city "
     "state region district county province zone location place store shop branch office site warehouse department "
     "ward vendor supplier brand category class type kind status group segment band level grade rank version language "
@@ -46,7 +51,7 @@ _THINGS = _set(
 
 
 def find_people(columns: Iterable[SourceColumn]) -> tuple[str, ...]:
-    """Return the columns that may name people: first those whose names say so, then ids of what no name tells."""
+    """Return the columns that may identify people: first those whose names say so, then ids whose names say nothing."""
     told, untold = [], []
     for column in columns:
         if names_person(column):
@@ -57,7 +62,7 @@ def find_people(columns: Iterable[SourceColumn]) -> tuple[str, ...]:
 
 
 def names_person(column: SourceColumn) -> bool:
-    """Return True if the name of a column says that each of its values is a person."""
+    """Return True if a column's name says that each of its values identifies a person."""
     words = split_words(column.name)
     if not _has_many_values(column) or (len(words) > 1 and words[0] in _COUNTED):
         return False
@@ -65,13 +70,13 @@ def names_person(column: SourceColumn) -> bool:
 
 
 def names_people(word: str) -> bool:
-    """Return True if a word in small letters, as a table is called by, is one for people."""
+    """Return True if a lower-case word, such as the name of a table, means people."""
     found = _PERSON.fullmatch(word)
     return found is not None and found["rest"] is None
 
 
 def is_identifier(column: SourceColumn) -> bool:
-    """Return True if a column names somebody or something, so that its values do not add up."""
+    """Return True if a column identifies a person or a thing, so that its values are not for adding up."""
     fits = read_sql_type(column.declared) in (SqlType.INTEGER, SqlType.TEXT, SqlType.UUID, SqlType.NUMERIC)
     words = split_words(column.name)
     if not fits or not words or _TIME.intersection(words):
@@ -87,7 +92,7 @@ def _may_name_person(column: SourceColumn) -> bool:
 
 
 def _has_person(words: Sequence[str]) -> bool:
-    """Return True if a person is named last, or nothing behind is said but that it is a name."""
+    """Return True if the last word means a person, or is followed only by words for an identifier or a name."""
     tail = len(words) - 1
     while tail >= 0 and words[tail] in _OF_PERSON:
         tail -= 1
@@ -115,6 +120,6 @@ def _has_many_values(column: SourceColumn) -> bool:
 
 
 def split_words(name: str) -> list[str]:
-    """Split a name into words in small letters, numbers left out: `Patient ID`, `patient-id`, `patientId2`."""
+    """Split a name into lower-case words without numbers: `Patient ID`, `patient-id`, `patientId2`."""
     parts = (part.strip("0123456789").lower() for part in _BOUNDARY.split(name))
     return [part for part in parts if part]

@@ -1,8 +1,8 @@
-"""Steps from rows of one table to rows of another: by foreign keys, and by names where the source declares none.
+"""Steps from rows of one table to rows of another, by foreign keys, or by names if the source declares none.
 
-`orders.customer_id` leads to `customers.customer_id` or `customers.id`, `lineitem.l_orderkey` to `orders.o_orderkey`: a
-table's own key bears its name, in the singular or the plural, and other tables name the same by the same word for an
-identifier. Types are equal. No row is read, so that a step by names is a guess, which its owner has to vouch for.
+`orders.customer_id` leads to `customers.customer_id` or `customers.id`, `lineitem.l_orderkey` to `orders.o_orderkey`. A
+table's own key contains its name, in the singular or the plural. Other tables use the same word for it. Types are
+equal. No row is read, so that a step by names is a guess, and its owner has to confirm it.
 """
 
 import re
@@ -40,7 +40,7 @@ _PLURAL_ENDINGS = ("s", "es", "n", "en", "e")  # of English and German
 
 @dataclass(frozen=True, slots=True)
 class SourceTable:
-    """A table as the source's schema and catalogue describe it. Foreign keys lead to tables by the names given here."""
+    """A table as the source's schema and catalogue describe it. Foreign keys lead to tables by the policy's names."""
 
     columns: tuple[SourceColumn, ...]
     identity: RelationIdentity | None = None
@@ -58,38 +58,41 @@ class SourceTable:
 
 @dataclass(frozen=True, slots=True)
 class KeyStep:
-    """A step from the rows of a table to those of another whose columns `reached` have the values of `columns`.
+    """A step from the rows of a table to rows of `table` whose `reached_columns` have the values of `columns`.
 
-    `declared`: by a foreign key. `unique`: a constraint of the source says that there is one such row at most.
+    `is_declared`: by a foreign key. `is_unique`: a constraint of the source says that there is at most one such row.
     """
 
     columns: tuple[str, ...]
     table: str
-    reached: tuple[str, ...]
-    declared: bool
-    unique: bool
+    reached_columns: tuple[str, ...]
+    is_declared: bool
+    is_unique: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """A column by its name: what it names, nothing if that is its table, and the word that says that it identifies."""
+    """A column whose name is split into `thing` and `suffix`.
+
+    `thing` is what it identifies, empty if that is its own table. `suffix` is the word that makes it an identifier.
+    """
 
     column: SourceColumn
-    named: str
+    thing: str
     suffix: str
 
     def fits(self, other: "_Key") -> bool:
-        """Return True if the types are equal and both identify in the same way."""
+        """Return True if the types are equal and both names have matching suffixes."""
         same_word = self.suffix == other.suffix or (not self.suffix and other.suffix in ID_WORDS)
         return same_word and read_sql_type(self.column.declared) is read_sql_type(other.column.declared)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedTable:
-    """A table with what names say of it: what a row may be called, and which columns name its rows or others'.
+    """A table with what its names say: the possible words for a row, and the columns that identify its rows or others.
 
-    `columns`: those of types that keys have; `keys`: those of them that look like identifiers; `own`: those of these
-    that name the table's own rows. `told`: the columns that are called as people are.
+    `columns` have types that keys have. `keys` are those of them that look like identifiers, and `own` are the keys
+    that identify the table's own rows. `person_columns` have names that mean people.
     """
 
     name: str
@@ -98,34 +101,34 @@ class KeyedTable:
     columns: tuple[_Key, ...]
     keys: tuple[_Key, ...]
     own: tuple[_Key, ...]
-    told: frozenset[str]
+    person_columns: frozenset[str]
 
     @property
     def own_keys(self) -> tuple[str, ...]:
-        """Return the columns that name the table's rows, as their names say: `patients.patient_id`, `orders.id`."""
+        """Return the columns that identify the table's rows by their names: `patients.patient_id`, `orders.id`."""
         return tuple(key.column.name for key in self.own)
 
     def describe_key(self, name: str) -> str:
-        """Return what a column names, of itself or of the table, without what stands before all of its columns."""
-        named = next((key.named for key in self.columns if key.column.name == name), name)
+        """Return the words for what a column identifies, without a prefix that all columns of the table have."""
+        named = next((key.thing for key in self.columns if key.column.name == name), name)
         return named or min(self.row_names, key=len)
 
     def list_targets(self, key: _Key) -> list[_Key]:
-        """Return the columns that another table's column may lead to, the likeliest first."""
-        own = [there for there in self.own if key.named in self.row_names and key.fits(there)]
-        same = [there for there in self.keys if there not in own and key.named and there.named == key.named]
+        """Return the columns to which another table's column may lead, the likeliest first."""
+        own = [there for there in self.own if key.thing in self.row_names and key.fits(there)]
+        same = [there for there in self.keys if there not in own and key.thing and there.thing == key.thing]
         unique = [there for there in same if key.fits(there) and self.source.keeps_unique([there.column.name])]
-        return sorted([*own, *unique], key=lambda one: (not self.source.keeps_unique([one.column.name]), not one.named))
+        return sorted([*own, *unique], key=lambda one: (not self.source.keeps_unique([one.column.name]), not one.thing))
 
     def find_equal(self, there: _Key) -> _Key | None:
-        """Return the column that is called as another table's is, prefixes of the tables left out."""
-        alike = (key for key in self.columns if (key.named, key.suffix) == (there.named, there.suffix))
+        """Return the column with the same name as another table's column, ignoring the prefixes of both tables."""
+        alike = (key for key in self.columns if (key.thing, key.suffix) == (there.thing, there.suffix))
         return next((key for key in alike if key.fits(there)), None)
 
     def guess_steps(self, other: "KeyedTable") -> Iterator[KeyStep]:
         """Yield the steps to another table that names suggest.
 
-        They lead by its keys of several columns, by its own key, or by a column that is unique there.
+        They use its keys of several columns, its own key, or a column that is unique there.
         """
         led = {column for key in self.source.foreign_keys for column in key.columns}
         leading = [key for key in self.keys if key.column.name not in {*led, *self.own_keys}]
@@ -137,7 +140,7 @@ class KeyedTable:
                 name = there.column.name
                 unique = other.source.keeps_unique([name])
                 if unique or name not in held:  # else the catalogue has it as a part of a key only
-                    yield KeyStep((key.column.name,), other.name, (name,), declared=False, unique=unique)
+                    yield KeyStep((key.column.name,), other.name, (name,), is_declared=False, is_unique=unique)
                 if not unique and name not in held:
                     yield from self._add_shared(key, there, other, leading)
 
@@ -148,20 +151,25 @@ class KeyedTable:
         equal = [key for there in reached if (key := self.find_equal(there)) is not None]
         if len(equal) == len(columns) and any(key in leading for key in equal):
             names = tuple(key.column.name for key in equal)
-            yield KeyStep(names, other.name, tuple(key.column.name for key in reached), declared=False, unique=True)
+            yield KeyStep(
+                names, other.name, tuple(key.column.name for key in reached), is_declared=False, is_unique=True
+            )
 
     def _add_shared(self, key: _Key, there: _Key, other: "KeyedTable", leading: Sequence[_Key]) -> Iterator[KeyStep]:
-        """Yield a step with the other identifiers that both tables have: orders may be numbered in each shop again."""
+        """Yield a step that includes the other identifiers of both tables.
+
+        Orders may be numbered separately in each shop.
+        """
         further = [one for one in other.keys if one.column.name not in other.own_keys]
         shared = [(one, equal) for one in further if (equal := self.find_equal(one)) in leading and equal is not key]
         if shared:
             columns = [*(equal.column.name for _, equal in shared if equal is not None), key.column.name]
             reached = [*(one.column.name for one, _ in shared), there.column.name]
-            yield KeyStep(tuple(columns), other.name, tuple(reached), declared=False, unique=False)
+            yield KeyStep(tuple(columns), other.name, tuple(reached), is_declared=False, is_unique=False)
 
 
 def read_keys(tables: Mapping[str, SourceTable]) -> dict[str, KeyedTable]:
-    """Return the tables with what names tell of their keys."""
+    """Return the tables with the keys that their names suggest."""
     split = {name: split_words(name) or [name] for name in tables}
     first = {words[0] for words in split.values()}
     shared = first if len(first) == 1 and len(split) > 1 else set()
@@ -172,7 +180,7 @@ def read_keys(tables: Mapping[str, SourceTable]) -> dict[str, KeyedTable]:
         row_names = _find_singulars(bare)
         columns = _read_columns(table, row_names)
         keys = tuple(key for key in columns if key.suffix or is_identifier(key.column))
-        called = [key for key in keys if key.named in row_names or (not key.named and key.suffix in ID_WORDS)]
+        called = [key for key in keys if key.thing in row_names or (not key.thing and key.suffix in ID_WORDS)]
         own = tuple(key for key in called if key.suffix) or tuple(called)
         told = frozenset(column.name for column in table.columns if names_person(column))
         found[name] = KeyedTable(name, table, row_names, columns, keys, own, told)
@@ -180,29 +188,29 @@ def read_keys(tables: Mapping[str, SourceTable]) -> dict[str, KeyedTable]:
 
 
 def find_steps(tables: Mapping[str, KeyedTable]) -> dict[str, tuple[KeyStep, ...]]:
-    """Return by table the steps that lead away from it: declared ones first, then likely ones by names.
+    """Return the steps that lead away from each table: first the declared ones, then likely ones by names.
 
-    No column of a foreign key is led elsewhere by its name.
+    A column of a foreign key gets no step by its name.
     """
     found: dict[str, tuple[KeyStep, ...]] = {}
     called: dict[str, list[KeyedTable]] = {}
     for table in tables.values():
-        for word in {*table.row_names, *(key.named for key in table.columns if key.named)}:
+        for word in {*table.row_names, *(key.thing for key in table.columns if key.thing)}:
             called.setdefault(word, []).append(table)
     for name, table in tables.items():
         declared = [
-            KeyStep(key.columns, key.relation, key.reached_columns, declared=True, unique=True)
+            KeyStep(key.columns, key.relation, key.reached_columns, is_declared=True, is_unique=True)
             for key in table.source.foreign_keys
             if key.relation in tables and key.relation != name
         ]
-        others = {other.name: other for key in table.keys for other in called.get(key.named, ()) if other is not table}
+        others = {other.name: other for key in table.keys for other in called.get(key.thing, ()) if other is not table}
         guessed = [step for other in sorted(others) for step in table.guess_steps(others[other])]
-        found[name] = (*declared, *sorted(guessed, key=lambda step: not step.unique))
+        found[name] = (*declared, *sorted(guessed, key=lambda step: not step.is_unique))
     return found
 
 
 def _read_columns(table: SourceTable, row_names: Set[str]) -> tuple[_Key, ...]:
-    """Return the columns that could be keys, taken apart behind what stands before all columns of the table."""
+    """Return the columns that could be keys. Their names are split without the prefix that all columns have."""
     words = {column.name: split_words(column.name) for column in table.columns}
     first = {split[0] for split in words.values() if len(split) > 1}
     is_prefixed = (
@@ -215,12 +223,12 @@ def _read_columns(table: SourceTable, row_names: Set[str]) -> tuple[_Key, ...]:
         if read_sql_type(column.declared) not in _KEY_TYPES or not words[column.name]:
             continue
         rest = words[column.name][1:] if is_prefixed else words[column.name]
-        found.append(_Key(column, *_take_apart(rest)))
+        found.append(_Key(column, *_split_identifier(rest)))
     return tuple(found)
 
 
-def _take_apart(words: Sequence[str]) -> tuple[str, str]:
-    """Return the thing that an identifier names, and the word that makes it one: `order` and `key` of `orderkey`."""
+def _split_identifier(words: Sequence[str]) -> tuple[str, str]:
+    """Return the thing that a name identifies, and the word that makes it an identifier: `order` and `key`."""
     if words[-1] in _SUFFIXES:
         return _join(words[:-1]), words[-1]
     if (compound := _COMPOUND.fullmatch(words[-1])) is not None:

@@ -1,4 +1,4 @@
-"""How a policy is refused: the file, the line, the dotted key, its value, what is wrong and how to mend it."""
+"""Refusals of a policy: the file, the line, the dotted key, its value, the fault and the fix."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from planner.catalog.fault import Fault, suggest_nearest
 from planner.errors import KeyholeError
-from planner.policy.toml_lines import key_lines, line_of
+from planner.policy.toml_lines import find_key_lines, find_line
 
 BLANK = "FILL IN"
 """Stands in a starter policy for what only its owner can say."""
@@ -24,14 +24,14 @@ _SECRET_KEYS = frozenset({"url", "token", "password", "token_sha256"})
 _MOST_FAULTS = 30  # that one refusal names: a page
 _MOST_WRITTEN_OUT = 3  # keys of a section that a hint writes out: of more it names none, and the page does
 _LONGEST_VALUE = 80  # characters of a value that a refusal repeats: it stays one line
-_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyText:
-    """The text of a policy as far as error messages need it; values under secret keys are never shown.
+    """The text of a policy as far as error messages need it. Values under secret keys are never shown.
 
-    `directory` is where the file lay when it was read: a link to it may lead elsewhere by now.
+    `directory` is the place of the file when it was read; a link to it may lead elsewhere since.
     """
 
     path: Path = Path("keyhole.toml")
@@ -40,9 +40,9 @@ class PolicyText:
     lines: Mapping[tuple[str, ...], int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, text: str, *, path: Path, raw: Mapping[str, object]) -> Self:
+    def from_toml(cls, text: str, *, path: Path, raw: Mapping[str, object]) -> Self:
         """Return the places and values of a TOML text that has been parsed to `raw`."""
-        return cls(path=path, directory=path.resolve().parent, raw=raw, lines=key_lines(text))
+        return cls(path=path, directory=path.resolve().parent, raw=raw, lines=find_key_lines(text))
 
     def refuse(self, place: tuple[str, ...], fault: Fault, *, detail: str | None = None) -> KeyholeError:
         """Return the error for a fault at a dotted key."""
@@ -52,16 +52,16 @@ class PolicyText:
 
     def describe_place(self, place: tuple[str, ...]) -> str:
         """Return file, line, dotted key and value of a place."""
-        line = self.line(place)
-        shown = self._value(place)
+        line = self.find_line(place)
+        shown = self._show_value(place)
         file = self.path.name if line is None else f"{self.path.name}, line {line}"
-        return f"{file}: {dotted_key(place)}" + ("" if shown is None else f" = {shown}")
+        return f"{file}: {write_dotted_key(place)}" + ("" if shown is None else f" = {shown}")
 
-    def line(self, place: tuple[str, ...]) -> int | None:
+    def find_line(self, place: tuple[str, ...]) -> int | None:
         """Return the line of a place, or of the nearest table around it."""
-        return line_of(place, self.lines)
+        return find_line(place, self.lines)
 
-    def _value(self, place: tuple[str, ...]) -> str | None:
+    def _show_value(self, place: tuple[str, ...]) -> str | None:
         node: object = self.raw
         for name in place:
             if not isinstance(node, dict) or name not in node:
@@ -69,39 +69,39 @@ class PolicyText:
             node = node[name]
         if isinstance(node, dict) or _SECRET_KEYS.intersection(place[-1:]):
             return None
-        shown = _toml(node)
+        shown = _write_toml(node)
         return shown if len(shown) <= _LONGEST_VALUE else f"{shown[:_LONGEST_VALUE]}..."
 
 
-def dotted_key(place: tuple[str, ...]) -> str:
+def write_dotted_key(place: tuple[str, ...]) -> str:
     """Return a path as a dotted TOML key."""
-    return ".".join(name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False) for name in place)
+    return ".".join(name if _BARE_KEY.fullmatch(name) else json.dumps(name, ensure_ascii=False) for name in place)
 
 
-def _toml(value: object) -> str:
+def _write_toml(value: object) -> str:
     match value:
         case list():
-            return f"[{', '.join(_toml(item) for item in value)}]"
+            return f"[{', '.join(_write_toml(item) for item in value)}]"
         case dict():
-            return "{" + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + "}"
+            return "{" + ", ".join(f"{key} = {_write_toml(item)}" for key, item in value.items()) + "}"
         case Decimal() | date() | datetime() | time():
             return str(value)
         case _:
             return json.dumps(value, ensure_ascii=False)
 
 
-def refusal(model: type[BaseModel], error: ValidationError, text: PolicyText) -> KeyholeError:
-    """Return the first unknown key, or else the first wrong one, as the error; its DETAIL lists all other faults."""
+def refuse_invalid(model: type[BaseModel], error: ValidationError, text: PolicyText) -> KeyholeError:
+    """Return an error for the first unknown key, or else the first wrong one. Its DETAIL lists all other faults."""
     found = [
         (tuple(str(part) for part in details["loc"]), details)
         for details in error.errors(include_url=False, include_input=False)
     ]
-    found.sort(key=lambda item: (item[1]["type"] != "extra_forbidden", text.line(item[0]) or 0))
-    return refuse_together([(place, _fault(model, place, details)) for place, details in found], text)
+    found.sort(key=lambda item: (item[1]["type"] != "extra_forbidden", text.find_line(item[0]) or 0))
+    return refuse_together([(place, _make_fault(model, place, details)) for place, details in found], text)
 
 
 def refuse_together(faults: Sequence[tuple[tuple[str, ...], Fault]], text: PolicyText) -> KeyholeError:
-    """Return the first of several faults as the error; its DETAIL lists all others, line by line."""
+    """Return an error for the first of several faults. Its DETAIL lists all others, line by line."""
     (place, first), *others = faults
     detail = None
     if others:
@@ -113,7 +113,7 @@ def refuse_together(faults: Sequence[tuple[tuple[str, ...], Fault]], text: Polic
 
 
 def find_blanks(raw: object, *, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Fault]]:
-    """Yield the places that a starter policy left to its owner and that are still blank."""
+    """Yield the places of a starter policy that its owner has yet to fill in."""
     match raw:
         case dict():
             for key, value in raw.items():
@@ -125,21 +125,21 @@ def find_blanks(raw: object, *, place: tuple[str, ...] = ()) -> Iterator[tuple[t
             yield place, Fault("KH002", "is still to be filled in", hint=f"docs/policy.md describes {place[-1]}.")
 
 
-def _fault(model: type[BaseModel], place: tuple[str, ...], details: ErrorDetails) -> Fault:
+def _make_fault(model: type[BaseModel], place: tuple[str, ...], details: ErrorDetails) -> Fault:
     cause = details.get("ctx", {}).get("error")
     if isinstance(cause, Fault):
         return cause
     match details["type"]:
         case "extra_forbidden":
             return Fault(
-                "KH002", "is not a key of the policy", hint=suggest_nearest(place[-1], _keys(model, place[:-1]))
+                "KH002", "is not a key of the policy", hint=suggest_nearest(place[-1], _list_keys(model, place[:-1]))
             )
         case "model_type" | "dict_type":
             return Fault(
-                "KH002", "is no value but has keys of its own", hint=_show_keys(place[-1], _keys(model, place))
+                "KH002", "is no value but has keys of its own", hint=_show_keys(place[-1], _list_keys(model, place))
             )
         case "missing":
-            return Fault("KH002", "is missing", hint=f"Add it; docs/policy.md describes {dotted_key(place)}.")
+            return Fault("KH002", "is missing", hint=f"Add it; docs/policy.md describes {write_dotted_key(place)}.")
         case _:
             problem = details["msg"][:1].lower() + details["msg"][1:]
             return Fault("KH002", problem, hint=f"docs/policy.md describes {place[-1]}.")
@@ -151,22 +151,22 @@ def _show_keys(name: str, keys: tuple[str, ...]) -> str:
     return f"Write {name} = {{ {', '.join(f'{key} = ...' for key in keys)} }}; docs/policy.md describes them."
 
 
-def _keys(model: type[BaseModel], place: tuple[str, ...]) -> tuple[str, ...]:
+def _list_keys(model: type[BaseModel], place: tuple[str, ...]) -> tuple[str, ...]:
     """Return the keys that the policy knows at a place."""
     kind: Any = model
     for name in place:
         if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
             kind = get_args(kind)[1] if get_origin(kind) is dict else None
         elif name in kind.model_fields:
-            kind = _without_none(kind.model_fields[name].annotation)
+            kind = _strip_none(kind.model_fields[name].annotation)
     if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
         return ()
     return tuple(known.alias or name for name, known in kind.model_fields.items())
 
 
-def _without_none(kind: Any) -> Any:
+def _strip_none(kind: Any) -> Any:
     if get_origin(kind) is Annotated:
-        return _without_none(get_args(kind)[0])
+        return _strip_none(get_args(kind)[0])
     if isinstance(kind, UnionType):
         return next(choice for choice in get_args(kind) if choice is not type(None))
     return kind

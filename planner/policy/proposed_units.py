@@ -1,8 +1,8 @@
-"""Who is protected in each table of a source, as `keyhole init` proposes it from names, types and constraints.
+"""Proposed privacy units for the tables of a source, which `keyhole init` derives from names, types and constraints.
 
-A table that stores people's ids has them as its unit. One that does not is led to one that does, by its keys. A table
+A table that stores people's ids has them as its unit. Another table gets a path by its keys to one that does. A table
 of people has one row for each. A table that leads to nobody, and in which others look something up, may be public.
-`keyhole check` asks for the owner's word where no constraint of the source holds a proposal.
+`keyhole check` asks for the owner's word if no constraint of the source guarantees a proposal.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,30 +18,30 @@ _UNIT_TYPES = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.UUID})
 
 @dataclass(frozen=True, slots=True)
 class ProposedUnit:
-    """The protected unit of a table, as far as the schema shows it.
+    """The proposed privacy unit of a table, as far as the schema shows it.
 
-    `candidates`: columns that may name people; `column`: the likeliest. `paths`: steps that lead to somebody whom
-    `column` does not name, the likeliest first. Where there are both, nothing tells which of the two is meant.
-    `is_alone`: a unit has one row; `is_unique`: a constraint says so. `same_as`: the step to the table of the same
-    people; `alike`: an earlier table that calls its unit the same. `is_lookup`: nobody is named, and other tables lead
-    here; `lookups`: by column, the steps to tables of this kind. `vouched`: by columns that no constraint keeps unique,
-    the tables whose paths lead here by them.
+    `candidates` are columns that may identify people, and `column` is the likeliest. `paths` are steps that lead to
+    people whom `column` does not identify, the likeliest first. If there are both, nothing shows which of them is
+    meant. `is_one_row`: a unit has one row; `is_unique`: a constraint says so. `same_as` is the step to the table of
+    the same people, and `similar_table` an earlier table whose unit has the same name. `is_lookup`: it identifies
+    nobody, and other tables lead to it. `lookups` are the steps to tables of this kind, by column. `vouched_paths` maps
+    columns that no constraint keeps unique to the tables whose paths lead here by them.
     """
 
     candidates: tuple[str, ...]
     column: str | None
     paths: tuple[KeyStep, ...]
-    is_alone: bool
+    is_one_row: bool
     is_unique: bool
     same_as: KeyStep | None
-    alike: str | None
+    similar_table: str | None
     is_lookup: bool
     lookups: Mapping[str, KeyStep]
-    vouched: Mapping[tuple[str, ...], tuple[str, ...]]
+    vouched_paths: Mapping[tuple[str, ...], tuple[str, ...]]
 
 
 def propose_units(tables: Mapping[str, SourceTable]) -> dict[str, ProposedUnit]:
-    """Return by table who is protected in it. Paths that are proposed never return to where they were."""
+    """Return the proposed unit of each table. Proposed paths never form a circle."""
     keyed = read_keys(tables)
     steps = find_steps(keyed)
     people = {name: _find_person_key(table) for name, table in keyed.items()}
@@ -50,7 +50,7 @@ def propose_units(tables: Mapping[str, SourceTable]) -> dict[str, ProposedUnit]:
     columns = {name: people[name] or _choose(table, candidates[name]) for name, table in keyed.items()}
     paths = _find_paths(steps, columns, {})
     columns |= {
-        name: _choose_alone(table, candidates[name])
+        name: _choose_only(table, candidates[name])
         for name, table in keyed.items()
         if not paths[name] and columns[name] is None
     }
@@ -71,25 +71,25 @@ def propose_units(tables: Mapping[str, SourceTable]) -> dict[str, ProposedUnit]:
             candidates=candidates[name],
             column=column,
             paths=others or paths[name],
-            is_alone=unique or (column is not None and column == people[name]),
+            is_one_row=unique or (column is not None and column == people[name]),
             is_unique=unique,
             same_as=same[name],
-            alike=None
+            similar_table=None
             if people[name] or same[name]
-            else _find_alike(table, column, [(keyed[o], columns[o]) for o in found]),
+            else _find_similar(table, column, [(keyed[o], columns[o]) for o in found]),
             is_lookup=name in reached and name not in named,
             lookups={
                 step.columns[0]: step
                 for step in reversed(steps[name])
                 if step.table not in named and len(step.columns) == 1
             },
-            vouched=_list_vouched(name, paths),
+            vouched_paths=_list_vouched(name, paths),
         )
     return found
 
 
 def _find_person_key(table: KeyedTable) -> str | None:
-    """Return the key by which a table lists people, one in a row: of patients `patient_id` or `id`."""
+    """Return the key of a table that has one row for each person: `patient_id` or `id` of patients."""
     if not any(names_people(name) for name in table.row_names):
         return None
     own = [name for name in table.own_keys if _is_unit(table, name)]
@@ -99,44 +99,46 @@ def _find_person_key(table: KeyedTable) -> str | None:
 def _find_things(
     table: KeyedTable, steps: Sequence[KeyStep], tables: Mapping[str, KeyedTable], people: Mapping[str, str | None]
 ) -> set[str]:
-    """Return the columns that name no people.
+    """Return the columns that identify no people.
 
-    They name the table's rows, or rows of another table that has people's ids beside.
+    They identify the table's rows, or rows of another table that stores people's ids beside them.
     """
-    things = set() if people[table.name] else {name for name in table.own_keys if name not in table.told}
+    things = set() if people[table.name] else {name for name in table.own_keys if name not in table.person_columns}
     for step in steps:
         there = tables[step.table]
-        (column, *others), (reached, *_) = step.columns, step.reached
+        (column, *others), (reached, *_) = step.columns, step.reached_columns
         if others or people[step.table] == reached:
             continue
-        told = [name for name in there.told if name != reached and not there.source.keeps_unique([name])]
-        if told or column not in table.told:
+        told = [name for name in there.person_columns if name != reached and not there.source.keeps_unique([name])]
+        if told or column not in table.person_columns:
             things.add(column)
     return things
 
 
 def _list_candidates(table: KeyedTable, things: Iterable[str], person_key: str | None) -> tuple[str, ...]:
-    """Return the columns that may name people.
+    """Return the columns that may identify people.
 
-    Columns that keep rows apart are left out, unless they are named like people.
+    Columns that are unique are left out, unless their names mean people.
     """
     columns = [column for column in table.source.columns if column.name not in things]
     repeating = [
-        column for column in columns if not table.source.keeps_unique([column.name]) or column.name in table.told
+        column
+        for column in columns
+        if not table.source.keeps_unique([column.name]) or column.name in table.person_columns
     ]
     found = find_people(repeating)
     return found if person_key is None or person_key in found else (person_key, *found)
 
 
 def _choose(table: KeyedTable, candidates: Sequence[str]) -> str | None:
-    """Return the candidate with a name for people, those first that keep no rows apart."""
-    usable = [name for name in candidates if _is_unit(table, name) and name in table.told]
+    """Return the first candidate whose name means people, with columns that are not unique first."""
+    usable = [name for name in candidates if _is_unit(table, name) and name in table.person_columns]
     own = table.own_keys
     return min(usable, key=lambda name: name in own or table.source.keeps_unique([name]), default=None)
 
 
-def _choose_alone(table: KeyedTable, candidates: Sequence[str]) -> str | None:
-    """Return the one candidate, even if its name says nothing but that it is an id."""
+def _choose_only(table: KeyedTable, candidates: Sequence[str]) -> str | None:
+    """Return the only candidate, even if its name says no more than that it is an id."""
     return candidates[0] if len(candidates) == 1 and _is_unit(table, candidates[0]) else None
 
 
@@ -145,7 +147,10 @@ def _find_paths(
     columns: Mapping[str, str | None],
     before: Mapping[str, tuple[KeyStep, ...]],
 ) -> dict[str, tuple[KeyStep, ...]]:
-    """Return the shortest paths of each table without a unit's column: of steps that constraints hold, else of any."""
+    """Return the shortest paths of each table without a unit's column.
+
+    Paths along steps that constraints guarantee are preferred to others.
+    """
     found = {name: before.get(name, ()) for name in steps}
     known = {name for name in steps if columns[name] is not None or found[name]}
     for proved in (True, False):
@@ -154,7 +159,7 @@ def _find_paths(
                 name: leading
                 for name in steps
                 if name not in known
-                and (leading := tuple(one for one in steps[name] if one.table in known and one.unique >= proved))
+                and (leading := tuple(one for one in steps[name] if one.table in known and one.is_unique >= proved))
             }
             if not further:
                 break
@@ -164,18 +169,22 @@ def _find_paths(
 
 
 def _find_same(column: str | None, steps: Sequence[KeyStep], columns: Mapping[str, str | None]) -> KeyStep | None:
-    """Return the step to the table whose unit a table's unit is."""
+    """Return the step to the table that has the same unit."""
     if column is None:
         return None
-    return next((one for one in steps if one.columns == (column,) and one.reached == (columns[one.table],)), None)
+    return next(
+        (one for one in steps if one.columns == (column,) and one.reached_columns == (columns[one.table],)), None
+    )
 
 
-def _find_alike(table: KeyedTable, column: str | None, earlier: Iterable[tuple[KeyedTable, str | None]]) -> str | None:
-    """Return the first of other tables whose unit has the name and the type of a table's unit."""
+def _find_similar(
+    table: KeyedTable, column: str | None, earlier: Iterable[tuple[KeyedTable, str | None]]
+) -> str | None:
+    """Return the first other table whose unit has the name and the type of a table's unit."""
     if column is None:
         return None
     alike = (other for other, named in earlier if named == column)
-    return next((other.name for other in alike if _type(other, column) is _type(table, column)), None)
+    return next((other.name for other in alike if _get_type(other, column) is _get_type(table, column)), None)
 
 
 def _find_root(
@@ -185,7 +194,7 @@ def _find_root(
     paths: Mapping[str, Sequence[KeyStep]],
     tables: Mapping[str, KeyedTable],
 ) -> str:
-    """Return the people whom a table's rows belong to: the name of their column where they are listed first."""
+    """Return a name for the people of a table's rows: the unit column of the table where they are listed first."""
     seen = set()
     while name not in seen:
         seen.add(name)
@@ -199,14 +208,14 @@ def _list_vouched(name: str, paths: Mapping[str, Sequence[KeyStep]]) -> dict[tup
     found: dict[tuple[str, ...], tuple[str, ...]] = {}
     for other, leading in paths.items():
         for step in leading[:1]:
-            if step.table == name and not step.unique:
-                found[step.reached] = (*found.get(step.reached, ()), other)
+            if step.table == name and not step.is_unique:
+                found[step.reached_columns] = (*found.get(step.reached_columns, ()), other)
     return found
 
 
-def _type(table: KeyedTable, name: str) -> SqlType:
+def _get_type(table: KeyedTable, name: str) -> SqlType:
     return next(read_sql_type(column.declared) for column in table.source.columns if column.name == name)
 
 
 def _is_unit(table: KeyedTable, name: str) -> bool:
-    return _type(table, name) in _UNIT_TYPES
+    return _get_type(table, name) in _UNIT_TYPES

@@ -1,4 +1,4 @@
-"""How a policy names the relations of its source: names, or files; and how the source is asked for them."""
+"""The names of a policy's relations in its source: SQL names or files, and the SQL that reads them."""
 
 import re
 from pathlib import Path, PurePath
@@ -8,7 +8,7 @@ from planner.catalog.fault import Fault
 from planner.catalog.source_names import SourceName, keep_distinct
 from planner.policy.sections import PolicyDocument, SourceKind, TableSection
 
-FILES = {".parquet": "read_parquet", ".csv": "read_csv"}  # relations that are files, and how DuckDB reads them
+FILE_ENDINGS = {".parquet": "read_parquet", ".csv": "read_csv"}  # relations that are files, and how DuckDB reads them
 NAME_PART = re.compile(r'"(?:[^"]|"")+"|[^".]+')
 SPARK_PART = re.compile(r"`(?:[^`]|``)+`|[^`.]+")
 _WITHOUT_TYPES = frozenset({"csv", "json", "text", "xml"})  # formats that Spark names before a path
@@ -17,14 +17,16 @@ _QUALIFIED = 2  # parts of a name that says its schema
 _PARQUET = ".parquet"  # files that Spark reads as a table; a CSV file has no types there
 
 
-def relation(name: str, table: TableSection, *, directory: Path, kind: SourceKind, csv: CsvFile | None = None) -> str:
-    """Return the source's name for a table's data.
+def write_relation(
+    name: str, table: TableSection, *, directory: Path, kind: SourceKind, csv: CsvFile | None = None
+) -> str:
+    """Return the SQL name of a table's data in the source.
 
-    Quoted names; a file function of DuckDB for .parquet and .csv; for Spark a path behind its format. A path that is
-    no address of its own starts from `directory`.
+    The result is a quoted name, a file function of DuckDB for .parquet and .csv, or for Spark a path after its format.
+    A relative path starts from `directory`.
 
     Parameters:
-        csv: how a CSV file is read, once that is pinned.
+        csv: the form of a CSV file, once it is pinned.
     """
     text = table.relation or name
     suffix = PurePath(text).suffix.lower()
@@ -35,33 +37,33 @@ def relation(name: str, table: TableSection, *, directory: Path, kind: SourceKin
         return ".".join(part if part.startswith("`") else _quote(part) for part in SPARK_PART.findall(text))
     if is_csv(text, kind=kind) and csv is not None:
         return csv.write_relation(str(directory / text))
-    if suffix in FILES:
+    if suffix in FILE_ENDINGS:
         file = str(directory / text).replace("'", "''")
         # by name, in a type that holds what each file has; a byte that is no UTF-8 is read as "?", or it would fail all
         options = ", utf8_validation = 'replace', union_by_name = true" if suffix == _PARQUET else ""
-        return f"{FILES[suffix]}('{file}'{options})"
+        return f"{FILE_ENDINGS[suffix]}('{file}'{options})"
     return ".".join(part if part.startswith('"') else f'"{part}"' for part in NAME_PART.findall(text))
 
 
-def known_names(document: PolicyDocument) -> tuple[SourceName, ...]:
-    """Return what clients may call the tables of a policy beside its own names: `known_as`, else the relation's name.
+def list_known_names(document: PolicyDocument) -> tuple[SourceName, ...]:
+    """Return the names that clients may use for tables beside the policy's own: `known_as`, else the relation's name.
 
-    Names are folded as the source folds them: DuckDB and Spark tell no case apart, PostgreSQL has what is written.
+    Names are folded as the source folds them: DuckDB and Spark ignore case, PostgreSQL keeps what is written.
     """
-    found = ((name, known_name(table, kind=document.source.kind)) for name, table in document.tables.items())
+    found = ((name, find_known_name(table, kind=document.source.kind)) for name, table in document.tables.items())
     return keep_distinct(SourceName(*known, name) for name, known in found if known is not None)
 
 
-def known_name(table: TableSection, *, kind: SourceKind) -> tuple[str, str] | None:
+def find_known_name(table: TableSection, *, kind: SourceKind) -> tuple[str, str] | None:
     """Return the schema and the name by which clients may write a table, beside its name in the policy.
 
-    Return None for a file, and where the relation is in no schema that the policy names.
+    Return None for a file, and if the policy names no schema for the relation.
     """
     if table.known_as is not None:
         written = [_unquote(_fold(part)) for part in NAME_PART.findall(table.known_as)]
         return (written[0], written[1]) if len(written) == _QUALIFIED else ("", "")
     text = table.relation or ""
-    if (kind == "spark" and is_spark_file(text)) or PurePath(text).suffix.lower() in FILES:
+    if (kind == "spark" and is_spark_file(text)) or PurePath(text).suffix.lower() in FILE_ENDINGS:
         return None
     parts = (SPARK_PART if kind == "spark" else NAME_PART).findall(text)
     if len(parts) < _QUALIFIED:
@@ -89,10 +91,10 @@ def is_spark_file(text: str) -> bool:
 
 
 def find_relation_fault(text: str, *, kind: SourceKind) -> Fault | None:
-    """Return why no relation of such a source has this name; KH002."""
+    """Return the KH002 fault if no relation of such a source can have this name."""
     if kind == "spark":
         return _find_spark_fault(text)
-    is_file = PurePath(text).suffix.lower() in FILES
+    is_file = PurePath(text).suffix.lower() in FILE_ENDINGS
     if is_file and kind != "duckdb":
         hint = 'Use source.url = "duckdb://", or name a table of the source.'
         return Fault("KH002", "is a file, and this source reads no files", hint=hint)
@@ -105,7 +107,7 @@ def find_relation_fault(text: str, *, kind: SourceKind) -> Fault | None:
 def _find_spark_fault(text: str) -> Fault | None:
     if is_spark_file(text):
         return None
-    if PurePath(text).suffix.lower() in FILES and "`" not in text:
+    if PurePath(text).suffix.lower() in FILE_ENDINGS and "`" not in text:
         hint = "Write them as parquet, or as a table of the catalog."
         return Fault("KH002", "is a file without types, which Spark reads as text", hint=hint)
     form, _, path = text.partition(".")

@@ -1,6 +1,6 @@
-"""The sections of a policy, `keyhole.toml`, as typed values: what the owner exposes, protects and allows to be spent.
+"""The sections of a policy, `keyhole.toml`, as typed values.
 
-The content of one key is checked here, the rules between keys by `planner.policy.rules`.
+The value of one key is checked here. `planner.policy.rules` checks rules between keys.
 """
 
 import re
@@ -27,7 +27,7 @@ _FINEST_THRESHOLD = Decimal("0.000001")  # of bands, for the same reason: finer 
 _PERCENT = re.compile(r"(100|[1-9]?[0-9](?:\.[0-9])?) ?%")
 
 
-def _number(raw: object) -> Decimal:
+def _parse_number(raw: object) -> Decimal:
     if isinstance(raw, bool) or not isinstance(raw, int | Decimal):
         raise Fault("KH002", "a number is expected", hint="Write a number without quotes, such as 0.01.")
     number = Decimal(raw)
@@ -36,21 +36,21 @@ def _number(raw: object) -> Decimal:
     return number
 
 
-def _real(raw: object) -> float:
-    return float(_number(raw))
+def _parse_real(raw: object) -> float:
+    return float(_parse_number(raw))
 
 
-def _pair(raw: object) -> tuple[Decimal, Decimal]:
+def _parse_pair(raw: object) -> tuple[Decimal, Decimal]:
     if not isinstance(raw, list | tuple) or len(raw) != 2:
         raise Fault("KH004", "two numbers are expected", hint="Write the lower and the upper end, such as [0, 110].")
-    return _number(raw[0]), _number(raw[1])
+    return _parse_number(raw[0]), _parse_number(raw[1])
 
 
-def _thresholds(raw: object) -> tuple[Decimal, ...]:
+def _parse_thresholds(raw: object) -> tuple[Decimal, ...]:
     if not isinstance(raw, list | tuple) or not 0 < len(raw) <= MOST_BANDS:
         hint = f"Write 1 to {MOST_BANDS} numbers, the lowest first, such as [5000, 10000, 20000]."
         raise Fault("KH004", "a list of thresholds is expected", hint=hint)
-    numbers = tuple(map(_number, raw))
+    numbers = tuple(map(_parse_number, raw))
     if any(abs(number) >= _LARGEST_THRESHOLD or number % _FINEST_THRESHOLD for number in numbers):
         hint = "Write numbers below 10^15 with at most 6 digits after the point."
         raise Fault("KH004", "a threshold has too many digits", hint=hint)
@@ -60,7 +60,7 @@ def _thresholds(raw: object) -> tuple[Decimal, ...]:
     return numbers
 
 
-def _percent(raw: object) -> str:
+def _parse_percent(raw: object) -> str:
     found = _PERCENT.fullmatch(raw) if isinstance(raw, str) else None
     if found is None:
         hint = 'Write a share from 0 % to 100 % in quotes, such as "12 %".'
@@ -68,16 +68,16 @@ def _percent(raw: object) -> str:
     return f"{found[1]} %"
 
 
-def _bands(raw: object) -> object:
-    """Read a plain list as the bands of sums."""
-    return {"sum": _thresholds(raw)} if isinstance(raw, list | tuple) else raw
+def _parse_bands(raw: object) -> object:
+    """Return a plain list as the bands of sums."""
+    return {"sum": _parse_thresholds(raw)} if isinstance(raw, list | tuple) else raw
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenPath:
-    """`privacy_unit = { through = "orders.o_orderkey", by = "l_orderkey" }`: the unit is that of another table's row.
+    """A path to the unit of another table's row: `privacy_unit = { through = "orders.o_orderkey", by = "l_orderkey" }`.
 
-    `by` are columns of the table itself, `through` the columns of `table` that have the same values, in this order.
+    `by` are columns of the table itself, `through` the columns of `table` with the same values, in this order.
     """
 
     table: str
@@ -88,11 +88,11 @@ class WrittenPath:
 _PATH_HINT = 'Write { through = "orders.o_orderkey", by = "l_orderkey" }, or lists of as many columns in both.'
 
 
-def _path(raw: Mapping[str, object]) -> WrittenPath:
+def _parse_path(raw: Mapping[str, object]) -> WrittenPath:
     unknown = sorted(set(raw) - {"through", "by"})
     if unknown:
         raise Fault("KH005", f"has no key {unknown[0]}", hint=_PATH_HINT)
-    reached, by = _names(raw.get("through")), _names(raw.get("by"))
+    reached, by = _parse_names(raw.get("through")), _parse_names(raw.get("by"))
     if not reached or not by or len(reached) != len(by):
         raise Fault("KH005", "does not name as many columns in by as in through", hint=_PATH_HINT)
     places = [name.rpartition(".") for name in reached]
@@ -105,21 +105,21 @@ def _path(raw: Mapping[str, object]) -> WrittenPath:
     return WrittenPath(tables.pop(), by, tuple(column for _, _, column in places))
 
 
-def _names(raw: object) -> tuple[str, ...]:
-    """Return a name or a list of names; none for anything else."""
+def _parse_names(raw: object) -> tuple[str, ...]:
+    """Return a name or a list of names as a tuple; empty for anything else."""
     names = [raw] if isinstance(raw, str) else raw
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name for name in names):
         return ()
     return tuple(map(str, names))
 
 
-def _unit(raw: object) -> tuple[str, ...] | WrittenPath:
+def _parse_unit(raw: object) -> tuple[str, ...] | WrittenPath:
     if raw == "row":
         return ()
     if isinstance(raw, WrittenPath):
         return raw
     if isinstance(raw, Mapping):
-        return _path(raw)
+        return _parse_path(raw)
     names = [raw] if isinstance(raw, str) else raw
     if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) and name for name in names):
         hint = (
@@ -131,23 +131,23 @@ def _unit(raw: object) -> tuple[str, ...] | WrittenPath:
     return tuple(str(name) for name in names)
 
 
-def _mechanism(raw: object) -> str:
+def _parse_mechanism(raw: object) -> str:
     if isinstance(raw, str) and raw in MECHANISMS:
         return raw
     raise Fault("KH002", "is not a mechanism", hint=suggest_nearest(str(raw), MECHANISMS))
 
 
-def _mechanisms(raw: object) -> tuple[str, ...]:
+def _parse_mechanisms(raw: object) -> tuple[str, ...]:
     if not isinstance(raw, list | tuple) or not raw:
         hint = f'Write the names that analysts may choose, such as ["{DEFAULT}"].'
         raise Fault("KH002", "a list of mechanisms is expected", hint=hint)
-    names = tuple(_mechanism(name) for name in raw)
+    names = tuple(_parse_mechanism(name) for name in raw)
     if len(set(names)) != len(names):
         raise Fault("KH002", "a mechanism is named twice", hint="Name every mechanism once.")
     return names
 
 
-def _monitor_mechanism(raw: object) -> str:
+def _parse_monitor_mechanism(raw: object) -> str:
     if isinstance(raw, str) and raw in OF_MONITORS:
         return raw
     known = f"Write one of {', '.join(OF_MONITORS)}."
@@ -156,30 +156,30 @@ def _monitor_mechanism(raw: object) -> str:
     raise Fault("KH002", "is not a mechanism of monitors", hint=known)
 
 
-def _window(raw: object) -> object:
-    """Read a plain name as a column each of whose values is a window."""
+def _parse_window(raw: object) -> object:
+    """Return a plain name as a window section: each value of that column is a window."""
     return {"column": raw} if isinstance(raw, str) else raw
 
 
-def _tuple(raw: object) -> object:
+def _convert_list(raw: object) -> object:
     return tuple(raw) if isinstance(raw, list) else raw
 
 
-Number: TypeAlias = Annotated[Decimal, BeforeValidator(_number)]
-Percent: TypeAlias = Annotated[str, PlainValidator(_percent)]
-Pair: TypeAlias = Annotated[tuple[Decimal, Decimal], BeforeValidator(_pair)]
-Rate: TypeAlias = Annotated[float, BeforeValidator(_real), Field(gt=0, lt=0.5)]
-Epsilon: TypeAlias = Annotated[float, BeforeValidator(_real), Field(gt=0, le=1000)]
-Delta: TypeAlias = Annotated[float, BeforeValidator(_real), Field(ge=1e-30, le=1e-5)]
+Number: TypeAlias = Annotated[Decimal, BeforeValidator(_parse_number)]
+Percent: TypeAlias = Annotated[str, PlainValidator(_parse_percent)]
+Pair: TypeAlias = Annotated[tuple[Decimal, Decimal], BeforeValidator(_parse_pair)]
+Rate: TypeAlias = Annotated[float, BeforeValidator(_parse_real), Field(gt=0, lt=0.5)]
+Epsilon: TypeAlias = Annotated[float, BeforeValidator(_parse_real), Field(gt=0, le=1000)]
+Delta: TypeAlias = Annotated[float, BeforeValidator(_parse_real), Field(ge=1e-30, le=1e-5)]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=2**31)]
 Port: TypeAlias = Annotated[int, Field(ge=0, le=65535)]
-Names: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_tuple)]
-Values: TypeAlias = Annotated[tuple[object, ...], BeforeValidator(_tuple)]
-Thresholds: TypeAlias = Annotated[tuple[Decimal, ...], BeforeValidator(_thresholds)]
-Unit: TypeAlias = Annotated[tuple[str, ...] | WrittenPath, PlainValidator(_unit)]
-MechanismName: TypeAlias = Annotated[str, BeforeValidator(_mechanism)]
-MechanismNames: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_mechanisms)]
-MonitorMechanismName: TypeAlias = Annotated[str, BeforeValidator(_monitor_mechanism)]
+Names: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_convert_list)]
+Values: TypeAlias = Annotated[tuple[object, ...], BeforeValidator(_convert_list)]
+Thresholds: TypeAlias = Annotated[tuple[Decimal, ...], BeforeValidator(_parse_thresholds)]
+Unit: TypeAlias = Annotated[tuple[str, ...] | WrittenPath, PlainValidator(_parse_unit)]
+MechanismName: TypeAlias = Annotated[str, BeforeValidator(_parse_mechanism)]
+MechanismNames: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_parse_mechanisms)]
+MonitorMechanismName: TypeAlias = Annotated[str, BeforeValidator(_parse_monitor_mechanism)]
 Duration: TypeAlias = Annotated[timedelta, BeforeValidator(parse_duration)]
 Moment: TypeAlias = Annotated[date, PlainValidator(parse_moment)]
 Secret: TypeAlias = Annotated[str, Field(repr=False)]
@@ -218,13 +218,13 @@ class SourceSection(Section):
 
     @property
     def kind(self) -> SourceKind:
-        """Return the engine that `url` names; a URL of neither DuckDB nor Spark is taken for PostgreSQL's."""
+        """Return the engine that `url` names. A URL of neither DuckDB nor Spark is PostgreSQL's."""
         scheme = self.url.partition(":")[0]
         return "duckdb" if scheme == "duckdb" else "spark" if scheme == "sc" else "postgresql"
 
     @property
     def has_rollups(self) -> bool:
-        """Return True if rollups may be kept: nothing is written to Spark."""
+        """Return True if rollups may be kept. Nothing is written to Spark."""
         return self.rollups > 0 and self.kind != "spark"
 
 
@@ -256,7 +256,7 @@ class AccuracySection(Section):
 
 
 class BudgetSection(Section):
-    """`[budget]`: caps over all analysts, and from where on a question waits for the owner."""
+    """`[budget]`: caps over all analysts, and the loss above which a question needs the owner's approval."""
 
     epsilon_per_predicate: Epsilon
     epsilon_per_query: Epsilon
@@ -275,7 +275,7 @@ class LimitsSection(Section):
 
 
 class TlsSection(Section):
-    """`[server.tls]`: the certificate that both endpoints show, and whose certificates PostgreSQL's accepts."""
+    """`[server.tls]`: the certificate of both endpoints, and the certificates that PostgreSQL's endpoint accepts."""
 
     certificate: str
     key: str
@@ -285,7 +285,7 @@ class TlsSection(Section):
 
 
 class ServerLimitsSection(Section):
-    """`[server.limits]`: how much the PostgreSQL endpoint holds at once, and how long a session may do nothing."""
+    """`[server.limits]`: the limits of the PostgreSQL endpoint, and the timeouts of idle sessions."""
 
     connections: Annotated[int, Field(ge=1, le=2000)] = 200
     connections_per_analyst: Annotated[int, Field(ge=1, le=2000)] = 50
@@ -300,7 +300,7 @@ class ServerLimitsSection(Section):
 
 
 class RestSection(Section):
-    """`[server.rest]`: how much REST serves at once, for how long it waits, and whom it believes."""
+    """`[server.rest]`: the limits and timeouts of REST, and the proxies that it trusts."""
 
     tls: bool = True
     requests_per_minute: Count = 600
@@ -327,7 +327,7 @@ class ConsoleSection(Section):
 
 
 class PlaySection(Section):
-    """`[server.play]`: the playground in the console, which knows made-up people alone."""
+    """`[server.play]`: the playground in the console, which has invented people only."""
 
     enabled: bool = False
     scores: Annotated[str, Field(min_length=1)] = "keyhole-play.sqlite"
@@ -353,7 +353,7 @@ class ServerSection(Section):
 
 
 class AnalystSection(Section):
-    """`[analysts.NAME]`: who may log in, and own caps below the shared ones."""
+    """`[analysts.NAME]`: an analyst who may log in, and their own caps below the shared ones."""
 
     password: Secret
     token_sha256: str | None = Field(default=None, repr=False)
@@ -371,7 +371,7 @@ class ViewSection(Section):
 
 
 class WindowSection(Section):
-    """`window = {...}`: which windows a monitor watches."""
+    """`window = {...}`: the windows that a monitor watches."""
 
     column: Annotated[str, Field(min_length=1)]
     length: Duration | None = None
@@ -380,10 +380,10 @@ class WindowSection(Section):
 
 
 class MonitorSection(Section):
-    """`[monitors.NAME]`: a question that stands while data arrive."""
+    """`[monitors.NAME]`: a standing question over arriving data."""
 
     sql: str
-    window: Annotated[WindowSection, BeforeValidator(_window)]
+    window: Annotated[WindowSection, BeforeValidator(_parse_window)]
     every: Duration
     lateness: Duration = timedelta(0)
     from_: Moment = Field(alias="from")  # a word of Python
@@ -411,7 +411,7 @@ class KeySection(Section):
 
 
 class BandsSection(Section):
-    """`bands = {...}`: thresholds that are proposed, of a measure's aggregates or of a table's counts."""
+    """`bands = {...}`: proposed thresholds for a measure's aggregates or a table's counts."""
 
     sum: Thresholds | None = None
     avg: Thresholds | None = None
@@ -420,13 +420,13 @@ class BandsSection(Section):
 
 
 class ColumnSection(Section):
-    """`[tables.TABLE.columns.COLUMN]`: one exposed column; with nothing inside it is no key and no measure."""
+    """`[tables.TABLE.columns.COLUMN]`: one exposed column. An empty section makes it neither a key nor a measure."""
 
     key: KeySection | None = None
     bounds: Pair | None = None
     grid: Number | None = None
     per_unit: Pair | None = None
-    bands: Annotated[BandsSection | None, BeforeValidator(_bands)] = None
+    bands: Annotated[BandsSection | None, BeforeValidator(_parse_bands)] = None
     expression: str | None = None
     type: str | None = None
     max_length: Annotated[int, Field(ge=1, le=100_000)] | None = None
@@ -443,7 +443,7 @@ class RowCapSection(Section):
 
 
 class GroupingSection(Section):
-    """`groupings."KEY, KEY" = {...}`: what a unit may contribute to the groups of these keys."""
+    """`groupings."KEY, KEY" = {...}`: the contribution bounds of a unit in the groups of these keys."""
 
     max_groups: Count | None = None
     rows: Count | None = None
@@ -451,13 +451,13 @@ class GroupingSection(Section):
 
 
 class SizeSection(Section):
-    """`size = {...}`: about how many rows and units a table has, as the owner tells everybody."""
+    """`size = {...}`: the approximate number of rows and units of a table, which is public."""
 
     rows: Annotated[int, Field(ge=1, le=10**12)]
     units: Annotated[int, Field(ge=1, le=10**12)] | None = None
 
 
-def keys_of(named: str) -> tuple[str, ...]:
+def split_keys(named: str) -> tuple[str, ...]:
     """Return the key columns and expressions that the name of a grouping lists."""
     parts, depth, is_text = [""], 0, False
     for character in named:
@@ -502,12 +502,12 @@ class TableSection(Section):
 
     @property
     def path(self) -> WrittenPath | None:
-        """The step by which rows find their unit in another table, if they do."""
+        """The step by which rows find their unit in another table, if there is one."""
         return self.privacy_unit if isinstance(self.privacy_unit, WrittenPath) else None
 
     @property
     def unit_columns(self) -> tuple[str, ...]:
-        """The table's own columns that say whose a row is: the unit's, or those that lead to it."""
+        """The table's own columns that identify a row's unit: the unit itself, or the columns that lead to it."""
         if isinstance(self.privacy_unit, WrittenPath):
             return self.privacy_unit.by
         return self.privacy_unit or ()
@@ -519,7 +519,7 @@ class TableSection(Section):
 
 
 class PolicyDocument(Section):
-    """A whole file, whose keys have yet to be held against one another."""
+    """A whole policy file before the rules between its keys are checked."""
 
     source: SourceSection
     ledger: LedgerSection = LedgerSection()

@@ -1,6 +1,6 @@
-"""A policy compiled without its source: column types and key domains that only the source knows are stood in for.
+"""A catalog without a source: column types and key domains that only the source knows are invented.
 
-For an owner who is still choosing bounds. Stand-ins are named; nothing that was compiled so ever answers a question.
+It is for an owner who is still choosing bounds. Each invented part is listed, and no such catalog answers a question.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,9 +18,9 @@ from planner.catalog.sql_types import SourceColumn, read_sql_type
 from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
 from planner.parser.tree import parse
-from planner.policy.compile import compile_catalog, key_domains
+from planner.policy.compile import compile_catalog, list_key_domains
 from planner.policy.file import Policy
-from planner.policy.rules.table_rules import unit_root
+from planner.policy.rules.table_rules import find_unit_root
 from planner.policy.rules.unit_paths import find_reached_columns
 from planner.policy.sections import ColumnSection, KeySection, TableSection
 
@@ -29,8 +29,8 @@ _MOST_TRIED = 100_000  # values looked through for those that a derivation can g
 _TRUNCATED_TO_HOURS = ("hour", "minute", "second")
 
 
-class SizeNeeded(Exception):
-    """A key column of the question has no domain in the policy, and no number of values was declared for it."""
+class SizeMissing(Exception):
+    """A key column of the question has no domain in the policy, and no number of values was given for it."""
 
     def __init__(self, column: str) -> None:
         super().__init__(column)
@@ -38,27 +38,27 @@ class SizeNeeded(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class StoodIn:
-    """A catalog for planning alone, and a sentence for everything that was stood in for."""
+class SimulatedCatalog:
+    """A catalog for planning alone, and a sentence for each part that was invented."""
 
     catalog: Catalog
-    assumed: tuple[str, ...]
+    assumptions: tuple[str, ...]
 
 
-def stand_in_catalog(policy: Policy, sql: str, *, pins: Pins, keys: int | None) -> StoodIn:
-    """Return the catalog that a policy would compile to, before any source is there.
+def simulate_catalog(policy: Policy, sql: str, *, pins: Pins, keys: int | None) -> SimulatedCatalog:
+    """Return a catalog for a policy before its source exists.
 
-    Guarantee: reads the policy, the text of the question and what is pinned already, nothing else. Types are those that
-    the policy tells (`type`) or that are pinned; else those of key values, bounds and expressions; else a column that
-    the text compares with numbers is numeric, and any other is text. A domain that the policy lists is kept.
+    Guarantee: reads the policy, the text of the question and the pins, nothing else. A column's type is the one that
+    the policy states (`type`) or that is pinned; else the one of its key values, bounds or expression; else numeric if
+    the text compares it with numbers, and text otherwise. A domain that the policy lists is kept.
 
     Parameters:
-        sql: the question, whose grouping columns get a domain where the policy has none.
+        sql: the question, whose grouping columns get a domain if the policy has none.
         pins: public tables, and types of private columns, that were pinned already.
-        keys: how many values such a domain has; the text's own constants are among them.
+        keys: the number of values of an invented domain; the text's own constants are among them.
 
     Raises:
-        SizeNeeded: a domain has to be stood in for and `keys` is None.
+        SizeMissing: a domain has to be invented and `keys` is None.
         KeyholeError: KH003 to KH005 and KH010, as compiling raises them.
     """
     question = _ColumnUse.parse(sql)
@@ -73,26 +73,28 @@ def stand_in_catalog(policy: Policy, sql: str, *, pins: Pins, keys: int | None) 
         times = frozenset(monitor.window.column for monitor in policy.monitors.values() if monitor.window.length)
         known = pins.get_types(name) or {}
         reached = find_reached_columns(policy, name)
-        stand_in = partial(_StandIn, pins=pins, known=known, keys=keys, times=times, reached=reached)
-        tables[name] = complete = stand_in(table, asked).section(name, assumed)
-        schema[name] = stand_in(complete, question).columns()
-    schema = _of_one_type(policy, schema)
-    public = tuple(_public(name, policy, pins) for name in policy.public_tables)
+        stand_in = partial(_SimulatedTable, pins=pins, known=known, keys=keys, times=times, reached=reached)
+        tables[name] = complete = stand_in(table, asked).add_domains(name, assumed)
+        schema[name] = stand_in(complete, question).list_columns()
+    schema = _equate_unit_types(policy, schema)
+    public = tuple(_get_public_copy(name, policy, pins) for name in policy.public_tables)
     schema |= {table.name: table.columns for table in public}
     filled = policy.model_copy(update={"tables": tables})
     taken = Pins(tables=public)
-    domains = tuple(pinned for pinned, _ in key_domains(filled, schema=schema, pins=taken))
+    domains = tuple(pinned for pinned, _ in list_key_domains(filled, schema=schema, pins=taken))
     catalog = compile_catalog(
         filled, schema=schema, pins=Pins(tables=public, domains=domains), directory=policy.directory
     )
-    return StoodIn(catalog=catalog, assumed=tuple(assumed))
+    return SimulatedCatalog(catalog=catalog, assumptions=tuple(assumed))
 
 
-def _of_one_type(policy: Policy, schema: dict[str, tuple[SourceColumn, ...]]) -> dict[str, tuple[SourceColumn, ...]]:
-    """Return the columns, with the units that the policy equates of one type, which one of the tables declares."""
+def _equate_unit_types(
+    policy: Policy, schema: dict[str, tuple[SourceColumn, ...]]
+) -> dict[str, tuple[SourceColumn, ...]]:
+    """Return the columns. Units that the policy equates get one type, which one of the tables declares."""
     told: dict[tuple[str, int | str], str] = {}
     places: dict[tuple[str, str], tuple[str, int | str]] = {
-        (name, unit): (unit_root(policy, name) or name, index)
+        (name, unit): (find_unit_root(policy, name) or name, index)
         for name, table in policy.private_tables.items()
         for index, unit in enumerate(() if table.path is not None else table.unit_columns)
     }
@@ -114,14 +116,14 @@ def _of_one_type(policy: Policy, schema: dict[str, tuple[SourceColumn, ...]]) ->
 
 
 def _list_steps(policy: Policy, name: str) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
-    """Yield each of a path's columns with the one that it leads to, the last step first."""
+    """Yield each of a path's columns with the column to which it leads, the last step first."""
     path = policy.private_tables[name].path
     if path is not None:
         yield from _list_steps(policy, path.table)
         yield from (((name, own), (path.table, other)) for own, other in zip(path.by, path.through, strict=True))
 
 
-def _public(name: str, policy: Policy, pins: Pins) -> PinnedTable:
+def _get_public_copy(name: str, policy: Policy, pins: Pins) -> PinnedTable:
     """Return the pinned copy of a public table, or an empty one with the columns that the policy names."""
     pinned = pins.get_table(name)
     if pinned is not None:
@@ -137,7 +139,7 @@ def _public(name: str, policy: Policy, pins: Pins) -> PinnedTable:
 
 @dataclass(frozen=True, slots=True)
 class _ColumnUse:
-    """The columns in the text of a question: those that it groups by, and the values that it compares with them."""
+    """The columns in the text of a question: the grouping columns, and the values that columns are compared with."""
 
     tables: frozenset[str]
     grouped: tuple[str, ...]
@@ -178,8 +180,8 @@ class _ColumnUse:
         )
 
 
-class _StandIn:
-    """One private table: its columns' types, and domains where there are none."""
+class _SimulatedTable:
+    """One private table with its columns' types, and invented domains if the policy has none."""
 
     def __init__(
         self,
@@ -205,8 +207,8 @@ class _StandIn:
             if column.expression is not None
         }
 
-    def section(self, name: str, assumed: list[str]) -> TableSection:
-        """Return the table with a domain for every column that the question groups by."""
+    def add_domains(self, name: str, assumed: list[str]) -> TableSection:
+        """Return the table's section with a domain for every column that the question groups by."""
         columns = dict(self._table.columns)
         if name in self._question.tables:
             for grouped in self._question.grouped:
@@ -216,23 +218,25 @@ class _StandIn:
             unpinned = key is not None and key.values_from is not None and not self._is_pinned(key.values_from)
             asked = name in self._question.tables and column in self._question.grouped
             if unpinned or (key is None and asked):
-                columns[column] = section.model_copy(update={"key": self._domain(column, assumed, needed=asked)})
+                columns[column] = section.model_copy(update={"key": self._choose_domain(column, assumed, needed=asked)})
         return self._table.model_copy(update={"columns": columns})
 
     def _is_pinned(self, values_from: str) -> bool:
         return self._pins.get_table(values_from.partition(".")[0]) is not None
 
-    def _domain(self, column: str, assumed: list[str], *, needed: bool) -> KeySection:
-        kind = self._kind(column)
+    def _choose_domain(self, column: str, assumed: list[str], *, needed: bool) -> KeySection:
+        kind = self._find_type(column)
         if self._keys is None and needed and kind is not SqlType.BOOLEAN:
-            raise SizeNeeded(column)
-        values = _values(kind, self._derived.get(column), self._question, size=(self._keys or 1) if needed else 1)
+            raise SizeMissing(column)
+        values = _invent_values(
+            kind, self._derived.get(column), self._question, size=(self._keys or 1) if needed else 1
+        )
         if needed:
             assumed.append(f"{column} has {len(values):,} public values")
         return KeySection(values=values)
 
-    def columns(self) -> tuple[SourceColumn, ...]:
-        """Return the columns that the source is taken to have."""
+    def list_columns(self) -> tuple[SourceColumn, ...]:
+        """Return the columns that the source is assumed to have."""
         names = dict.fromkeys(name for name in self._table.columns if name not in self._derived)
         for more in (
             self._table.unit_columns,
@@ -245,17 +249,17 @@ class _StandIn:
         ):
             names |= dict.fromkeys(name for name in more if name not in self._derived)
         stored = [name for name in names if name not in self._derived]
-        return tuple(SourceColumn(name=name, declared=self._declared_type(name), nullable=True) for name in stored)
+        return tuple(SourceColumn(name=name, declared=self._find_declared_type(name), nullable=True) for name in stored)
 
-    def _kind(self, column: str) -> SqlType:
+    def _find_type(self, column: str) -> SqlType:
         derivation = self._derived.get(column)
         return (
-            read_sql_type(self._declared_type(column))
+            read_sql_type(self._find_declared_type(column))
             if derivation is None
             else infer_derived_type(derivation, SqlType.TIMESTAMP)
         )
 
-    def _declared_type(self, column: str) -> str:
+    def _find_declared_type(self, column: str) -> str:
         section = self._table.columns.get(column, ColumnSection())
         if section.type is not None:
             return section.type
@@ -270,7 +274,7 @@ class _StandIn:
             found = [known.declared for known in pinned.columns if known.name == public] if pinned else []
             return found[0] if found else "text"
         if section.key is not None:
-            return _declared_by(section.key)
+            return _find_value_type(section.key)
         if any(derivation.column == column for derivation in self._derived.values()):
             return "timestamp without time zone"
         if column in self._times:
@@ -281,7 +285,7 @@ class _StandIn:
         return "integer" if column in names else "numeric"
 
 
-def _declared_by(key: KeySection) -> str:
+def _find_value_type(key: KeySection) -> str:
     """Return the type of the values that a key section lists."""
     first = (key.values or key.range or ("",))[0]
     match first:
@@ -308,12 +312,14 @@ def _is_date(text: str) -> bool:
     return True
 
 
-def _values(kind: SqlType, derivation: Derivation | None, question: _ColumnUse, *, size: int) -> tuple[Value, ...]:
-    """Return values that stand in for a domain: the question's own constants of the type first."""
+def _invent_values(
+    kind: SqlType, derivation: Derivation | None, question: _ColumnUse, *, size: int
+) -> tuple[Value, ...]:
+    """Return values for an invented domain: first the question's own constants of the type."""
     candidates: dict[SqlType, Callable[[], Iterator[Value]]] = {
         SqlType.BOOLEAN: lambda: iter((True, False)),
         SqlType.INTEGER: lambda: _chain_values(question.numbers, count(0)),
-        SqlType.DATE: lambda: _chain_values(_dates(question.constants), _days()),
+        SqlType.DATE: lambda: _chain_values(_parse_dates(question.constants), _count_days()),
         SqlType.TIMESTAMP: lambda: (_START + timedelta(hours=hour) for hour in range(_MOST_TRIED)),
     }
     texts = candidates.get(kind, lambda: _chain_values(question.constants, (f"value {number}" for number in count(1))))
@@ -328,9 +334,9 @@ def _chain_values(first: Sequence[Value], then: Iterator[Value]) -> Iterator[Val
     yield from then
 
 
-def _days() -> Iterator[Value]:
+def _count_days() -> Iterator[Value]:
     return ((_START + timedelta(days=day)).date() for day in range(_MOST_TRIED))
 
 
-def _dates(texts: Sequence[str]) -> tuple[Value, ...]:
+def _parse_dates(texts: Sequence[str]) -> tuple[Value, ...]:
     return tuple(date.fromisoformat(text) for text in texts if _is_date(text))

@@ -10,7 +10,7 @@ from planner.parser.lexer import tokens
 def number_parameters(sql: str, names: Iterable[str]) -> str:
     """Return the owner's SQL with `$1`, `$2`, ... for `:name` in the order of `names`.
 
-    Raises `Fault` KH002 for a name that is not declared, one that is not used, and a `$n` of its own; KH100.
+    Raise a `Fault` (KH002) for a name that is not declared or not used, and for a `$n` in the text; KH100.
     """
     return _replace(sql, {name: f"${index}" for index, name in enumerate(names, start=1)})
 
@@ -23,10 +23,10 @@ def spell_parameters(sql: str, values: Mapping[str, bool | int | float | date | 
     >>> spell_parameters("SELECT a FROM t WHERE b > -:least AND c = :of", {"least": -3, "of": "it's"})
     "SELECT a FROM t WHERE b > -(-3) AND c = 'it''s'"
     """
-    return _replace(sql, {name: _spell(value) for name, value in values.items()})
+    return _replace(sql, {name: _write_literal(value) for name, value in values.items()})
 
 
-def _spell(value: object) -> str:
+def _write_literal(value: object) -> str:
     if isinstance(value, str | date):
         return "'" + str(value).replace("'", "''") + "'"
     told = str(value)

@@ -1,4 +1,4 @@
-"""Where each key of a TOML text stands, so that an error can name the line."""
+"""The line of each key of a TOML text, for error messages."""
 
 import re
 import tomllib
@@ -8,7 +8,7 @@ _HEADER = re.compile(r"\s*\[\[?(?P<path>.+?)\]\]?\s*(#.*)?$")
 _STRING = re.compile(r'"(?:\\.|[^"\\])*"|\'[^\']*\'')
 
 
-def key_lines(text: str) -> Mapping[tuple[str, ...], int]:
+def find_key_lines(text: str) -> Mapping[tuple[str, ...], int]:
     """Return the 1-based line of every table header and every assignment of a valid TOML text, by path.
 
     Keys inside inline tables have no entry of their own: look up the longest path that has one.
@@ -20,7 +20,7 @@ def key_lines(text: str) -> Mapping[tuple[str, ...], int]:
         if pending:
             pending += "\n" + line
         elif match := _HEADER.match(line):
-            path = _path(f"[{match['path']}]")
+            path = _parse_path(f"[{match['path']}]")
             if path is not None:
                 table = path
                 lines.setdefault(table, number)
@@ -28,16 +28,16 @@ def key_lines(text: str) -> Mapping[tuple[str, ...], int]:
         elif "=" in (blanked := _STRING.sub(lambda string: "_" * len(string[0]), line)):
             if blanked.lstrip().startswith("#"):
                 continue
-            path = _path(line[: blanked.index("=")] + "= 0")
+            path = _parse_path(line[: blanked.index("=")] + "= 0")
             if path is not None:
                 lines.setdefault(table + path, number)
             pending = line
-        if pending and _complete(pending):
+        if pending and _is_complete(pending):
             pending = ""
     return lines
 
 
-def line_of(path: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -> int | None:
+def find_line(path: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -> int | None:
     """Return the line of the nearest enclosing key that has one."""
     for length in range(len(path), 0, -1):
         if path[:length] in lines:
@@ -45,7 +45,7 @@ def line_of(path: tuple[str, ...], lines: Mapping[tuple[str, ...], int]) -> int 
     return None
 
 
-def _path(text: str) -> tuple[str, ...] | None:
+def _parse_path(text: str) -> tuple[str, ...] | None:
     try:
         node: object = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
@@ -57,7 +57,7 @@ def _path(text: str) -> tuple[str, ...] | None:
     return tuple(path)
 
 
-def _complete(assignment: str) -> bool:
+def _is_complete(assignment: str) -> bool:
     try:
         tomllib.loads(assignment)
     except tomllib.TOMLDecodeError:

@@ -1,4 +1,4 @@
-"""Paths to the privacy unit, compiled: each table has the columns of the unit that its rows reach."""
+"""Paths to the privacy unit, compiled: each table gets the columns of the unit that its rows reach."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,10 +13,12 @@ KEY_TYPES = (SqlType.TEXT, SqlType.INTEGER, SqlType.BOOLEAN, SqlType.DATE, SqlTy
 """Types of columns that name a unit or lead to it: equal values are equal on every engine."""
 
 
-def lay_paths(policy: Policy, tables: Sequence[Table]) -> tuple[Table, ...]:
-    """Return the tables with their paths: those on a path have theirs first, and the policy's rules let none return.
+def add_paths(policy: Policy, tables: Sequence[Table]) -> tuple[Table, ...]:
+    """Return the tables with their paths.
 
-    Raises KH005 for columns that cannot lead to a unit, KH006 for one that is not there, and KH004 where a table would
+    A table on a path gets its own path first; the policy's rules exclude circles.
+
+    Raise KH005 for columns that cannot lead to a unit, KH006 for a column that is absent, and KH004 if a table would
     have two columns of one name.
     """
     stored = {table.name: table for table in tables}
@@ -25,13 +27,13 @@ def lay_paths(policy: Policy, tables: Sequence[Table]) -> tuple[Table, ...]:
     def lay(name: str) -> Table:
         if name not in laid:
             path = policy.tables[name].path
-            laid[name] = stored[name] if path is None else _lay(policy, stored[name], path, lay(path.table))
+            laid[name] = stored[name] if path is None else _add_path(policy, stored[name], path, lay(path.table))
         return laid[name]
 
     return tuple(lay(table.name) for table in tables)
 
 
-def _lay(policy: Policy, table: Table, path: WrittenPath, reached: Table) -> Table:
+def _add_path(policy: Policy, table: Table, path: WrittenPath, reached: Table) -> Table:
     place = ("tables", table.name, "privacy_unit")
     there = [column.name for column in reached.columns if column.name not in reached.unit or reached.path is None]
     for own, other in zip(path.by, path.through, strict=True):
@@ -51,7 +53,7 @@ def _lay(policy: Policy, table: Table, path: WrittenPath, reached: Table) -> Tab
     live = any(parse_refresh(one.refresh).kind == "live" for one in (table, reached))
     return replace(
         table,
-        columns=(*table.columns, *(_unit_column(unit, name) for unit, name in zip(units, named, strict=True))),
+        columns=(*table.columns, *(_make_unit_column(unit, name) for unit, name in zip(units, named, strict=True))),
         unit=tuple(named),
         refresh="live" if live else table.refresh,
         path=UnitPath(reached, path.by, path.through),
@@ -72,7 +74,10 @@ def _check_step(policy: Policy, place: tuple[str, ...], own: Column, other: Colu
 
 
 def _name_unit(policy: Policy, place: tuple[str, ...], name: str, reached: str, taken: set[str]) -> str:
-    """Return the unit column's name beside the table's own columns: with the reached table's name if it is taken."""
+    """Return the name of the unit column beside the table's own columns.
+
+    If it is taken, it gets the reached table's name.
+    """
     found = next((one for one in (name, f"{reached}_{name}") if one not in taken), None)
     if found is None:
         problem = f"has columns {name} and {reached}_{name}, one of which the unit's column would be called"
@@ -82,8 +87,8 @@ def _name_unit(policy: Policy, place: tuple[str, ...], name: str, reached: str, 
     return found
 
 
-def _unit_column(unit: Column, name: str) -> Column:
-    """Return a unit's column as the rows that reach it show it: for conditions and counts, and a key if it is one."""
+def _make_unit_column(unit: Column, name: str) -> Column:
+    """Return a unit's column as a column of the rows that reach it: for conditions, counts, and as a key."""
     return Column(
         name=name,
         sql_type=unit.sql_type,

@@ -183,7 +183,7 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """Show what a question or monitor would cost. Opens no source and no ledger, and needs nothing pinned."""
-    from planner.policy.simulated_catalog import SizeNeeded
+    from planner.policy.simulated_catalog import SizeMissing
     from proxy.cli.simulate import Sizes
     from proxy.cli.simulate import simulate as simulated
     from proxy.cli.simulate_monitor import simulate_monitor
@@ -201,7 +201,7 @@ def simulate(
                 made = simulate_monitor(policy, str(monitor), sizes=sizes)
             else:
                 made = simulated(policy, sql, given=given, sizes=sizes)
-        except SizeNeeded as missing:
+        except SizeMissing as missing:
             told = f"the policy lists no values of {missing.column}: say how many there are"
             raise typer.BadParameter(told, param_hint="--keys") from None
         if as_json:

@@ -18,7 +18,7 @@ from planner.explain.rounded_numbers import percent
 from planner.lower.unit_statistics import LOW_SIDES, BoundOf
 from planner.parser.lexer import quote_identifier
 from planner.plan import build as planning
-from planner.policy.sections import keys_of
+from planner.policy.sections import split_keys
 from planner.question.plan import Plan
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements import settings
@@ -353,7 +353,7 @@ def bounds(
         raise typer.BadParameter("say why, for later readers of the ledger", param_hint="--why")
     asked = BoundsAsked(
         table=table,
-        keys=tuple(keys_of(one) for one in keys or ()),
+        keys=tuple(split_keys(one) for one in keys or ()),
         totals=tuple(total or ()),
         columns=tuple(column or ()),
         epsilon=read_typed(read_epsilon, epsilon, "--epsilon"),

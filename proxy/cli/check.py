@@ -16,7 +16,7 @@ from planner.catalog.catalog import LONGEST_TEXT, Catalog, SqlType
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from planner.policy.rules.document import warnings
+from planner.policy.rules.document import describe_warnings
 from planner.policy.rules.doubts import describe_size_doubts, describe_source_doubts
 from planner.policy.rules.relation_rules import describe_shared_relations
 from planner.policy.rules.unit_paths import find_unproved_paths
@@ -119,7 +119,7 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
     questions, or it is the operator's own. Raises KH001 to KH013, and KH406.
     """
     policy, now = Policy.load(policy_path), datetime.now(UTC)
-    said = (*warnings(policy), *exposure(policy.server.host, Tls.of(policy), now=now))
+    said = (*describe_warnings(policy), *exposure(policy.server.host, Tls.of(policy), now=now))
     binaries = own_binaries(policy)
     create = confirm or may_be_new(policy)
     with (

@@ -20,7 +20,7 @@ from planner.policy.identifiers import SMALL_INTEGERS, is_identifier
 from planner.policy.key_steps import KeyStep, SourceTable
 from planner.policy.policy_refusals import BLANK
 from planner.policy.proposed_units import ProposedUnit, propose_units
-from planner.policy.relation_names import FILES, NAME_PART, SPARK_PART, find_relation_fault, relation
+from planner.policy.relation_names import FILE_ENDINGS, NAME_PART, SPARK_PART, find_relation_fault, write_relation
 from planner.policy.sections import SourceKind, SourceSection, TableSection
 from proxy.cli.presets import GROUPS, Purpose, Unit, posterior, preset
 from proxy.sources.open import SparkLogin, open_source
@@ -196,14 +196,14 @@ def _several_sources(sources: Sequence[str]) -> KeyholeError:
 
 
 def _is_file(source: str) -> bool:
-    return PurePath(source).suffix.lower() in FILES and "://" not in source
+    return PurePath(source).suffix.lower() in FILE_ENDINGS and "://" not in source
 
 
 def _name_relation(text: str, kind: SourceKind, directory: Path) -> str:
     fault = find_relation_fault(text, kind=kind)
     if fault is not None:
         raise KeyholeError(fault.code, f"--table {text} {fault.problem}", hint=fault.hint)
-    return relation("", TableSection(relation=text), directory=directory, kind=kind)
+    return write_relation("", TableSection(relation=text), directory=directory, kind=kind)
 
 
 def _spark_lines(engine: str, *, has_token: bool) -> tuple[str, ...]:
@@ -221,14 +221,14 @@ def _strip_quotes(named: str) -> str:
 
 def _path_line(step: KeyStep) -> str:
     """Return the path by a step as the policy has it."""
-    through = [f"{step.table}.{column}" for column in step.reached]
+    through = [f"{step.table}.{column}" for column in step.reached_columns]
     written = [_quote(ends[0]) if len(ends) == 1 else json.dumps(ends) for ends in (through, list(step.columns))]
     return "{{ through = {}, by = {} }}".format(*written)
 
 
 def _ground(step: KeyStep) -> str:
     """Return on which ground a step is proposed."""
-    if step.declared:
+    if step.is_declared:
         return f"by the foreign key to {step.table}"
     return f"by names alone: nothing proves that its keys are those of {step.table}"
 
@@ -303,10 +303,10 @@ def _unit_lines(unit: Unit | None, day: SourceColumn | None, proposed: ProposedU
         yield f'privacy_unit = "{BLANK}"    # who is protected: {others}; several columns; or "row"'
         led = () if unit is Unit.VISIT else paths
         yield from (f"# privacy_unit = {_path_line(step)}   # or who is there, {_ground(step)}" for step in led)
-    for columns, tables in proposed.vouched.items() if unit is Unit.PERSON else ():
+    for columns, tables in proposed.vouched_paths.items() if unit is Unit.PERSON else ():
         yield f"# unique = {json.dumps(columns)}   # nothing proves it: uncomment it if you vouch that no two rows have"
         yield f"                            # the same; paths of {', '.join(tables)} lead here by it"
-    if chosen and proposed.is_alone:
+    if chosen and proposed.is_one_row:
         proof = f"{column} is unique" if proposed.is_unique else f"{column} is taken to be unique; if not, how many"
         yield f"max_groups_per_unit = 1     # a person has one row: {proof}"
         yield "rows_per_unit = 1"
@@ -323,8 +323,9 @@ def _same_lines(column: str, proposed: ProposedUnit) -> Iterator[str]:
     """Yield the promise that another table has the same people, so that they have one budget."""
     if (step := proposed.same_as) is not None:
         yield f"same_unit_as = {_quote(step.table)}   # {column} names the same people there, {_ground(step)}"
-    elif proposed.alike is not None:
-        yield f"# same_unit_as = {_quote(proposed.alike)}   # if {column} names the same people there: one budget"
+    elif proposed.similar_table is not None:
+        other = _quote(proposed.similar_table)
+        yield f"# same_unit_as = {other}   # if {column} names the same people there: one budget"
 
 
 def _column(
@@ -336,7 +337,7 @@ def _column(
     if has_time_zone(column.declared):
         return (f"{header}: expose it from a view as ({_key(column.name)} AT TIME ZONE 'UTC')",)
     if (step := proposed.lookups.get(column.name)) is not None and _can_be_unit(column):
-        listed = _quote(f"{step.table}.{step.reached[0]}")
+        listed = _quote(f"{step.table}.{step.reached_columns[0]}")
         return header, f"# key = {{ values_from = {listed} }}   # if {step.table} is public: joins with it, too"
     if is_key or (is_identifier(column) and kind is not SqlType.TEXT):
         named = "a row" if is_key else "somebody or something"
@@ -422,7 +423,7 @@ def _truncate_to_month(column: str) -> str:
 def _plain(named: str) -> str:
     """Return a table name that clients can use plainly, from the source's own name."""
     path = PurePath((SPARK_PART.findall(named) or [named])[-1].strip("`")) if "`" in named else PurePath(named)
-    if path.suffix.lower() in FILES or len(path.parts) > 1:
+    if path.suffix.lower() in FILE_ENDINGS or len(path.parts) > 1:
         last = next((part for part in (path.stem, path.parent.name) if _NAME.sub("", part.lower()).strip("_")), "")
     else:
         last = NAME_PART.findall(named)[-1]

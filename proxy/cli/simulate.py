@@ -26,7 +26,7 @@ from planner.explain.rounded_numbers import at_most, percent
 from planner.plan import build as planning
 from planner.plan.affordable_settings import Target
 from planner.policy.file import Policy
-from planner.policy.simulated_catalog import StoodIn, stand_in_catalog
+from planner.policy.simulated_catalog import SimulatedCatalog, simulate_catalog
 from planner.question.plan import Plan
 from planner.question.unit_groups import groups_of_one_unit
 from planner.statements import settings
@@ -149,7 +149,7 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
         KeyholeError: as for the question itself, and KH001 to KH005, KH010 for the policy.
     """
     policy, pins = read_alone(policy_path)
-    stood_in = stand_in_catalog(policy, sql, pins=pins, keys=sizes.keys)
+    stood_in = simulate_catalog(policy, sql, pins=pins, keys=sizes.keys)
     catalog = stood_in.catalog
     dialect = source_dialect(policy.source)
     question = bare_question(sql, settings.read_catalog(catalog, given))
@@ -183,7 +183,7 @@ def _pins(policy: Policy) -> Pins:
         return Pins()  # keyhole check says what is wrong with it
 
 
-def _against_caps(plan: Plan, stood_in: StoodIn, asked: Asked, sizes: Sizes) -> Simulation:
+def _against_caps(plan: Plan, stood_in: SimulatedCatalog, asked: Asked, sizes: Sizes) -> Simulation:
     policy_caps, table = limits(stood_in.catalog, OWNER), plan.question.table.ledger_root.table
     caps = in_force(policy_caps, (), table=table, analyst=None)
     own = _optional_nano(settings.max_epsilon(asked.settings))
@@ -209,7 +209,7 @@ def _against_caps(plan: Plan, stood_in: StoodIn, asked: Asked, sizes: Sizes) -> 
     return Simulation(
         plan=plan,
         sizes=sizes,
-        assumed=stood_in.assumed,
+        assumed=stood_in.assumptions,
         epsilon_per_unit=adding * plan.worst_case_epsilon,
         fit=fit,
         scope=scope,

@@ -13,7 +13,7 @@ from planner.monitors.build import plan_monitor
 from planner.monitors.chances import Course, Courses, list_courses
 from planner.monitors.explain import explain_monitor, monitor_json
 from planner.monitors.monitor_plan import MonitorPlan
-from planner.policy.simulated_catalog import stand_in_catalog
+from planner.policy.simulated_catalog import simulate_catalog
 from proxy.cli.simulate import Sizes, read_alone
 from proxy.sources.open import source_dialect
 
@@ -77,7 +77,7 @@ def simulate_monitor(policy_path: Path, name: str, *, sizes: Sizes) -> MonitorSi
         raise KeyholeError(
             "KH002", f"{policy_path.name} has no monitor {name}", hint=suggest_nearest(name, policy.monitors)
         )
-    stood_in = stand_in_catalog(policy, section.sql, pins=pins, keys=sizes.keys)
+    stood_in = simulate_catalog(policy, section.sql, pins=pins, keys=sizes.keys)
     catalog = stood_in.catalog
     dialect = source_dialect(policy.source)
     monitor = catalog.find_monitor(name)
@@ -91,7 +91,7 @@ def simulate_monitor(policy_path: Path, name: str, *, sizes: Sizes) -> MonitorSi
     return MonitorSimulation(
         plan=plan,
         sizes=sizes,
-        assumed=stood_in.assumed,
+        assumed=stood_in.assumptions,
         courses=list_courses(plan),
         cap=cap,
         fitting=fitting,

@@ -15,9 +15,9 @@ from planner.catalog.pins import PinnedTable, Pins
 from planner.catalog.relation_names import RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.errors import KeyholeError
-from planner.policy.compile_column import exposed_names
+from planner.policy.compile_column import list_exposed_names
 from planner.policy.file import Policy
-from planner.policy.source_faults import absent_column
+from planner.policy.source_faults import refuse_absent_column
 from proxy.open_policy.csv_files import find_form
 from proxy.open_policy.pins import PinSource, catalog_on_pins, pins_path, read_pins
 
@@ -50,8 +50,8 @@ class PinnedWhereBroken:
             if (why := self._find_fault(policy, name)) is not None:
                 found[name] = BrokenTable(name, why, was_pinned=_is_pinned(self._pins, name))
                 if found[name].was_pinned:
-                    pinned = policy.relation(name, csv=self._pins.get_csv_file(name))
-                    self._names |= {policy.relation(name): name, pinned: name}
+                    pinned = policy.write_relation(name, csv=self._pins.get_csv_file(name))
+                    self._names |= {policy.write_relation(name): name, pinned: name}
         self.broken: tuple[BrokenTable, ...] = tuple(found.values())
 
     def leave_out(self, policy: Policy) -> Policy:
@@ -60,7 +60,7 @@ class PinnedWhereBroken:
         Raise KH006, which names one, if no private table is left, or what is left names one.
         """
         unknown = [one.name for one in self.broken if not one.was_pinned]
-        rest = policy.without(unknown)
+        rest = policy.drop_tables(unknown)
         if rest is None or (unknown and not rest.private_tables):
             raise self._refuse(policy)
         return rest
@@ -86,16 +86,16 @@ class PinnedWhereBroken:
 
     def _find_fault(self, policy: Policy, name: str) -> str | None:
         try:
-            self._identities[policy.relation(name)] = self._source.identify(policy.relation(name))
+            self._identities[policy.write_relation(name)] = self._source.identify(policy.write_relation(name))
             known = self._pins.get_csv_file(name)
             form = None if known is None else find_form(policy, name, self, known)
-            columns = self.schema(policy.relation(name, csv=form))
+            columns = self.schema(policy.write_relation(name, csv=form))
         except KeyholeError as refused:
             if refused.code != "KH006":
                 raise
             return refused.message
-        gone = exposed_names(policy, name).intersection(self._pinned_columns(name)) - {one.name for one in columns}
-        return absent_column(min(gone), columns).problem if gone else None
+        gone = list_exposed_names(policy, name).intersection(self._pinned_columns(name)) - {one.name for one in columns}
+        return refuse_absent_column(min(gone), columns).problem if gone else None
 
     def _pinned_columns(self, name: str) -> Iterable[str]:
         table = self._pins.get_table(name)
@@ -152,7 +152,7 @@ def catalog_of_pinned_tables(policy: Policy) -> Catalog:
     Raises KH003 to KH007 and KH010, as where nothing is pinned.
     """
     pins = read_pins(pins_path(policy))
-    rest = policy.without([name for name in policy.tables if not _is_pinned(pins, name)])
+    rest = policy.drop_tables([name for name in policy.tables if not _is_pinned(pins, name)])
     if rest is not None and rest.private_tables:
         with suppress(KeyholeError):  # a view or a monitor may read what is left out
             return catalog_on_pins(rest)

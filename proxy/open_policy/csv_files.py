@@ -53,7 +53,7 @@ def find_form(policy: Policy, name: str, source: _Reading, known: CsvFile | None
     """
     if not _is_csv(policy, name):
         return None
-    if known is not None and source.schema(policy.relation(name, csv=known)):
+    if known is not None and source.schema(policy.write_relation(name, csv=known)):
         return known
     return _look_into(policy, name, source, known)
 
@@ -81,7 +81,7 @@ def _look_into(policy: Policy, name: str, source: _Reading, known: CsvFile | Non
 
     Raise KH006 and KH014.
     """
-    plain = policy.relation(name)
+    plain = policy.write_relation(name)
     pattern = plain.removeprefix("read_csv(").removesuffix(")")
     files = [str(file) for (file,) in source.read_for_owner(plain, f"SELECT file FROM glob({pattern}) ORDER BY file")]
     forms = [(file, _look_into_one(plain, file, source)) for file in files]

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import Protocol
 
 from planner.catalog.fault import Fault
-from planner.policy.compile_column import exposed_names
+from planner.policy.compile_column import list_exposed_names
 from planner.policy.file import Policy
 from planner.values.sql_literals import text
 
@@ -51,15 +51,15 @@ def check_parquet_files(policy: Policy, source: _Reading, *, broken: Container[s
 
 
 def _find_faults(policy: Policy, name: str, source: _Reading) -> Iterator[Fault]:
-    relation = policy.relation(name)
+    relation = policy.write_relation(name)
     pattern = str(policy.directory / (policy.tables[name].relation or name))
     files = [str(file) for (file,) in source.read_for_owner(relation, f"FROM glob({text(pattern)}) ORDER BY ALL")]
     if name in policy.private_tables:
-        yield from _find_fallible(relation, pattern, exposed_names(policy, name), source)
+        yield from _find_fallible(relation, pattern, list_exposed_names(policy, name), source)
     if len(files) < 2:
         return
     together = _read_types(relation, f"SELECT * FROM {relation}", source)
-    exposed = exposed_names(policy, name) or together.keys()
+    exposed = list_exposed_names(policy, name) or together.keys()
     for file in files:
         types = _read_types(relation, f"SELECT * FROM read_parquet({text(file)})", source)
         for column in sorted(exposed & together.keys()):

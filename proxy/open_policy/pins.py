@@ -24,7 +24,7 @@ from planner.catalog.pins import PinnedDomain, PinnedTable, Pins, pin_table, rea
 from planner.catalog.relation_names import RelationIdentity
 from planner.catalog.sql_types import SourceColumn, read_sql_type
 from planner.errors import KeyholeError
-from planner.policy.compile import compile_catalog, key_domains
+from planner.policy.compile import compile_catalog, list_key_domains
 from planner.policy.file import Policy
 from proxy.concurrency.interpreter import pause_collection
 from proxy.open_policy.csv_files import check_pinned_files, pin_files
@@ -95,7 +95,7 @@ def pins_path(policy: Policy) -> Path:
 
 def source_schema(policy: Policy, source: PinSource, pins: Pins) -> Mapping[str, tuple[SourceColumn, ...]]:
     """Return the columns that the source has for every table of the policy, by the policy's names. Raise KH006."""
-    return {name: source.schema(policy.relation(name, csv=pins.get_csv_file(name))) for name in policy.tables}
+    return {name: source.schema(policy.write_relation(name, csv=pins.get_csv_file(name))) for name in policy.tables}
 
 
 def pinned_catalog(policy: Policy, source: PinSource) -> Catalog:
@@ -228,7 +228,7 @@ def _take_pins(
     relations = tuple((name, identities[name].names) for name in policy.private_tables)
     columns = tuple((name, tuple(exposed_types(policy, name, schema[name]).items())) for name in policy.private_tables)
     pins = replace(before, tables=tables, relations=relations, columns=columns)
-    pins = replace(pins, domains=tuple(pinned for pinned, _ in key_domains(policy, schema=schema, pins=pins)))
+    pins = replace(pins, domains=tuple(pinned for pinned, _ in list_key_domains(policy, schema=schema, pins=pins)))
     for name, section in policy.private_tables.items():
         if section.refresh == "explicit" and name not in dict(pins.refreshes):
             pins = pins.mark_refreshed(name, at=now.astimezone(UTC))
@@ -239,14 +239,14 @@ def _copy_table(
     policy: Policy, name: str, source: PinSource, columns: tuple[SourceColumn, ...], csv: CsvFile | None
 ) -> PinnedTable:
     place = ("tables", name, "public")
-    text = policy.relation(name, csv=csv)
-    policy.at(("tables", name), lambda: pin_table(name, columns, ()))  # checks the types before any row is read
+    text = policy.write_relation(name, csv=csv)
+    policy.run_at(("tables", name), lambda: pin_table(name, columns, ()))  # checks the types before any row is read
     rows = source.table_rows(text, tuple(column.name for column in columns), most=MAX_PUBLIC_ROWS)
     if len(rows) > MAX_PUBLIC_ROWS:
         hint = "Copy only what analysts join or browse."
         fault = Fault("KH002", f"has more than {MAX_PUBLIC_ROWS:,} rows, and no more are copied", hint=hint)
         raise policy.refuse(place, fault)
-    return policy.at(("tables", name), lambda: pin_table(name, columns, rows))
+    return policy.run_at(("tables", name), lambda: pin_table(name, columns, rows))
 
 
 def differences(before: Pins, after: Pins) -> tuple[PinChange, ...]:

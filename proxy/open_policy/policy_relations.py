@@ -13,10 +13,10 @@ from planner.catalog.fault import Fault
 from planner.catalog.pins import Pins
 from planner.catalog.relation_names import RelationIdentity
 from planner.catalog.sql_types import SourceColumn
-from planner.policy.compile_column import exposed_names
+from planner.policy.compile_column import list_exposed_names
 from planner.policy.file import Policy
 from planner.policy.rules.relation_rules import find_shared_relations
-from planner.policy.rules.table_rules import unit_root
+from planner.policy.rules.table_rules import find_unit_root
 from planner.policy.source_faults import REPIN
 from proxy.open_policy.service_refusals import charged_under_another_name, ledger_unreadable
 
@@ -35,7 +35,7 @@ def identify_tables(policy: Policy, source: Identifying) -> Identities:
 
     Raise KH002 if two are one relation, and KH006.
     """
-    identities = {name: source.identify(policy.relation(name)) for name in policy.tables}
+    identities = {name: source.identify(policy.write_relation(name)) for name in policy.tables}
     for place, fault in find_shared_relations(policy, identities):
         raise policy.refuse(place, fault)
     return identities
@@ -55,7 +55,7 @@ def check_pinned(policy: Policy, identities: Identities, pins: Pins) -> None:
 
 def exposed_types(policy: Policy, name: str, source: tuple[SourceColumn, ...]) -> dict[str, str]:
     """Return the types that the source has for the stored columns that a table exposes, by name."""
-    exposed = exposed_names(policy, name)
+    exposed = list_exposed_names(policy, name)
     return {column.name: column.declared for column in source if column.name in exposed}
 
 
@@ -104,4 +104,4 @@ def remember_names(policy: Policy, pins: Pins, ledger: Ledger) -> None:
 
 
 def _ledger_name(policy: Policy, name: str) -> str:
-    return unit_root(policy, name) or name
+    return find_unit_root(policy, name) or name

@@ -17,7 +17,7 @@ from planner.catalog.catalog import Catalog, Column, Table, ValueGroups
 from planner.catalog.joined_rows import share_joined_rows
 from planner.catalog.key_space import format_value, quote_in_row
 from planner.lower.left_out import WORST, LeftOut
-from planner.policy.compile_column import exposed_names
+from planner.policy.compile_column import list_exposed_names
 from planner.policy.file import Policy
 from proxy.open_policy.pins import pins_path, read_pins
 from proxy.sources.protocol import Source
@@ -246,12 +246,14 @@ def _count_texts(policy: Policy, table: str, source: Source) -> tuple[Unconverte
     file = read_pins(pins_path(policy)).get_csv_file(table)
     if file is None:
         return ()
-    exposed = exposed_names(policy, table)
+    exposed = list_exposed_names(policy, table)
     typed = {name: kind for name, kind in file.columns if name in exposed and kind != "text"}
     if not typed:
         return ()
     path = str(policy.directory / (policy.tables[table].relation or table))
-    (counts,) = source.read_for_owner(policy.relation(table, csv=file), file.count_unconverted(path, tuple(typed)))
+    (counts,) = source.read_for_owner(
+        policy.write_relation(table, csv=file), file.count_unconverted(path, tuple(typed))
+    )
     found = zip(typed.items(), counts, strict=True)
     return tuple(Unconverted(name, kind, int(str(count)), "texts") for (name, kind), count in found if count)
 

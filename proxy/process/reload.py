@@ -17,7 +17,7 @@ import structlog
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from planner.policy.relation_names import known_names
+from planner.policy.relation_names import list_known_names
 from planner.policy.sections import BandsSection, ServerLimitsSection, ServerSection
 from proxy.endpoint.connection_limits import shadow_connections
 from proxy.endpoint.server import Endpoint
@@ -91,7 +91,7 @@ class InForce:
         old = self.policy
         if not same_source(new, old) or (new.views, new.server.database) != (old.views, old.server.database):
             return None
-        if _bands(new) != _bands(old) or new.monitors != old.monitors or known_names(new) != known_names(old):
+        if _bands(new) != _bands(old) or new.monitors != old.monitors or list_known_names(new) != list_known_names(old):
             return None
         if not self._has_room(new.server.limits) or own_binaries(new) != self.binaries:
             return None

@@ -47,7 +47,7 @@ def own_binaries(policy: Policy) -> Binaries | None:
     bindir = policy.shadow.bindir
     if bindir is None:
         return None
-    return policy.at(("shadow", "bindir"), lambda: _read(policy.directory / bindir))
+    return policy.run_at(("shadow", "bindir"), lambda: _read(policy.directory / bindir))
 
 
 def ask_release(program: Path) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from planner.catalog.fault import Fault, Faults
 from planner.errors import KeyholeError
 from planner.extract.extract import declare_monitor
 from planner.extract.virtual_relations import VIRTUAL_SCHEMA
-from planner.policy.policy_refusals import dotted_key
+from planner.policy.policy_refusals import write_dotted_key
 from proxy.shadow.address import OWNER
 
 GROUP = "keyhole_analyst"
@@ -26,7 +26,7 @@ _TEMPLATES = frozenset({"template0", "template1"})  # databases that new ones ar
 def insist_showable(catalog: Catalog) -> None:
     """Refuse a catalog that the shadow cannot show. Raise KH002 and KH006, with the dotted key of the fault."""
     for place, fault in find_faults(catalog):
-        raise KeyholeError(fault.code, f"{dotted_key(place)}: {fault.problem}", hint=fault.hint)
+        raise KeyholeError(fault.code, f"{write_dotted_key(place)}: {fault.problem}", hint=fault.hint)
 
 
 def find_faults(catalog: Catalog) -> Faults:

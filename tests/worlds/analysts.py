@@ -11,7 +11,7 @@ from pathlib import Path
 
 from planner.catalog.catalog import Catalog, Value
 from planner.catalog.pins import Pins, pin_table
-from planner.policy.compile import SourceColumn, compile_catalog, key_domains
+from planner.policy.compile import SourceColumn, compile_catalog, list_key_domains
 from planner.policy.file import Policy
 
 FOLDER = Path(__file__).parents[1] / "spec" / "analysts"
@@ -310,7 +310,7 @@ def analysts(name: str) -> Catalog:
         **{table: columns for table, (columns, _) in public.items()},
     }
     pins = Pins(tables=tuple(pin_table(table, columns, tuple(rows)) for table, (columns, rows) in public.items()))
-    domains = tuple(pinned for pinned, _ in key_domains(policy, schema=schema, pins=pins))
+    domains = tuple(pinned for pinned, _ in list_key_domains(policy, schema=schema, pins=pins))
     return compile_catalog(
         policy, schema=schema, pins=Pins(tables=pins.tables, domains=domains), directory=Path("/data")
     )

@@ -12,7 +12,7 @@ from planner.catalog.sql_types import SourceColumn
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.monitors.build import plan_monitor
 from planner.monitors.monitor_plan import MonitorPlan
-from planner.policy.compile import compile_catalog, key_domains
+from planner.policy.compile import compile_catalog, list_key_domains
 from planner.policy.file import Policy
 from tests.worlds.policies import VERIFIER
 
@@ -124,7 +124,7 @@ def _pins(tables: str) -> Pins:
     """The pins that a check writes, which are the same whatever is watched."""
     pins = Pins(tables=(pin_table("calendar", SCHEMA["calendar"], CALENDAR),))
     policy = Policy.parse(tables, path=Path("keyhole.toml"), environment={})
-    return Pins(tables=pins.tables, domains=tuple(pin for pin, _ in key_domains(policy, schema=SCHEMA, pins=pins)))
+    return Pins(tables=pins.tables, domains=tuple(pin for pin, _ in list_key_domains(policy, schema=SCHEMA, pins=pins)))
 
 
 @cache

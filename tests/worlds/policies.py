@@ -5,7 +5,7 @@ from pathlib import Path
 
 from planner.catalog.catalog import Catalog
 from planner.catalog.pins import Pins, pin_table
-from planner.policy.compile import SourceColumn, compile_catalog, key_domains
+from planner.policy.compile import SourceColumn, compile_catalog, list_key_domains
 from planner.policy.file import Policy
 
 VERIFIER = (
@@ -99,7 +99,7 @@ def pins_for(policy: Policy, schema: Mapping[str, tuple[SourceColumn, ...]] = SC
     """What `keyhole check` would pin for a policy whose only public table is `diseases`."""
     pins = Pins(tables=(pin_table("diseases", schema["diseases"], DISEASES),))
     return Pins(
-        tables=pins.tables, domains=tuple(pinned for pinned, _ in key_domains(policy, schema=schema, pins=pins))
+        tables=pins.tables, domains=tuple(pinned for pinned, _ in list_key_domains(policy, schema=schema, pins=pins))
     )
 
 

@@ -1,4 +1,4 @@
-"""Bands: thresholds that an owner proposes, of a measure's aggregates and of a table's counts."""
+"""Rules for bands: thresholds that an owner proposes for a measure's aggregates and a table's counts."""
 
 from collections.abc import Iterator, Mapping
 
@@ -9,7 +9,7 @@ _OF_MEASURES, _OF_TABLES = ("sum", "avg"), ("rows", "units")
 
 
 def find_column_bands_faults(place: tuple[str, ...], column: ColumnSection) -> Faults:
-    """Yield bands of a column that is no measure, and those that belong to a table."""
+    """Yield bands of a column that is no measure, and bands that belong to a table."""
     if column.bands is None:
         return
     if column.bounds is None:
@@ -20,7 +20,7 @@ def find_column_bands_faults(place: tuple[str, ...], column: ColumnSection) -> F
 
 
 def find_table_bands_faults(place: tuple[str, ...], table: TableSection) -> Faults:
-    """Yield bands of a table that belong to a measure, and those that count nothing."""
+    """Yield bands of a table that belong to a measure, and bands that are not whole numbers of at least 1."""
     here = (*place, "bands")
     if table.bands is None:
         return
@@ -44,7 +44,7 @@ def _find_misplaced(place: tuple[str, ...], bands: BandsSection, keys: tuple[str
 
 
 def describe_band_doubts(tables: Mapping[str, TableSection]) -> Iterator[str]:
-    """Yield bands with an empty side by the bounds of the measure: nobody is ever in it, or everybody."""
+    """Yield bands that the measure's bounds leave empty, or make the same for all groups."""
     for table, section in tables.items():
         for name, column in section.columns.items():
             if column.bands is None or column.bounds is None:

@@ -1,4 +1,4 @@
-"""Accuracy and caps: what is missing, and which caps contradict one another or never come to matter."""
+"""Rules for accuracy and caps: what is missing, and caps that contradict one another or have no effect."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from planner.policy.sections import BudgetSection, PolicyDocument, TableSection
 
 
 def find_accuracy_faults(policy: PolicyDocument) -> Faults:
-    """Yield a tolerance that cannot be read, a mechanism that nobody may choose."""
+    """Yield a tolerance that cannot be parsed, and a default mechanism that is not among those to choose from."""
     try:
         parse_tolerances(policy.accuracy.tolerance)
     except KeyholeError:
@@ -34,7 +34,7 @@ def find_budget_faults(policy: PolicyDocument) -> Faults:
 
 
 def find_shared_cap_faults(table: TableSection) -> Iterator[tuple[str, Fault]]:
-    """Yield the keys of a private table that only another one may have: tables with the same units have one balance."""
+    """Yield the keys that only the root of tables with the same units may have, since these have one balance."""
     if table.leads_to is not None and table.epsilon_per_table is not None:
         beside = "same_unit_as" if table.path is None else "a path to the unit"
         hint = f"Say it of the table that {beside} leads to: the two are one table in the ledger."
@@ -42,7 +42,7 @@ def find_shared_cap_faults(table: TableSection) -> Iterator[tuple[str, Fault]]:
 
 
 def describe_idle_caps(policy: PolicyDocument) -> Iterator[str]:
-    """Yield caps that are allowed but surely not meant, one sentence each."""
+    """Yield caps that are allowed but probably not meant, one sentence each."""
     budget = policy.budget
     if budget.epsilon_per_query > budget.epsilon_per_predicate:
         yield (
@@ -62,7 +62,7 @@ def describe_idle_caps(policy: PolicyDocument) -> Iterator[str]:
 
 
 def _compare_with_unit_cap(policy: PolicyDocument) -> Iterator[str]:
-    """Yield caps that no group and no question can reach, as one unit, or a whole table, may lose less."""
+    """Yield caps that no group and no question can reach, because the cap of a unit or of a table is lower."""
     budget = policy.budget
     # with a delta a group's plain sum may be above what its units' balance counts
     whole = budget.delta is None and all(table.privacy_unit for table in policy.private_tables.values())

@@ -1,4 +1,4 @@
-"""One exposed column: its key domain, and as a measure its bounds, grid and total per unit."""
+"""Rules for one exposed column: its key domain, and as a measure its bounds, grid and total per unit."""
 
 from collections.abc import Mapping
 from decimal import Decimal

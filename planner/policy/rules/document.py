@@ -1,4 +1,4 @@
-"""Every rule of a policy in order, and what is allowed but surely not meant."""
+"""All rules of a policy in order, and the warnings about settings that are probably not meant."""
 
 from planner.catalog.fault import Faults
 from planner.policy.rules.analysts import find_analyst_faults, find_certificate_faults, find_token_faults
@@ -15,12 +15,12 @@ from planner.policy.rules.server_rules import (
     find_rest_faults,
     find_source_faults,
 )
-from planner.policy.rules.table_rules import find_private_table_faults, find_public_table_faults, unit_root
+from planner.policy.rules.table_rules import find_private_table_faults, find_public_table_faults, find_unit_root
 from planner.policy.sections import PolicyDocument, TableSection
 
 
 def find_faults(policy: PolicyDocument) -> Faults:
-    """Yield every broken rule with the dotted key where it shows, the most basic first."""
+    """Yield every broken rule with its dotted key, the most basic first."""
     yield from find_name_faults(policy)
     yield from find_source_faults(policy)
     yield from find_listen_faults(policy)
@@ -41,8 +41,8 @@ def find_faults(policy: PolicyDocument) -> Faults:
         yield from find_analyst_faults(("analysts", name), analyst)
 
 
-def warnings(policy: PolicyDocument) -> tuple[str, ...]:
-    """Return the settings that are allowed but surely not meant, one sentence each."""
+def describe_warnings(policy: PolicyDocument) -> tuple[str, ...]:
+    """Return the settings that are allowed but probably not meant, one sentence each."""
     said = [
         *describe_idle_caps(policy),
         *describe_doubts(policy),
@@ -65,6 +65,6 @@ def _has_keys(table: TableSection) -> bool:
 
 
 def _list_same_units(policy: PolicyDocument, name: str) -> list[str]:
-    """Return the other private tables with the units of a table."""
-    root = unit_root(policy, name)
-    return [one for one in policy.private_tables if one != name and unit_root(policy, one) == root]
+    """Return the other private tables that have the same units as a table."""
+    root = find_unit_root(policy, name)
+    return [one for one in policy.private_tables if one != name and find_unit_root(policy, one) == root]

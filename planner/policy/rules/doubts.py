@@ -1,4 +1,4 @@
-"""Settings that weaken what a policy promises: one sentence each, for the owner who runs `keyhole check`."""
+"""Warnings about settings that weaken the promises of a policy: one sentence each, for `keyhole check`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -9,7 +9,7 @@ from planner.catalog.joined_rows import MOST_JOINED_ROWS, share_joined_rows
 from planner.catalog.relation_names import RelationIdentity
 from planner.catalog.sql_types import SourceColumn
 from planner.policy.identifiers import find_people
-from planner.policy.rules.table_rules import unit_root
+from planner.policy.rules.table_rules import find_unit_root
 from planner.policy.rules.unit_paths import describe_vouched_paths
 from planner.policy.sections import PolicyDocument
 
@@ -19,13 +19,13 @@ _ROUND_DIGITS = 3  # before the zeros at the end: people choose 110, 5000, 0.25;
 
 
 def describe_doubts(policy: PolicyDocument) -> Iterator[str]:
-    """Yield doubts that the policy alone shows: budgets that protect nobody, groups of one unit, looked-up bounds."""
+    """Yield doubts that the policy alone shows: budgets that protect nobody, groups of one unit, bounds from data."""
     for key in ("epsilon_per_predicate", "epsilon_per_unit"):
         epsilon = getattr(policy.budget, key)
         if epsilon is not None and epsilon > MOST_EPSILON:
             yield (
                 f"budget.{key} ({epsilon:g}) is above {MOST_EPSILON:g}: so much loss protects hardly anybody "
-                f"(even odds on somebody may become {_odds(epsilon)} to one), whatever else the policy says."
+                f"(even odds on somebody may become {_write_odds(epsilon)} to one), whatever else the policy says."
             )
     for name, table in policy.private_tables.items():
         unit = () if table.path is not None else table.unit_columns
@@ -36,7 +36,7 @@ def describe_doubts(policy: PolicyDocument) -> Iterator[str]:
             )
         for column, section in table.columns.items():
             ends = (*(section.bounds or ()), *(section.per_unit or ()))
-            if any(_looks_read(end) for end in ends):
+            if any(_looks_data_dependent(end) for end in ends):
                 yield (
                     f"tables.{name}.columns.{column} has bounds that look as if they were read from the data: bounds "
                     "are public, so choose them from what is known without looking."
@@ -44,15 +44,15 @@ def describe_doubts(policy: PolicyDocument) -> Iterator[str]:
 
 
 def describe_join_doubts(policy: PolicyDocument) -> Iterator[str]:
-    """Yield what joins of private tables may read of one unit: more than is soon done, or less than tables count."""
+    """Yield doubts about the rows of one unit that joins read: too many to be fast, or fewer than the tables count."""
     tables = policy.private_tables
     joined = [
         name
         for name, table in tables.items()
-        if table.privacy_unit and not table.max_rows_per_group and unit_root(policy, name)
+        if table.privacy_unit and not table.max_rows_per_group and find_unit_root(policy, name)
     ]
     for _, found in groupby(
-        sorted(joined, key=lambda name: str(unit_root(policy, name))), lambda name: unit_root(policy, name)
+        sorted(joined, key=lambda name: str(find_unit_root(policy, name))), lambda name: find_unit_root(policy, name)
     ):
         names = sorted(found)
         if len(names) < 2:
@@ -73,7 +73,7 @@ def describe_join_doubts(policy: PolicyDocument) -> Iterator[str]:
                 )
 
 
-def _odds(epsilon: float) -> str:
+def _write_odds(epsilon: float) -> str:
     return "more than a million" if epsilon > log(1e6) else f"{exp(epsilon):,.0f}"
 
 
@@ -82,7 +82,7 @@ def describe_source_doubts(
     identities: Mapping[str, RelationIdentity],
     schema: Mapping[str, Sequence[SourceColumn]],
 ) -> Iterator[str]:
-    """Yield what the source's catalog shows: views, hidden rows, units that are more than a row, values that repeat."""
+    """Yield doubts that the source's catalog shows: views, hidden rows, units with several rows, values that repeat."""
     delays = {one.replay_delay for one in identities.values()} - {None}
     if delays:
         yield _describe_standby(str(delays.pop()))
@@ -138,7 +138,7 @@ def _describe_standby(delay: str) -> str:
 
 
 def describe_size_doubts(policy: PolicyDocument, rows: Mapping[str, int]) -> Iterator[str]:
-    """Yield settings that do not suit the size of a table, by about how many rows each has.
+    """Yield settings that do not suit the approximate number of rows of a table.
 
     These are rollups, and the time of a question.
     """
@@ -160,7 +160,7 @@ def describe_size_doubts(policy: PolicyDocument, rows: Mapping[str, int]) -> Ite
             )
 
 
-def _looks_read(end: Decimal) -> bool:
+def _looks_data_dependent(end: Decimal) -> bool:
     digits = "".join(map(str, end.as_tuple().digits)).strip("0")
     is_year = end == end.to_integral_value() and 1800 <= end <= 2200
     return len(digits) > _ROUND_DIGITS and not is_year

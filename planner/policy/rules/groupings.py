@@ -1,11 +1,11 @@
-"""Bounds for the groups of certain keys: that they name keys and measures, and bound what the table bounds."""
+"""Rules for the bounds of certain groups: they name keys and measures, and bound what the table bounds."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 
 from planner.catalog.fault import Fault, Faults, suggest_nearest
 from planner.policy.rules.columns import find_range_faults
-from planner.policy.sections import GroupingSection, TableSection, keys_of
+from planner.policy.sections import GroupingSection, TableSection, split_keys
 
 
 def find_grouping_faults(place: tuple[str, ...], table: TableSection) -> Faults:
@@ -19,7 +19,7 @@ def find_grouping_faults(place: tuple[str, ...], table: TableSection) -> Faults:
         if not grouping.model_fields_set:
             hint = "Add max_groups = 53, rows = 20 or per_unit = { cost = [0, 500] }, or remove it."
             yield here, Fault("KH005", "bounds nothing", hint=hint)
-        elif any(not _is_name(key, table) for key in keys_of(named)) and grouping.model_fields_set != {"max_groups"}:
+        elif any(not _is_name(key, table) for key in split_keys(named)) and grouping.model_fields_set != {"max_groups"}:
             hint = "Leave the rest out: rows and totals of such a group have the bounds of its declared keys."
             yield here, Fault("KH005", "bounds more than max_groups of a computed key", hint=hint)
         else:
@@ -29,15 +29,15 @@ def find_grouping_faults(place: tuple[str, ...], table: TableSection) -> Faults:
 def find_key_faults(
     place: tuple[str, ...], named_keys: Iterable[str], table: TableSection, *, computes: bool = False
 ) -> Faults:
-    """Yield sets of keys, as an owner names them, that are not keys of the table or that stand there twice.
+    """Yield sets of keys that are not keys of the table, or that occur twice.
 
     Parameters:
-        computes: expressions may stand there, too.
+        computes: the sets may contain expressions.
     """
     keys = [name for name, column in table.columns.items() if column.key is not None]
     seen: dict[frozenset[str], str] = {}
     for named in named_keys:
-        here, columns = (*place, named), keys_of(named)
+        here, columns = (*place, named), split_keys(named)
         unknown = next((one for one in columns if one not in keys and (not computes or _is_name(one, table))), None)
         if unknown is not None:
             hint = 'Name columns with a key, such as "ward" or "ward, day". ' + suggest_nearest(unknown, keys)
@@ -49,7 +49,7 @@ def find_key_faults(
 
 
 def _is_name(text: str, table: TableSection) -> bool:
-    """Return True if a text is a column's name, and no expression."""
+    """Return True if a text is a column's name, and not an expression."""
     return text.isidentifier() or text in table.columns
 
 
@@ -82,11 +82,11 @@ def _find_bound_faults(place: tuple[str, ...], grouping: GroupingSection, table:
 
 
 def describe_grouping_doubts(tables: Mapping[str, TableSection]) -> Iterator[str]:
-    """Yield bounds that another grouping of the same table makes impossible to reach."""
+    """Yield bounds that can never be reached because of another grouping of the same table."""
     for table, section in tables.items():
         for named, grouping in section.groupings.items():
             for other, finer in section.groupings.items():
-                if not set(keys_of(named)) < set(keys_of(other)):
+                if not set(split_keys(named)) < set(split_keys(other)):
                     continue
                 if grouping.max_groups is not None and (finer.max_groups or grouping.max_groups) < grouping.max_groups:
                     yield (

@@ -1,4 +1,4 @@
-"""Monitors: windows, looks and horizons that do not fit together, and readers that nobody knows."""
+"""Rules for monitors: windows, looks and horizons that do not fit together, and unknown readers."""
 
 from datetime import timedelta
 from pathlib import PurePath
@@ -9,16 +9,16 @@ from planner.catalog.monitor import SILENT_STREAM, STREAMS
 from planner.catalog.tolerance import parse_tolerances
 from planner.errors import KeyholeError
 from planner.parser.lexer import tokens
-from planner.policy.compile_monitors import horizon
-from planner.policy.durations import nearest_part, write_duration
-from planner.policy.relation_names import FILES
+from planner.policy.compile_monitors import find_horizon
+from planner.policy.durations import find_nearest_divisor, write_duration
+from planner.policy.relation_names import FILE_ENDINGS
 from planner.policy.sections import MonitorSection, PolicyDocument
 
 _NOTHING = timedelta(0)
 
 
 def find_monitor_faults(policy: PolicyDocument) -> Faults:
-    """Yield the faults and gaps of a monitor, as far as the policy shows them by itself."""
+    """Yield the faults and gaps of monitors that the policy shows by itself."""
     for name, section in policy.monitors.items():
         place = ("monitors", name)
         for key, fault in _find_faults(section):
@@ -35,7 +35,7 @@ def _find_faults(section: MonitorSection) -> Faults:
         hint = 'Write a question, such as "SELECT ward, day FROM visits GROUP BY ward, day HAVING count(*) > 400".'
         yield ("sql",), Fault("KH002", "is empty", hint=hint)
     yield from _find_window_faults(section)
-    begins, ends = horizon(section)
+    begins, ends = find_horizon(section)
     if ends <= begins:
         hint = "Write the earlier one first; windows that begin before until are watched to their end."
         yield ("until",), Fault("KH601", "is not later than from", hint=hint)
@@ -60,9 +60,9 @@ def _find_faults(section: MonitorSection) -> Faults:
 
 
 def _find_clearing_faults(section: MonitorSection) -> Faults:
-    """Yield settings without meaning if an alert goes as soon as it no longer holds.
+    """Yield settings that have no meaning if an alert is cleared as soon as it no longer holds.
 
-    Each look decides by itself then.
+    Each look then decides by itself.
     """
     if not section.window.sliding:
         hint = (
@@ -85,7 +85,7 @@ def _find_clearing_faults(section: MonitorSection) -> Faults:
 
 
 def _find_stream_faults(section: MonitorSection) -> Faults:
-    """Yield settings that a stream does not use, as it keeps no contract, and the loss that it needs instead."""
+    """Yield settings that a stream does not use because it has no contract, and a missing loss, which it needs."""
     name = section.mechanism
     if name == SILENT_STREAM and section.epsilon is not None:
         hint = "Remove it: zeros are released for nothing."
@@ -110,7 +110,7 @@ def _find_stream_faults(section: MonitorSection) -> Faults:
 
 
 def _find_held_faults(place: tuple[str, ...], section: MonitorSection, policy: PolicyDocument) -> Faults:
-    """Yield a file that nobody can write to while Keyhole serves, as DuckDB lets none."""
+    """Yield a file that nobody can write while Keyhole serves, because DuckDB keeps it locked."""
     url, hold = policy.source.url, policy.source.hold
     if not hold or not url.startswith("duckdb:") or not urlsplit(url).path.strip("/"):
         return
@@ -119,7 +119,7 @@ def _find_held_faults(place: tuple[str, ...], section: MonitorSection, policy: P
     except KeyholeError:
         return  # whoever plans it says what is wrong with it
     for name, table in policy.private_tables.items():
-        if name in named and PurePath(table.relation or name).suffix.lower() not in FILES:
+        if name in named and PurePath(table.relation or name).suffix.lower() not in FILE_ENDINGS:
             fault = f"watches {name} in a DuckDB file that Keyhole holds, so that no row can be added while it serves"
             hint = (
                 "Write hold = false under [source], and add rows while Keyhole does not read; or read a folder of "
@@ -153,5 +153,5 @@ def _find_window_faults(section: MonitorSection) -> Faults:
     step = window.hop or window.length
     if step % section.every:
         fault = f"does not divide {write_duration(step)}, after which windows begin"
-        hint = f'Write every = "{write_duration(nearest_part(step, section.every))}".'
+        hint = f'Write every = "{write_duration(find_nearest_divisor(step, section.every))}".'
         yield ("every",), Fault("KH601", fault, hint=hint)

@@ -1,4 +1,4 @@
-"""Names: those that clients write plainly, those of stored questions' parameters, and relations of the source."""
+"""Rules for names: of relations for clients, of stored questions' parameters, and of relations in the source."""
 
 import re
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from math import isfinite
 from planner.catalog.fault import Fault, Faults
 from planner.catalog.source_names import SourceName
 from planner.errors import KeyholeError
-from planner.policy.relation_names import NAME_PART, find_relation_fault, known_name, known_names
+from planner.policy.relation_names import NAME_PART, find_known_name, find_relation_fault, list_known_names
 from planner.policy.sections import PolicyDocument
 from planner.policy.stored_questions import number_parameters
 
@@ -16,7 +16,7 @@ _RESERVED = frozenset({"keyhole", "public", "none", "postgres", "information_sch
 
 
 def find_name_faults(policy: PolicyDocument) -> Faults:
-    """Yield names that clients could not write plainly, that collide, or that name no relation of the source."""
+    """Yield names that clients would have to quote, that collide, or that no relation of the source can have."""
     groups: tuple[tuple[str, Iterable[str]], ...] = (
         ("tables", policy.tables),
         ("views", policy.views),
@@ -81,12 +81,12 @@ def _find_relation_faults(policy: PolicyDocument) -> Faults:
 
 
 def _find_known_fault(policy: PolicyDocument, name: str, text: str) -> Fault | None:
-    """Return the fault of the second name that clients may write a table by."""
+    """Return the fault of the second name by which clients may write a table."""
     parts = NAME_PART.findall(text)
     if ".".join(parts) != text or len(parts) != len(("schema", "table")):
         hint = 'Write schema.table, or "schema"."table" with odd names in double quotes.'
         return Fault("KH002", "is not the name of a table in a schema", hint=hint)
-    if SourceName(*_known(policy, name), name) not in known_names(policy):
+    if SourceName(*_find_known_name(policy, name), name) not in list_known_names(policy):
         hint = (
             "Name a schema that is neither public, keyhole nor PostgreSQL's own, and a table that no other is known as."
         )
@@ -94,7 +94,7 @@ def _find_known_fault(policy: PolicyDocument, name: str, text: str) -> Fault | N
     return None
 
 
-def _known(policy: PolicyDocument, name: str) -> tuple[str, str]:
-    found = known_name(policy.tables[name], kind=policy.source.kind)
+def _find_known_name(policy: PolicyDocument, name: str) -> tuple[str, str]:
+    found = find_known_name(policy.tables[name], kind=policy.source.kind)
     assert found is not None
     return found

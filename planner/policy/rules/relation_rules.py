@@ -1,19 +1,19 @@
-"""Relations, once the source has told which they are: none is exposed under two names with a budget each."""
+"""Rules for relations whose identity the source has told: none is exposed under two names with a budget each."""
 
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from planner.catalog.fault import Fault, Faults
 from planner.catalog.relation_names import RelationIdentity
-from planner.policy.rules.table_rules import unit_root
+from planner.policy.rules.table_rules import find_unit_root
 from planner.policy.sections import PolicyDocument
 
 
 def find_shared_relations(policy: PolicyDocument, identities: Mapping[str, RelationIdentity]) -> Faults:
-    """Yield tables of the policy that show rows of one relation, as themselves or through a view of it alone.
+    """Yield tables of the policy that show rows of one relation, directly or through a view of it alone.
 
-    Two budgets for the same rows would be twice what is promised, and a public table beside a private one would tell
-    everything. Private tables that `same_unit_as` leads to one table are charged together, and may.
+    Two budgets for the same rows would double the promised loss. A public table beside a private one would reveal
+    everything. Private tables that `same_unit_as` leads to one table are charged together, and are allowed.
     """
     for one, other in _find_pairs(policy, identities):
         if identities[one].is_join or identities[other].is_join or _are_charged_together(policy, one, other):
@@ -28,9 +28,9 @@ def find_shared_relations(policy: PolicyDocument, identities: Mapping[str, Relat
 
 
 def describe_shared_relations(policy: PolicyDocument, identities: Mapping[str, RelationIdentity]) -> Iterator[str]:
-    """Yield private tables that meet in a view of several relations, one sentence each.
+    """Yield private tables that share a view of several relations, one sentence each.
 
-    The owner has to judge these.
+    The owner has to judge them.
     """
     for one, other in _find_pairs(policy, identities):
         if policy.tables[one].public or policy.tables[other].public or _are_charged_together(policy, one, other):
@@ -50,4 +50,4 @@ def _find_pairs(policy: PolicyDocument, identities: Mapping[str, RelationIdentit
 def _are_charged_together(policy: PolicyDocument, one: str, other: str) -> bool:
     if policy.tables[one].public or policy.tables[other].public:
         return policy.tables[one].public and policy.tables[other].public
-    return unit_root(policy, one) == unit_root(policy, other)
+    return find_unit_root(policy, one) == find_unit_root(policy, other)

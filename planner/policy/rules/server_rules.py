@@ -1,4 +1,4 @@
-"""Where the data come from and where Keyhole listens."""
+"""Rules for the source of the data and for the addresses on which Keyhole listens."""
 
 import re
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ _ORIGIN = re.compile(r"https?://[a-z0-9.\-\[\]:]+")
 
 
 def find_source_faults(policy: PolicyDocument) -> Faults:
-    """Yield keys of `[source]` without meaning for its engine, and keys that a Spark source lacks."""
+    """Yield keys of `[source]` that have no meaning for its engine, and keys that a Spark source lacks."""
     source = policy.source
     for key, hint in _FOREIGN[source.kind].items():
         if getattr(source, key) is not None:
@@ -71,7 +71,7 @@ def _find_spark_faults(source: SourceSection) -> Faults:
 
 
 def find_rest_faults(policy: PolicyDocument) -> Faults:
-    """Yield origins and proxies that are none."""
+    """Yield texts that are no origin, or no address of a proxy."""
     for origin in policy.server.rest.origins:
         if not _ORIGIN.fullmatch(origin):
             hint = (
@@ -87,7 +87,7 @@ def find_rest_faults(policy: PolicyDocument) -> Faults:
 
 
 def find_listen_faults(policy: PolicyDocument) -> Faults:
-    """Yield addresses to listen on that no resolver can be asked for."""
+    """Yield addresses to listen on that no resolver could look up."""
     for key in ("host", "metrics_host"):
         host = getattr(policy.server, key)
         if not (_HOST.fullmatch(host) or _IPV6.fullmatch(host)):
@@ -111,7 +111,7 @@ def find_play_faults(policy: PolicyDocument) -> Faults:
 
 
 def find_console_faults(policy: PolicyDocument) -> Faults:
-    """Yield an owner's token that is none, or that is also an analyst's, whom it would make an owner."""
+    """Yield an owner's token of another form, or one that an analyst has too, who would become an owner."""
     console = policy.server.console
     place = ("server", "console", "owner_token_sha256")
     if console.owner_token_sha256 is None:

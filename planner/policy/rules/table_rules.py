@@ -1,4 +1,4 @@
-"""One table: what has no meaning in it, who its privacy units are and how they are bounded."""
+"""Rules for one table: keys without meaning, its privacy units and their bounds."""
 
 from planner.catalog.fault import Fault, Faults, suggest_nearest
 from planner.catalog.refresh import REFRESH_CHOICES, parse_refresh
@@ -66,7 +66,7 @@ def find_private_table_faults(place: tuple[str, ...], table: TableSection, polic
 def _find_refresh_faults(place: tuple[str, ...], refresh: str | None) -> Faults:
     """Yield a missing refresh.
 
-    There is no default: noise is refined as long as the owner vouches that data stay as they are.
+    There is no default, because noise is refined only while the owner promises that the data stay unchanged.
     """
     if refresh is None:
         yield place, Fault("KH002", "is missing, and has no default", hint=REFRESH_CHOICES)
@@ -77,8 +77,8 @@ def _find_refresh_faults(place: tuple[str, ...], refresh: str | None) -> Faults:
         yield place, fault
 
 
-def unit_root(policy: PolicyDocument, name: str) -> str | None:
-    """Return the table that `same_unit_as` and paths lead to from a table; None if they lead in a circle."""
+def find_unit_root(policy: PolicyDocument, name: str) -> str | None:
+    """Return the table at the end of `same_unit_as` and paths. Return None if they form a circle."""
     seen: list[str] = []
     while (other := policy.private_tables[name].leads_to) in policy.private_tables and other is not None:
         seen.append(name)
@@ -91,7 +91,7 @@ def unit_root(policy: PolicyDocument, name: str) -> str | None:
 def _find_same_unit_faults(place: tuple[str, ...], table: TableSection, policy: PolicyDocument) -> Faults:
     """Yield violations of the conditions under which two tables have the same units.
 
-    The source knows their columns' types.
+    Their columns' types are checked with the source.
     """
     called, own = str(table.same_unit_as), table.unit_columns
     other = policy.private_tables.get(called)
@@ -100,7 +100,7 @@ def _find_same_unit_faults(place: tuple[str, ...], table: TableSection, policy: 
             called, policy.private_tables
         )
         yield place, Fault("KH005", "is not a private table", hint=hint)
-    elif unit_root(policy, place[1]) is None:
+    elif find_unit_root(policy, place[1]) is None:
         hint = "Let one of the tables have no same_unit_as, and the others name it."
         yield place, Fault("KH005", "leads back to the table itself", hint=hint)
     elif not own or not other.privacy_unit:

@@ -1,4 +1,4 @@
-"""Texts of a policy file: none holds what no client, source or PostgreSQL can be sent."""
+"""Rules for the texts of a policy file: characters that no client, source or PostgreSQL can receive."""
 
 from planner.catalog.fault import Fault, Faults
 
@@ -8,7 +8,7 @@ _MARK = "?"  # stands in a dotted key for what cannot be shown
 def find_text_faults(raw: object, *, place: tuple[str, ...] = ()) -> Faults:
     """Yield keys and values with a NUL, or with half of a surrogate pair.
 
-    An environment of other bytes may have one.
+    A variable of the environment may contain half a pair if its bytes are not UTF-8.
     """
     match raw:
         case dict():

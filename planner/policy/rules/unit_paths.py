@@ -1,4 +1,4 @@
-"""Paths to the privacy unit: where they lead, and whether each of their steps leads to one row at most."""
+"""Rules for paths to the privacy unit: where they lead, and whether each step leads to at most one row."""
 
 from collections.abc import Iterator, Mapping
 
@@ -8,7 +8,7 @@ from planner.policy.sections import PolicyDocument, TableSection, WrittenPath
 
 
 def find_path_faults(place: tuple[str, ...], path: WrittenPath, table: TableSection, policy: PolicyDocument) -> Faults:
-    """Find what is wrong with where a path leads. The source knows its columns and their types."""
+    """Find the faults in a path that the policy alone shows. The source knows its columns and their types."""
     here = (*place, "privacy_unit")
     reached = policy.tables.get(path.table)
     if table.same_unit_as is not None:
@@ -31,7 +31,7 @@ def find_path_faults(place: tuple[str, ...], path: WrittenPath, table: TableSect
         own = f'privacy_unit = "{path.by[0]}"'
         hint = f"Name who is protected in tables.{path.table}, or by a column of this table: {own}."
         yield here, Fault("KH005", f"leads to {path.table}, where each row is a unit by itself", hint=hint)
-    elif _returns(policy, place[1]):
+    elif _is_circular(policy, place[1]):
         hint = "Let the last table on the way name its unit by a column of its own."
         yield here, Fault("KH005", "leads back to where it has been", hint=hint)
 
@@ -44,8 +44,8 @@ def find_reached_columns(policy: PolicyDocument, name: str) -> tuple[str, ...]:
 
 
 def find_unproved_paths(policy: PolicyDocument, identities: Mapping[str, RelationIdentity]) -> Faults:
-    """Find paths of which neither a constraint of the source nor the owner's word says that they lead to one row."""
-    for name, path in _paths(policy):
+    """Find paths whose steps neither a constraint of the source nor the owner's word limits to one row."""
+    for name, path in _list_paths(policy):
         identity = identities.get(path.table)
         if identity is None or identity.has_key(path.through) or _is_vouched(policy, path):
             continue
@@ -59,8 +59,8 @@ def find_unproved_paths(policy: PolicyDocument, identities: Mapping[str, Relatio
 
 
 def describe_vouched_paths(policy: PolicyDocument, identities: Mapping[str, RelationIdentity]) -> Iterator[str]:
-    """Yield what happens if the owner's word about a path's step is wrong, where no constraint holds it."""
-    for name, path in _paths(policy):
+    """Yield the consequence of a wrong promise by the owner about a path's step that no constraint guarantees."""
+    for name, path in _list_paths(policy):
         identity = identities.get(path.table)
         if identity is not None and not identity.has_key(path.through) and _is_vouched(policy, path):
             yield (
@@ -69,7 +69,7 @@ def describe_vouched_paths(policy: PolicyDocument, identities: Mapping[str, Rela
             )
 
 
-def _paths(policy: PolicyDocument) -> Iterator[tuple[str, WrittenPath]]:
+def _list_paths(policy: PolicyDocument) -> Iterator[tuple[str, WrittenPath]]:
     for name, table in policy.private_tables.items():
         if table.path is not None:
             yield name, table.path
@@ -80,8 +80,8 @@ def _is_vouched(policy: PolicyDocument, path: WrittenPath) -> bool:
     return bool(unique) and set(unique) <= set(path.through)
 
 
-def _returns(policy: PolicyDocument, name: str) -> bool:
-    """Return True if the tables that a table leads to never end."""
+def _is_circular(policy: PolicyDocument, name: str) -> bool:
+    """Return True if the tables to which a table leads form a circle."""
     seen: set[str] = set()
     current: str | None = name
     while current is not None and current in policy.private_tables:

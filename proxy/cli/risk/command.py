@@ -16,7 +16,7 @@ import typer
 from planner.catalog.pins import Pins
 from planner.parser.lexer import quote_identifier
 from planner.policy.file import Policy
-from planner.policy.simulated_catalog import SizeNeeded, stand_in_catalog
+from planner.policy.simulated_catalog import SizeMissing, simulate_catalog
 from planner.policy.stored_questions import spell_parameters
 from proxy.cli.common import (
     DEFAULT_POLICY,
@@ -137,7 +137,7 @@ def risk(
         texts = _list_texts(loaded, sql or [], views=views)
         try:
             questions = tuple(_stand_in(loaded, pins, texts, keys=keys))
-        except SizeNeeded as missing:
+        except SizeMissing as missing:
             told = f"the policy lists no values of {missing.column}: say how many there are"
             raise typer.BadParameter(told, param_hint="--keys") from None
         asked = RiskAsked(loaded, questions, spent, wish, simulate, DeclaredSizes(units, rows), values)
@@ -210,7 +210,7 @@ def _stand_in(policy: Policy, pins: Pins, texts: _Texts, *, keys: int | None) ->
 
     dialect = source_dialect(policy.source)
     for name, text, spelled in texts:
-        catalog = stand_in_catalog(policy, spelled, pins=pins, keys=keys).catalog
+        catalog = simulate_catalog(policy, spelled, pins=pins, keys=keys).catalog
         planned = tuple(plan_questions(name, text, catalog, dialect))
         if not planned:
             raise typer.BadParameter(f"{name} asks nothing of a private table", param_hint="[sql]")

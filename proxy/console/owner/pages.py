@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from accountant.errors import LedgerError
 from planner.errors import KeyholeError
-from planner.policy.rules.document import warnings
+from planner.policy.rules.document import describe_warnings
 from proxy.console.console_refusals import no_such_page
 from proxy.console.login import read_form
 from proxy.console.owner.budget_map import EVERY_FILTER, MapWish, choose_map, show_share
@@ -228,7 +228,7 @@ def _warnings(service: Service) -> tuple[str, ...]:
     """Return the warnings of `keyhole check` that need no source."""
     policy = service.policy
     try:
-        said = [*warnings(policy), *exposure(policy.server.host, Tls.of(policy), now=datetime.now(UTC))]
+        said = [*describe_warnings(policy), *exposure(policy.server.host, Tls.of(policy), now=datetime.now(UTC))]
     except KeyholeError as error:  # a certificate that is gone since it was loaded
         said = [error.message]
     said += describe_exposed_files(policy, ledger=ledger_url(policy))

@@ -18,7 +18,7 @@ from planner.catalog.source_names import SourceName
 from planner.catalog.sql_types import read_sql_type
 from planner.errors import KeyholeError
 from planner.policy.compile import SourceColumn, compile_catalog
-from planner.policy.relation_names import known_names, relation
+from planner.policy.relation_names import list_known_names, write_relation
 from planner.policy.sections import PolicyDocument, SourceSection, TableSection
 from tests.effort import rounds
 from tests.in_turn import in_turn
@@ -220,7 +220,7 @@ def test_the_digest_follows_what_answers_depend_on() -> None:
     ],
 )
 def test_a_relation_is_quoted_or_a_file_beside_the_policy(name: str, written: str | None, expected: str) -> None:
-    assert relation(name, TableSection(relation=written), directory=Path("/data"), kind="duckdb") == expected
+    assert write_relation(name, TableSection(relation=written), directory=Path("/data"), kind="duckdb") == expected
 
 
 KNOWN: tuple[tuple[str, str, tuple[str, str] | None], ...] = (
@@ -250,17 +250,17 @@ def test_clients_may_write_a_table_as_its_source_does(
     source = SourceSection(url=url)
     tables = {"visits": TableSection(relation=written)}
     document = PolicyDocument.model_construct(source=source, tables=tables)
-    assert known_names(document) == (() if expected is None else (SourceName(*expected, "visits"),))
+    assert list_known_names(document) == (() if expected is None else (SourceName(*expected, "visits"),))
 
 
 def test_a_name_that_is_two_tables_is_neithers() -> None:
     tables = {"a": TableSection(relation="x.claims"), "b": TableSection(relation='y."claims"')}
     document = PolicyDocument.model_construct(source=SourceSection(url="postgresql://h/d"), tables=tables)
-    assert [one.table for one in known_names(document)] == ["a", "b"]
+    assert [one.table for one in list_known_names(document)] == ["a", "b"]
     tables["c"] = TableSection(relation='"x".claims')
-    assert [one.table for one in known_names(document)] == ["b"]
+    assert [one.table for one in list_known_names(document)] == ["b"]
     tables["c"] = TableSection(relation="x.claims", known_as="X.Other")
-    assert [(one.schema, one.name) for one in known_names(document)] == [
+    assert [(one.schema, one.name) for one in list_known_names(document)] == [
         ("x", "claims"),
         ("y", "claims"),
         ("x", "other"),

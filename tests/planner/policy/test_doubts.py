@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from planner.catalog.relation_names import RelationIdentity
-from planner.policy.rules.document import warnings
+from planner.policy.rules.document import describe_warnings
 from planner.policy.rules.doubts import describe_source_doubts
 from proxy.cli.check import check
 from tests.in_turn import in_turn
@@ -46,10 +46,10 @@ def test_a_doubtful_policy_is_warned_of_in_one_sentence(change: tuple[str, str],
     text = changed(change)
     if "104.37" in text:
         text = text.replace("grid = 1\n", "grid = 0.01\n", 1)
-    (said,) = [one for one in warnings(parsed(text)) if sentence in one]
+    (said,) = [one for one in describe_warnings(parsed(text)) if sentence in one]
     assert said.endswith(".")
     assert said.count(". ") == 0
-    assert not any(sentence in one for one in warnings(parsed()))
+    assert not any(sentence in one for one in describe_warnings(parsed()))
 
 
 @pytest.mark.parametrize("bounds", ["[1900, 2026]", "[0, 5000]", "[0, 0.25]", "[-365, 365]", "[0, 100000]"])
@@ -60,7 +60,7 @@ def test_bounds_that_somebody_may_have_chosen_are_no_doubt(bounds: str) -> None:
             f"bounds = {bounds}\ngrid = 0.01\nper_unit = [-9000, 9000]",
         )
     )
-    assert warnings(parsed(text)) == ()
+    assert describe_warnings(parsed(text)) == ()
 
 
 def test_bands_that_groups_may_be_on_both_sides_of_are_no_doubt() -> None:
@@ -68,7 +68,7 @@ def test_bands_that_groups_may_be_on_both_sides_of_are_no_doubt() -> None:
         ("bounds = [0, 110]", "bounds = [0, 110]\nbands = { sum = [1, 100000], avg = [1, 110] }"),
         ("bounds = [0, 5000]\nper_unit = [0, 8000]", "bounds = [-50, 50]\nper_unit = [-80, 80]\nbands = [-65, 0, 65]"),
     )
-    assert warnings(parsed(text)) == ()
+    assert describe_warnings(parsed(text)) == ()
 
 
 def test_a_units_column_is_not_proposed_as_a_key(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from planner.policy.rules.document import warnings
-from planner.policy.toml_lines import key_lines, line_of
+from planner.policy.rules.document import describe_warnings
+from planner.policy.toml_lines import find_key_lines, find_line
 from tests.in_turn import in_turn
 from tests.worlds.policies import BASE, VERIFIER, changed, parsed
 
@@ -25,7 +25,7 @@ def test_the_base_policy_is_read_as_written() -> None:
     assert str(policy.tables["visits"].columns["cost"].grid) == "0.01"
     assert policy.accuracy.tolerance == "10%"
     assert policy.ledger.url == "sqlite:///keyhole.db"
-    assert warnings(policy) == ()
+    assert describe_warnings(policy) == ()
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_what_is_surely_not_meant_is_warned_of() -> None:
         ("epsilon_per_predicate = 2.0", "epsilon_per_predicate = 20.0"),
         ('refresh = "daily 02:00"', 'refresh = "live"'),
     )
-    said = " ".join(warnings(parsed(text)))
+    said = " ".join(describe_warnings(parsed(text)))
     assert "epsilon_per_query (5)" in said
     assert "analysts.dashboard.epsilon_per_predicate (20)" in said
     assert "live" in said
@@ -204,7 +204,7 @@ def test_what_is_surely_not_meant_is_warned_of() -> None:
 def test_every_line_of_a_policy_is_found() -> None:
     text = 'a = 1\n[t."x y"]\n# c = 1\nb = [\n  1, # d = 2\n  2]\nc.d = """\n[no]\ne = 1\n"""\nf = { g = 1 }\n'
     text += '[u]\n"k=1" = 2\n'
-    lines = key_lines(text)
+    lines = find_key_lines(text)
     assert lines == {
         ("a",): 1,
         ("t", "x y"): 2,
@@ -214,8 +214,8 @@ def test_every_line_of_a_policy_is_found() -> None:
         ("u",): 12,
         ("u", "k=1"): 13,
     }
-    assert line_of(("t", "x y", "f", "g"), lines) == 11
-    assert line_of(("w",), lines) is None
+    assert find_line(("t", "x y", "f", "g"), lines) == 11
+    assert find_line(("w",), lines) is None
 
 
 @given(st.lists(st.sampled_from(BASE.splitlines()), max_size=12))
@@ -225,7 +225,7 @@ def test_finding_lines_never_fails_on_valid_toml(picked: list[str]) -> None:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         return
-    assert all(1 <= line <= len(picked) for line in key_lines(text).values())
+    assert all(1 <= line <= len(picked) for line in find_key_lines(text).values())
 
 
 def test_rollups_are_kept_where_the_owner_says() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from planner.catalog.catalog import CutRows, Grouping
 from planner.errors import KeyholeError
-from planner.policy.rules.document import warnings
+from planner.policy.rules.document import describe_warnings
 from tests.in_turn import in_turn
 from tests.worlds.policies import BASE, changed, compiled, parsed
 
@@ -114,8 +114,10 @@ def test_groupings_bound_as_the_table_does(change: tuple[str, str], message: str
 
 def test_bounds_that_cannot_be_reached_are_a_doubt() -> None:
     lines = "ward = { max_groups = 9, rows = 3 }", '"ward, month" = { max_groups = 4, rows = 7 }'
-    said = [one for one in warnings(parsed(_with(*lines))) if "groupings" in one]
+    said = [one for one in describe_warnings(parsed(_with(*lines))) if "groupings" in one]
     assert len(said) == 2
     assert 'is in 9 groups by "ward", and in no more than 4 by "ward, month"' in said[0]
     assert 'has 7 rows in a group by "ward, month", and no more than 3' in said[1]
-    assert not warnings(parsed(_with("ward = { max_groups = 2, rows = 9 }", '"ward, month" = { max_groups = 4 }')))
+    assert not describe_warnings(
+        parsed(_with("ward = { max_groups = 2, rows = 9 }", '"ward, month" = { max_groups = 4 }'))
+    )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from planner.catalog.fault import Fault
 from planner.catalog.monitor import MECHANISMS, Alert, Monitor, Windows
 from planner.errors import KeyholeError
-from planner.policy.durations import nearest_part, parse_duration, parse_moment, write_duration
+from planner.policy.durations import find_nearest_divisor, parse_duration, parse_moment, write_duration
 from tests.in_turn import in_turn
 from tests.worlds.policies import BASE, changed, compiled, parsed
 
@@ -168,7 +168,7 @@ def test_moments_are_dates_or_utc() -> None:
 
 @given(st.integers(1, 3 * 10**9), st.integers(0, 3 * 10**9))
 def test_the_part_that_a_hint_names_divides(whole: int, part: int) -> None:
-    found = nearest_part(timedelta(seconds=whole), timedelta(seconds=part))
+    found = find_nearest_divisor(timedelta(seconds=whole), timedelta(seconds=part))
     assert timedelta(0) < found <= timedelta(seconds=whole)
     assert timedelta(seconds=whole) % found == timedelta(0)
 

@@ -30,17 +30,17 @@ def table(columns: str, *keys: Unique, leads: Sequence[tuple[Unique, str, Unique
 def describe(proposed: ProposedUnit) -> str:
     """Write a proposal in one line: the unit, what is as there, the ways, what has to be vouched for."""
     said = [proposed.column or "-"]
-    said += ["alone" if proposed.is_alone else "", "proved" if proposed.is_unique else ""]
+    said += ["alone" if proposed.is_one_row else "", "proved" if proposed.is_unique else ""]
     said += [
         f"as {proposed.same_as.table}" if proposed.same_as else "",
-        f"like {proposed.alike}" if proposed.alike else "",
+        f"like {proposed.similar_table}" if proposed.similar_table else "",
     ]
     for step in proposed.paths:
-        mark = "=>" if step.declared else "->" if step.unique else "~>"
-        said.append(f"{','.join(step.columns)} {mark} {step.table}.{','.join(step.reached)}")
+        mark = "=>" if step.is_declared else "->" if step.is_unique else "~>"
+        said.append(f"{','.join(step.columns)} {mark} {step.table}.{','.join(step.reached_columns)}")
     said += ["lookup" if proposed.is_lookup else ""]
-    said += [f"{column}: {step.table}.{step.reached[0]}" for column, step in sorted(proposed.lookups.items())]
-    said += [f"vouch {','.join(columns)} for {','.join(tables)}" for columns, tables in proposed.vouched.items()]
+    said += [f"{column}: {step.table}.{step.reached_columns[0]}" for column, step in sorted(proposed.lookups.items())]
+    said += [f"vouch {','.join(columns)} for {','.join(tables)}" for columns, tables in proposed.vouched_paths.items()]
     return " ".join(one for one in said if one)
 
 

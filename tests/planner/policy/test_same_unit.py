@@ -7,10 +7,10 @@ import pytest
 from planner.catalog.catalog import SqlType, Table
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
-from planner.policy.compile import SourceColumn, compile_catalog, key_domains
+from planner.policy.compile import SourceColumn, compile_catalog, list_key_domains
 from planner.policy.file import Policy
-from planner.policy.rules.document import warnings
-from planner.policy.simulated_catalog import stand_in_catalog
+from planner.policy.rules.document import describe_warnings
+from planner.policy.simulated_catalog import simulate_catalog
 from tests.in_turn import in_turn
 from tests.planner.asked import asked
 from tests.worlds.policies import VERIFIER, changed, parsed
@@ -83,7 +83,7 @@ SCHEMA = {
 def _compiled(text: str = TEXT, schema: dict[str, tuple[SourceColumn, ...]] | None = None) -> dict[str, Table]:
     schema = schema or SCHEMA
     policy = Policy.parse(text.replace("[tables.wards]\npublic = true\n", ""), path=Path("keyhole.toml"))
-    domains = tuple(pinned for pinned, _ in key_domains(policy, schema=schema, pins=Pins()))
+    domains = tuple(pinned for pinned, _ in list_key_domains(policy, schema=schema, pins=Pins()))
     made = compile_catalog(policy, schema=schema, pins=Pins(domains=domains), directory=Path())
     return {table.name: table for table in made.tables}
 
@@ -165,14 +165,14 @@ def test_without_a_source_the_units_are_taken_to_be_of_one_type() -> None:
         "SELECT ward FROM stays s JOIN patients p ON p.person = s.patient_id JOIN labs l ON l.person = p.person "
         "WHERE l.person > 3 GROUP BY ward HAVING count(*) > 100"
     )
-    catalog = stand_in_catalog(policy, sql, pins=Pins(), keys=None).catalog
+    catalog = simulate_catalog(policy, sql, pins=Pins(), keys=None).catalog
     kinds = {table.get_column(unit).sql_type for table in catalog.tables for unit in table.unit}
     assert kinds == {SqlType.INTEGER}
     asked(sql, catalog=catalog)
 
 
 def _said(*changes: tuple[str, str]) -> list[str]:
-    return [one for one in warnings(parsed(changed(*changes, text=TEXT))) if "join" in one]
+    return [one for one in describe_warnings(parsed(changed(*changes, text=TEXT))) if "join" in one]
 
 
 def test_joins_of_many_rows_of_one_unit_are_doubted() -> None:

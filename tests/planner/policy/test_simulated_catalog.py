@@ -6,15 +6,15 @@ import pytest
 
 from planner.catalog.catalog import Catalog, SqlType
 from planner.catalog.pins import Pins
-from planner.policy.simulated_catalog import SizeNeeded, StoodIn, stand_in_catalog
+from planner.policy.simulated_catalog import SimulatedCatalog, SizeMissing, simulate_catalog
 from tests.worlds.policies import BASE, changed, compiled, parsed, pins_for
 
 WARDS = "SELECT ward FROM visits GROUP BY ward HAVING count(*) > 40"
 DISEASES = "SELECT disease, ward FROM visits WHERE disease <> 'flu' GROUP BY disease, ward HAVING count(*) > 40"
 
 
-def stood_in(sql: str, *, text: str = BASE, pins: Pins | None = None, keys: int | None = None) -> StoodIn:
-    return stand_in_catalog(parsed(text), sql, pins=pins or Pins(), keys=keys)
+def stood_in(sql: str, *, text: str = BASE, pins: Pins | None = None, keys: int | None = None) -> SimulatedCatalog:
+    return simulate_catalog(parsed(text), sql, pins=pins or Pins(), keys=keys)
 
 
 def domain(catalog: Catalog, column: str) -> int:
@@ -24,7 +24,7 @@ def domain(catalog: Catalog, column: str) -> int:
 
 def test_what_the_policy_lists_is_kept_and_needs_no_size() -> None:
     made = stood_in(WARDS)
-    assert made.assumed == ()
+    assert made.assumptions == ()
     (visits,), (real,) = made.catalog.tables, compiled().tables
     assert visits.get_column("ward").domain == real.get_column("ward").domain
     assert visits.get_column("month").domain == real.get_column("month").domain
@@ -41,17 +41,17 @@ def test_what_the_policy_lists_is_kept_and_needs_no_size() -> None:
 
 def test_a_domain_from_a_public_table_that_is_not_pinned_has_the_declared_size() -> None:
     made = stood_in(DISEASES, keys=70)
-    assert made.assumed == ("disease has 70 public values",)
+    assert made.assumptions == ("disease has 70 public values",)
     assert domain(made.catalog, "disease") == 70
     (table,) = made.catalog.tables
     assert "flu" in (table.get_column("disease").domain or ())
-    with pytest.raises(SizeNeeded, match="disease"):
+    with pytest.raises(SizeMissing, match="disease"):
         stood_in(DISEASES)
 
 
 def test_what_is_pinned_already_is_used() -> None:
     made = stood_in(DISEASES, pins=pins_for(parsed()))
-    assert made.assumed == ()
+    assert made.assumptions == ()
     (table,) = made.catalog.tables
     assert table.get_column("disease").domain == ("flu", "gout", "measles")
 

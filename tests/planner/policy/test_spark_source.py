@@ -6,7 +6,7 @@ import pytest
 
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from planner.policy.relation_names import relation
+from planner.policy.relation_names import write_relation
 from planner.policy.rules.doubts import describe_size_doubts
 from planner.policy.sections import TableSection
 from tests.in_turn import in_turn
@@ -93,10 +93,10 @@ def test_an_answer_depends_on_where_it_is_read_and_not_on_the_token() -> None:
 )
 def test_a_relation_is_a_name_or_a_path(written: str | None, expected: str) -> None:
     section = TableSection(relation=written)
-    assert relation("visits", section, directory=Path("/data"), kind="spark") == expected
+    assert write_relation("visits", section, directory=Path("/data"), kind="spark") == expected
     if written is not None:
         text = spark().replace("[tables.visits]\n", f'[tables.visits]\nrelation = "{written}"\n')
-        assert parsed(text).relation("visits").endswith(expected.removeprefix("`parquet`.`/data/"))
+        assert parsed(text).write_relation("visits").endswith(expected.removeprefix("`parquet`.`/data/"))
 
 
 @in_turn(

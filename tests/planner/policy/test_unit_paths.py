@@ -8,7 +8,7 @@ from planner.errors import KeyholeError
 from planner.functionals.cells import CellReach, find_cell_reach
 from planner.plan.question_identity import fingerprint
 from planner.policy.rules.unit_paths import describe_vouched_paths, find_unproved_paths
-from planner.policy.simulated_catalog import stand_in_catalog
+from planner.policy.simulated_catalog import simulate_catalog
 from proxy.pipeline.claim import charged_keys
 from tests.in_turn import in_turn
 from tests.planner.asked import asked
@@ -220,6 +220,6 @@ def test_each_step_is_proved_by_a_constraint_or_vouched_for() -> None:
 
 
 def test_questions_are_simulated_without_the_source() -> None:
-    made = stand_in_catalog(parsed(POLICY), LINES.format("count(DISTINCT household) > 40"), pins=Pins(), keys=None)
+    made = simulate_catalog(parsed(POLICY), LINES.format("count(DISTINCT household) > 40"), pins=Pins(), keys=None)
     assert [table.unit for table in made.catalog.tables] == [("household",)] * 3
     asked(LINES.format("count(DISTINCT household) > 40"), catalog=made.catalog)

@@ -18,9 +18,9 @@ from planner.catalog.pins import Pins, pin_table
 from planner.extract.outer_query import Asking
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
-from planner.policy.compile import SourceColumn, compile_catalog, key_domains
+from planner.policy.compile import SourceColumn, compile_catalog, list_key_domains
 from planner.policy.file import Policy
-from planner.policy.rules.document import warnings
+from planner.policy.rules.document import describe_warnings
 from planner.question.plan import Plan
 from planner.statements import settings
 from planner.statements.classify import classify
@@ -66,7 +66,7 @@ def test_the_demo_has_494_keys_of_customer_months(policy: Policy, catalog: Catal
     assert countries is not None
     assert months is not None
     assert len(countries) * len(months) == 494
-    assert warnings(policy) == ()
+    assert describe_warnings(policy) == ()
 
 
 def test_every_country_has_one_region() -> None:
@@ -169,10 +169,10 @@ def test_the_hospital_example_loads_and_compiles() -> None:
         "diseases": (SourceColumn("name", "text", False),),
     }
     pins = Pins(tables=(pin_table("diseases", schema["diseases"], [("flu",), ("gout",)]),))
-    pinned = tuple(domain for domain, _ in key_domains(policy, schema=schema, pins=pins))
+    pinned = tuple(domain for domain, _ in list_key_domains(policy, schema=schema, pins=pins))
     catalog = compile_catalog(
         policy, schema=schema, pins=Pins(tables=pins.tables, domains=pinned), directory=policy.directory
     )
     assert catalog.tables[0].get_column("day").domain is not None
-    assert warnings(policy) == ()
+    assert describe_warnings(policy) == ()
     assert isinstance(classify(catalog.stored_questions[0].sql, catalog), Asking)

@@ -13,7 +13,7 @@ import pytest
 from planner.catalog.catalog import Budget, TableCaps
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from planner.policy.rules.document import warnings
+from planner.policy.rules.document import describe_warnings
 from proxy.cli import main as cli
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
@@ -200,7 +200,7 @@ def test_a_new_window_lets_balances_start_anew_and_the_odometer_forgets_nothing(
 
 def test_a_threshold_that_never_matters_is_warned_of(tmp_path: Path) -> None:
     path = with_budget(tmp_path, "approval_above_epsilon = 0.5", "epsilon_per_table = 0.4")
-    said = " ".join(warnings(Policy.load(path)))
+    said = " ".join(describe_warnings(Policy.load(path)))
     assert "no question ever waits for approval" in said
     assert "budget.epsilon_per_table (0.4) is below budget.epsilon_per_query (0.5)" in said
 
@@ -266,7 +266,7 @@ def test_the_lowest_line_of_the_tables_joined_holds() -> None:
 
 def test_a_tables_caps_are_checked_printed_and_simulated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = with_table(tmp_path, "epsilon_per_table = 0.1", "approval_above_epsilon = 0.5")
-    said = " ".join(warnings(Policy.load(path)))
+    said = " ".join(describe_warnings(Policy.load(path)))
     assert "tables.visits.approval_above_epsilon (0.5) is not below budget.epsilon_per_query (0.5)" in said
     assert "tables.visits.epsilon_per_table (0.1) is below budget.epsilon_per_query (0.5)" in said
     run("check", "--policy", str(path))

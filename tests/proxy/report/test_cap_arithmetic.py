@@ -10,7 +10,7 @@ import pytest
 
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
-from planner.policy.rules.document import warnings
+from planner.policy.rules.document import describe_warnings
 from proxy.cli.check import check
 from proxy.open_policy.service import Service
 from proxy.pipeline.answering import explained_document
@@ -127,7 +127,7 @@ def test_check_warns_of_caps_that_are_never_reached_or_protect_little(
 
     def warned(text: str) -> bool:
         policy.write_text(text)
-        return any(warning in said for said in warnings(Policy.load(policy)))
+        return any(warning in said for said in describe_warnings(Policy.load(policy)))
 
     assert warned(changed)
     assert not warned(sound)
@@ -135,7 +135,7 @@ def test_check_warns_of_caps_that_are_never_reached_or_protect_little(
 
 def test_where_rows_are_protected_a_group_may_lose_more_than_a_unit(policy: Path) -> None:
     policy.write_text(POLICY.replace("epsilon_per_unit = 8.0", "epsilon_per_unit = 3.0"))
-    assert not any("what a group loses" in said for said in warnings(Policy.load(policy)))
+    assert not any("what a group loses" in said for said in describe_warnings(Policy.load(policy)))
 
 
 def test_with_a_delta_what_one_unit_loses_is_no_sum(policy: Path) -> None:

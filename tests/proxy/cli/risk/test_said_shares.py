@@ -9,7 +9,7 @@ from planner.catalog.pins import Pins
 from planner.functionals.said_shares import ShareThreshold, find_shares
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.policy.file import Policy
-from planner.policy.simulated_catalog import stand_in_catalog
+from planner.policy.simulated_catalog import simulate_catalog
 from proxy.owner.risk.question_risks import plan_questions
 
 POLICY = """
@@ -50,7 +50,7 @@ type = "integer"
 def shares(having: str, text: str = POLICY) -> tuple[ShareThreshold, ...]:
     sql = f"SELECT ward FROM patients GROUP BY ward HAVING {having}"
     policy = Policy.parse(text, path=Path("keyhole.toml"))
-    catalog = stand_in_catalog(policy, sql, pins=Pins(), keys=None).catalog
+    catalog = simulate_catalog(policy, sql, pins=Pins(), keys=None).catalog
     (question,) = plan_questions("one", sql, catalog, DUCKDB)
     return find_shares(question.plan.question)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planner.catalog.catalog import Catalog, Table
 from planner.catalog.pins import Pins
-from planner.policy.compile import SourceColumn, compile_catalog, key_domains
+from planner.policy.compile import SourceColumn, compile_catalog, list_key_domains
 from planner.policy.file import Policy
 from planner.question.question import Question
 from tests.proxy.sources.worlds import spelled
@@ -90,7 +90,7 @@ def compiled(text: str = POLICY, types: Mapping[str, Mapping[str, str]] = TYPES)
         name: tuple(SourceColumn(column, kind, True) for column, kind in columns.items())
         for name, columns in types.items()
     }
-    domains = tuple(pinned for pinned, _ in key_domains(policy, schema=schema, pins=Pins()))
+    domains = tuple(pinned for pinned, _ in list_key_domains(policy, schema=schema, pins=Pins()))
     return compile_catalog(policy, schema=schema, pins=Pins(domains=domains), directory=Path())
 
 
