@@ -239,7 +239,7 @@ def declare_monitor(monitor: Monitor, catalog: Catalog) -> MonitorRelation:
     """
     sql = monitor.sql.strip().rstrip(";")
     try:
-        asking = embed(sql, lex(sql), replace(catalog, stored_questions=(), monitors=()).with_numbers("refuse"))
+        asking = embed(sql, lex(sql), replace(catalog, stored_questions=(), monitors=()).replace_numbers("refuse"))
     except KeyholeError as error:
         raise refused_monitor(error, monitor) from None
     if asking is None or len(asking.questions) != 1 or len(asking.embedded) != 1:

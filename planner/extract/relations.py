@@ -50,4 +50,4 @@ def _find_relation(named: NamedTable, catalog: Catalog) -> Relation | None:
     if schema not in ("", "public"):
         return None
     stored = next((question for question in catalog.stored_questions if question.name == called), None)
-    return catalog.table(called) or stored or catalog.monitor(called)
+    return catalog.find_table(called) or stored or catalog.find_monitor(called)

@@ -5,7 +5,18 @@ from itertools import product
 
 from sqlglot import exp
 
-from planner.catalog.catalog import Column, Computed, Derivation, Lookup, MergedKeys, ValueGroups, Product, SqlType, Table, Value
+from planner.catalog.catalog import (
+    Column,
+    Computed,
+    Derivation,
+    Lookup,
+    MergedKeys,
+    Product,
+    SqlType,
+    Table,
+    Value,
+    ValueGroups,
+)
 from planner.catalog.derived_columns import CLOCK_PARTS
 from planner.errors import KeyholeError
 from planner.parser.lexer import readable
@@ -125,7 +136,7 @@ class Scope:
             )
         if not found and self.members:
             raise self._unknown(wanted, qualifier)
-        return self.table.column(found[0] if found else wanted)
+        return self.table.get_column(found[0] if found else wanted)
 
     def _tables_with(self, wanted: str) -> list[str]:
         """Return the aliases under which a column of that name can be qualified."""
@@ -170,7 +181,7 @@ class Scope:
                 f'the subquery "{self.alias}" has no column "{wanted}"',
                 detail=f"Its columns: {known}.",
             )
-        return self.table.column(found[0])
+        return self.table.get_column(found[0])
 
     def knows(self, wanted: str) -> bool:
         """Return True if a name without qualifier is a column's."""
@@ -218,7 +229,7 @@ class Scope:
     def equality(self, joined: JoinedTable) -> exp.Expr:
         """Return the equality that joins a public table, as an expression of this question."""
         key, base_name = joined.pairs[0]
-        base = self.table.column(base_name)
+        base = self.table.get_column(base_name)
         found = [(one.alias, public) for one in self.joined for public, named in one.columns if named == base.name]
         alias, column = found[0] if isinstance(base.derivation, Lookup) else (self.alias, base.name)
         return exp.EQ(
@@ -364,6 +375,6 @@ def find_column(node: exp.Expr, scope: Scope) -> Column | None:
         return None
     found = next((column for column in scope.table.columns if same(column.derivation, written)), None)
     if found is None and written.function == "date":
-        base = scope.table.column(written.column)
+        base = scope.table.get_column(written.column)
         return base if base.sql_type is SqlType.DATE else None
     return found

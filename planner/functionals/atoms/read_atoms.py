@@ -70,7 +70,9 @@ def read_atoms(
 
     Raises KH203-KH206, KH208, KH211, KH220, KH304, KH402.
     """
-    collected = FormulaCollector(table=table, where=where, accuracy=accuracy, tolerances=parse_tolerances(accuracy.tolerance))
+    collected = FormulaCollector(
+        table=table, where=where, accuracy=accuracy, tolerances=parse_tolerances(accuracy.tolerance)
+    )
     read = [_read(formula, collected, refuse_settled=True), *(_read_predicate(one, collected) for one in predicates)]
     if sum(1 for one in read for _ in cuts(one.formula)) > MOST_LITERALS:
         raise _refuse_long_formula()
