@@ -194,7 +194,9 @@ def _find_range(
     The ends also respect the limits of PostgreSQL's type.
     """
     span = find_span(
-        term, lambda one: _find_ends(scope.table.get_column(one), said), required=lambda one: _is_required(scope, one, said)
+        term,
+        lambda one: _find_ends(scope.table.get_column(one), said),
+        required=lambda one: _is_required(scope, one, said),
     )
     if span is None and (apart := find_length_range(node, term, scope, said)) is not None:
         span = NumberSpan(*apart)
