@@ -9,7 +9,6 @@ from benchmarks.alarms.prices import (
     BELOW,
     LOOKS,
     WINDOWS,
-    price_regimes,
     price_rivals,
     ways_of,
 )
@@ -26,11 +25,9 @@ def document(taxis: Taxis, shops: Sequence[Watched], about: AboutAlarms) -> str:
         _opening(about),
         _prices(),
         "![What watching a value costs](alarms-prices.png)",
-        _regimes(),
         _windows(),
         _real(taxis, shops),
         _bars(taxis),
-        _replayed(taxis),
         f"## Beside others\n\n{_BESIDE}\n\n![Who is in the answer around the first true look](alarms-delays.png)",
         _beside((taxis.beside, *shops)),
     )
@@ -41,9 +38,9 @@ def _opening(about: AboutAlarms) -> str:
     return f"""# Alarms: what watching a value all day costs
 
 `make experiments` wrote this page and its images (seed {about.seed}). A value grows through a window, such as the
-visits of a day, and is looked at many times. At each look the answer says which keys are above the threshold. A key is
-missed at a look with probability {FNR:g} at most. A key below by more than the tolerance is ever in the answer with
-{FPR:g} at most. One unit changes the value by one. One look at 10,000 keys takes {about.seconds_a_look:.2f} s of a
+visits of a day, and one unit changes it by one. Each look says which keys are above the threshold. A key is missed at a
+look with probability {FNR:g} at most. A key below by more than the tolerance is ever in the answer with {FPR:g} at
+most. One look at 10,000 keys takes {about.seconds_a_look:.2f} s of a
 processor beyond the scan. See [how the alarm works](../mechanisms.md) and [how to set up a monitor](../monitors.md)."""
 
 
@@ -60,15 +57,8 @@ ordinary question, costs 3.91.
 {markdown(["looks", *(f"{looks:,}" for looks in LOOKS)], rows)}
 
 The alarm is within {max(found[looks][ALARM] - found[looks][BELOW] for looks in LOOKS):.2f} of the lower bound
-for every mechanism without a delta."""
-
-
-def _regimes() -> str:
-    rows = [[name, *(f"{price:.3f}" for price in prices)] for name, prices in price_regimes().items()]
-    return f"""The price of an alarm depends on how one unit changes the value. The value only grows (append-only
-tables), the unit comes and goes, it moves the value both ways, or the window slides with every look.
-
-{markdown(["one unit", *(f"{looks:,} looks" for looks in LOOKS)], rows)}"""
+for every mechanism without a delta. Its price depends on [how one unit changes the
+value](../mechanisms.md#the-accumulating-alarm)."""
 
 
 def _windows() -> str:
@@ -140,34 +130,6 @@ The third bar is met narrowly: {expected.never * true:.1f} windows are expected,
 
 def _both(realised: float, expected: float) -> str:
     return f"{100.0 * realised:.2f} %, expected {100.0 * expected:.3f} %"
-
-
-def _replayed(taxis: Taxis) -> str:
-    rows = []
-    for cut, tolerance, found, expected in taxis.replayed:
-        true = max(1, found.true)
-        losses = (found.one_question, found.afresh, found.alarm, found.ladder, found.ladder_mean)
-        rows.append(
-            [
-                f"{cut}, {tolerance}",
-                *(f"{loss:.3f}" if loss < 10 else f"{loss:.1f}" for loss in losses),
-                f"{found.late / true:.1%} ({expected.late:.1%})",
-                f"{found.never} of {found.true:,} ({expected.never * true:.1f})",
-                f"{found.wrong} of {found.beyond:,} ({expected.wrong * found.beyond:.1f})",
-                f"{found.early / true:.0%}",
-                f"{found.most_looks_late}",
-            ]
-        )
-    headings = (
-        *("threshold, tolerance", "one question", "asked every hour", "alarm", "ladder, reserved", "ladder, mean"),
-        *("late at the first true look", "never", "false", "early within the tolerance", "late by up to, looks"),
-    )
-    return f"""### Four contracts
-
-Losses are those of a zone's day. Errors are the alarm's in one run, with the expectation in brackets. A ladder has a
-rough alarm before the sharp one: it reserves more, and costs less where most keys stay far below.
-
-{markdown(headings, rows)}"""
 
 
 _BESIDE = f"""Every way watches the same windows.

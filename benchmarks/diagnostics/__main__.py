@@ -60,12 +60,11 @@ def _area_parts(results: Results, *, origin: str, runs: int) -> Iterator[str]:
     yield _area_table(results.areas)
     yield "![Error of the area over epsilon](diagnostics-areas.png)"
     yield (
-        "The next table has the same scores, raised to the power of twelve. They crowd at zero, as those of an"
+        "The next figure has the same scores, raised to the power of twelve. They crowd at zero, as those of an"
         " overconfident model do. Most of them fall into one of the equal bins, and `diagnose` warns of that. Methods"
         " that choose bins by the data do better. For such a model, declare the logit or the rank of the score as the"
         " score."
     )
-    yield _area_table(results.saturated)
     yield "![Error of the area where scores are saturated](diagnostics-saturated.png)"
 
 
@@ -83,21 +82,20 @@ def _separation_parts(results: Results) -> Iterator[str]:
         "5,000 rows, by the thesis's two models. The measure is the difference of the slopes of residuals right and"
         " left of one half. Cells have the largest distance of its distribution functions; 1 always tells them apart."
     )
-    yield _separation_table(results.separations, "n epsilon {:,}")
+    yield _separation_table(results.separations)
     yield (
-        "Without noise, by bins of equally many rows and the sum of both slopes' sizes, as in the thesis (table 4.5:"
-        " .554, .69, .81, .9, .94, .972, .982):"
+        "Without noise, the figure has the thesis's measure: bins of equally many rows, and the sum of both slopes'"
+        " sizes (table 4.5)."
     )
-    yield _separation_table(results.plain, "{:,} rows")
     yield "![How surely a wrong model is told from a right one](diagnostics-separations.png)"
 
 
-def _separation_table(separations: Sequence[SeparationRow], heading: str) -> str:
+def _separation_table(separations: Sequence[SeparationRow]) -> str:
     columns = list(dict.fromkeys(row.information for row in separations))
     found = {(row.method, row.information): f"{row.separation:.2f}" for row in separations}
     names = list(dict.fromkeys(row.method for row in separations))
     rows = [[f"`{name}`", *(found[name, one] for one in columns)] for name in names]
-    return markdown(["method", *(heading.format(one) for one in columns)], rows, texts=1)
+    return markdown(["method", *(f"n epsilon {one:,}" for one in columns)], rows, texts=1)
 
 
 def _residual_parts(residuals: Sequence[ResidualRow]) -> Iterator[str]:

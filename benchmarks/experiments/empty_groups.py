@@ -1,4 +1,4 @@
-"""Groups without rows in a large key domain: how many an answer returns in the mean, and the price to leave them out.
+"""Groups without rows in a large key domain: how many an answer returns in the mean.
 
 The numbers follow from the exact distribution of the tests' looks, without runs.
 """
@@ -6,7 +6,7 @@ The numbers follow from the exact distribution of the tests' looks, without runs
 from benchmarks.experiments.tables import markdown
 from mechanisms.keyhole.progressive import STRAY_GROUPS
 from mechanisms.threshold.one_shot import acceptance, calibrate_test
-from mechanisms.threshold.three_zone import EmptyGroups, calibrate_three_zone, exact_acceptance, expected_rate
+from mechanisms.threshold.three_zone import EmptyGroups, calibrate_three_zone, exact_acceptance
 
 THRESHOLD, FNR, FPR = 1000, 0.05, 0.10
 DOMAINS = (500, 68_509, 1_000_000)
@@ -15,18 +15,14 @@ TOLERANCES = (100, 200, 300)
 
 def empty_groups() -> str:
     """The section of the page."""
-    headings = (
-        *("keys, tolerance", "one look", "usual early looks", "as sure as the domain is large"),
-        *("last rate, usual", "sure", "mean rate at 0, usual", "sure", "at 10,000, usual", "sure"),
-    )
+    headings = ("keys, tolerance", "one look", "usual early looks", "Keyhole's")
     table = markdown(headings, [_row(keys, tolerance) for keys in DOMAINS for tolerance in TOLERANCES])
     return f"""## Empty groups of a large domain
 
-`count(*) > {THRESHOLD:,}` over keys of which most have no rows, `beta = {FNR:g}`, `alpha = {FPR:g}`. If all groups are
-empty, how many does an answer return in the mean? Early looks have much noise, so boundaries that just keep `alpha` at
-the tolerance let some of many empty groups in. Keyhole's boundaries are as sure of an empty group as the last look,
-or let {STRAY_GROUPS:g} of them in per answer in the mean. Only groups far above the threshold need a finer look for it.
-The numbers follow from the exact distribution, without runs. Rates are epsilons of counts.
+If all groups are empty, how many does `count(*) > {THRESHOLD:,}` return in the mean, at `beta = {FNR:g}` and
+`alpha = {FPR:g}`? Early looks have much noise, so boundaries that just keep `alpha` at the tolerance let some of many
+empty groups in. Keyhole's are as sure of an empty group as the last look, or let {STRAY_GROUPS:g} in per answer. That
+hardly changes the mean loss of an empty group. The numbers follow from the exact distribution.
 
 {table}"""
 
@@ -47,12 +43,7 @@ def _row(keys: int, tolerance: int) -> list[str]:
             exact_acceptance(sure, -THRESHOLD),
         )
     ]
-    rates = [
-        *(float(test.rate) for test in (usual, sure)),
-        *(expected_rate(test, value - THRESHOLD) for value in (0, 10 * THRESHOLD) for test in (usual, sure)),
-    ]
     return [
         f"{keys:,}, {tolerance / THRESHOLD:.0%}",
         *(f"{stray:.2g}" if stray < 1 else f"{stray:,.1f}" for stray in strays),
-        *(f"{rate:.4f}" for rate in rates),
     ]

@@ -61,8 +61,7 @@ FIGURES = (
         "One count per key against a limit of its own, u = 1 (tolerance 2), fnr = fpr = 5 %. Q1 and Q2: occupancy of 24"
         " buildings x 15 hours, a Wednesday and a Saturday. Q3 and Q4: 34 taxi zones x 14 and 16 days of November and"
         " December 2020 (the thesis: March), against the busiest day of the two months before. High, medium and low are"
-        " 1.0, 0.8 and 0.6 of the limit. `nlm` runs at the epsilon of `tslm` and promises nothing. `dppwlm` aims at its"
-        " rates and does not guarantee them.",
+        " 1.0, 0.8 and 0.6 of the limit. `dppwlm` aims at its rates and does not guarantee them.",
         ticks=((0.6, "low"), (0.8, "medium"), (1.0, "high")),
     ),
     Figure(

@@ -17,7 +17,7 @@ from benchmarks.risk.disclosures import (
     LeastSize,
     PublishedRow,
 )
-from benchmarks.risk.published_tables import LEAST_SELECTIVITY, QUERIES, UNSURE, USUAL, WITHIN, QueryRow, TableRow
+from benchmarks.risk.published_tables import LEAST_SELECTIVITY, QUERIES, UNSURE, WITHIN, QueryRow, TableRow
 from benchmarks.risk.reconstruction import CELLS, PEOPLE, BitsRow, HistogramRow
 
 
@@ -93,7 +93,6 @@ share is *disclosed* under two conditions:
 
 **Where answers are precise enough to be of use, disclosures are many** ([proof](../proofs/disclosure.md)). They hold
 whether or not a person took part, so no promise about presence prevents them.""",
-        _tabulate_published(found.published),
         "![Disclosures over epsilon and over the error of answers](risk-disclosures.png)",
         f"""### From Keyhole
 
@@ -114,16 +113,6 @@ multiples of the scale of Laplace noise, the other columns in rows, each of whic
 the published pair of counts, the group and its holders, the second for the better pair, holders and others.""",
         _tabulate_least(found.least),
     ]
-
-
-def _tabulate_published(rows: Sequence[PublishedRow]) -> str:
-    epsilons = list(dict.fromkeys(row.epsilon for row in rows))
-    table = []
-    for sensitive in dict.fromkeys(row.sensitive for row in rows):
-        own = {row.epsilon: row for row in rows if row.sensitive == sensitive}
-        table.append([f"disclosures of {sensitive}", *(str(own[epsilon].disclosed) for epsilon in epsilons)])
-        table.append(["relative error of answers", *(percent(own[epsilon].error) for epsilon in epsilons)])
-    return markdown(["epsilon", *(f"{epsilon:g}" for epsilon in epsilons)], table)
 
 
 def _tabulate_keyhole(rows: Sequence[KeyholeRow]) -> str:
@@ -203,14 +192,7 @@ def _describe_secrets(secrets: Secrets) -> list[str]:
         [row.attack, "" if row.epsilon is None else f"{row.epsilon:g}", percent(row.right), percent(row.bound)]
         for row in secrets.bits
     ]
-    histograms = [
-        [
-            f"{float(row.epsilon):g}",
-            *(percent(part) for part in (row.by_threshold, row.small_by_threshold)),
-            *(percent(part) for part in (row.by_noisy_counts, row.small_by_noisy_counts)),
-        ]
-        for row in secrets.histograms
-    ]
+    least = secrets.histograms[0]
     return [
         f"""## Secrets put together from many answers
 
@@ -221,26 +203,30 @@ of many people find hardly more than a guess.** One count of the victim alone re
         markdown(["attack", "epsilon", "bits right", "bound"], bits, texts=1),
         f"""### A threshold test without a limit
 
-One published form of the sparse vector technique compares exact values with one noisy threshold as often as one likes,
-and claims epsilon. It is not private. Asked of the differences of all pairs of {CELLS:,} counts, it says which are
-equal; half of epsilon then finds how large they are. The table has the part of made-up counts that is found to the
-unit, of all and of those of 5 or less. Beside it stands noise of the whole epsilon on every count. Keyhole's sparse
-vector has a limit, and the auditor's tests flag this one.""",
-        markdown(["epsilon", "without a limit", "small counts", "noisy counts", "small counts"], histograms, texts=1),
+One published form of the sparse vector technique compares exact values with one noisy threshold as often as one likes.
+It claims epsilon and is not private. Asked of the differences of all pairs of {CELLS:,} made-up counts, it says which
+are equal; half of epsilon then finds how large they are. At epsilon {float(least.epsilon):g} that finds
+{percent(least.by_threshold)} of the counts to the unit, and {percent(least.small_by_threshold)} of those of 5 or less.
+Noise of the whole epsilon on every count finds {percent(least.by_noisy_counts)} and
+{percent(least.small_by_noisy_counts)}. Keyhole's sparse vector has a limit, and the auditor's tests flag this one.""",
     ]
 
 
 def _describe_tables(tables: Tables) -> list[str]:
     domains = ", ".join(f"{before} values to {after}" for before, after in tables.domains)
-    beyond = [[f"{retention:g}", percent(groups), percent(records)] for retention, groups, records in tables.violations]
+    beyond = "\n".join(
+        f"- At p {retention:g}, {percent(groups)} of the groups are too large, with {percent(records)} of the records."
+        for retention, groups, records in tables.violations
+    )
     rows = [[row.method, row.protected, f"{row.error:.3g}", percent(row.told)] for row in tables.rows]
     return [
         f"""## Tables published whole
 
 Data: {tables.origin}. Education, occupation, race and sex are public. They are generalised as published, by a
 chi-square test: {domains}. An income above 50K is the sensitive value. A group is too large as printed if
-a Chernoff bound on the error of its largest share is below {UNSURE:g} for an error of {percent(WITHIN)}.""",
-        markdown(["p", "groups too large", "records in them"], beyond, texts=1),
+a Chernoff bound on the error of its largest share is below {UNSURE:g} for an error of {percent(WITHIN)}.
+
+{beyond}""",
         f"""Each way to publish answers {QUERIES:,} random counts over one to three public columns and one sensitive
 value, of {percent(LEAST_SELECTIVITY)} of the records or more. Means of {tables.runs} runs. The last column is the part
 of the groups too large at p .5 whose largest share is revealed to within {percent(WITHIN)}. **Thinning costs accuracy
@@ -249,13 +235,5 @@ hardly anything to count. Noise on every cell protects presence in the table, wh
 than either at p .5 from an epsilon of .2 on. Shares of large groups can still be read off it.""",
         markdown(["method", "protects", "relative error", "large groups revealed"], rows, texts=2),
         """**Compare relative errors only for the same queries.** The noise on a count of so many cells has one size,
-so it is a large part of a small count:""",
-        _tabulate_queries(tables.queries),
+so it is a large part of a small count.""",
     ]
-
-
-def _tabulate_queries(rows: Sequence[QueryRow]) -> str:
-    epsilons = [epsilon for epsilon, _ in rows[0].noisy]
-    table = [[row.queries, *(f"{error:.3g}" for _, error in row.noisy), f"{row.perturbed:.3g}"] for row in rows]
-    names = [f"noisy table, epsilon {float(epsilon):g}" for epsilon in epsilons]
-    return markdown(["queries", *names, f"perturbed, p {USUAL:g}"], table, texts=1)

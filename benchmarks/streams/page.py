@@ -1,14 +1,12 @@
 """Writes docs/results/streams.md and its tables."""
 
 import csv
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from textwrap import fill
 
-from benchmarks.experiments.tables import markdown, short
 from benchmarks.streams import events_page
 from benchmarks.streams.data import Stream
 from benchmarks.streams.experiments import PRINTED
@@ -58,14 +56,10 @@ def document(rows: Sequence[Row], about: AboutStreams) -> str:
         ),
         _section("Figure 5.3: counts", _counts_text(rows), "counts"),
         _section("Figure 5.4: Smoothers", _smoothers_text(rows), "smoothers"),
-        f"Both figures at epsilon {float(EPSILONS[0]):g}; [the table](streams.csv) has the others:",
-        _logarithms([row for row in rows if row.experiment in (COUNTS, SMOOTHERS)]),
         _section("Figure 5.5: sums of windows", _windows_text(rows), "windows"),
-        _windows([row for row in rows if row.experiment == WINDOWS]),
         _section("Figures 5.6 and 5.7: events", events_page.describe(rows), "events"),
         events_page.table(rows),
         _section("Figure 5.8: a hierarchy", _HIERARCHY_TEXT, "hierarchy"),
-        _hierarchy([row for row in rows if row.experiment == HIERARCHY]),
     )
     return "\n\n".join(parts) + "\n"
 
@@ -165,32 +159,3 @@ def _name_lengths(some: Sequence[int], of: Sequence[int]) -> str:
 _HIERARCHY_TEXT = """The mean absolute error over 255 aggregations of 128 streams. PRUNE is corrected; as printed it
 is not private, and so not drawn. The more zeros pruning prints, the less it errs here. By the thesis's own totals zeros
 alone err "over 78 times" less than `hs_laplace`: `h / epsilon = 80` to a mean true count of 1.01."""
-
-
-def _logarithms(rows: Sequence[Row]) -> str:
-    cases = list(dict.fromkeys((row.data, row.epsilon) for row in rows if row.epsilon == EPSILONS[0]))
-    found = {(row.label, row.data, row.epsilon): row.mean for row in rows}
-    table = [
-        [f"`{label}`", *(f"{math.log10(found[(label, *case)]):.2f}" for case in cases)]
-        for label in dict.fromkeys(row.label for row in rows)
-    ]
-    return markdown(["mechanism", *(data for data, _ in cases)], table)
-
-
-def _windows(rows: Sequence[Row]) -> str:
-    lengths = sorted({row.x for row in rows})[1::2]
-    found = {(row.label, row.epsilon, row.x): row.mean for row in rows}
-    table = [
-        [f"`{label}`", *(short(found[label, EPSILONS[0], length]) for length in lengths)]
-        for label in dict.fromkeys(row.label for row in rows)
-    ]
-    return markdown([f"mechanism, at {float(EPSILONS[0]):g}", *(f"{length:,}" for length in lengths)], table)
-
-
-def _hierarchy(rows: Sequence[Row]) -> str:
-    found = {(row.label, row.epsilon): row.mean for row in rows}
-    table = [
-        [f"`{label}`", *(short(found[label, epsilon]) for epsilon in EPSILONS)]
-        for label in dict.fromkeys(row.label for row in rows)
-    ]
-    return markdown(["mechanism", *(f"epsilon {float(epsilon):g}" for epsilon in EPSILONS)], table)

@@ -1,11 +1,11 @@
-"""TPC-H in docs/benchmarks.md: `python -m benchmarks.tpch.page` prints its table and draws its image.
+"""TPC-H in docs/benchmarks.md: `python -m benchmarks.tpch.page` prints its ratios and draws its image.
 
 The numbers lie in docs/results/tpch.csv, which `python -m benchmarks.tpch --csv` writes.
 """
 
 import csv
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from statistics import geometric_mean
@@ -18,7 +18,6 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.experiments.plots import STYLE
-from benchmarks.experiments.tables import markdown
 from benchmarks.tpch.asking import PUBLIC, Asked
 from benchmarks.tpch.statements import read_statements
 
@@ -26,7 +25,6 @@ RESULTS = Path(__file__).parents[2] / "docs/results"
 _COLOURS = {"DuckDB": "#f59f00", "PostgreSQL": "#1c7ed6"}
 _ROUNDS = ("at first", "with steps kept", "from a rollup")
 _FILLS = ("white", None, "black")
-_HEADINGS = ("query", "", "epsilon", "true", "answered", "right")
 
 
 def write_csv(asked: Sequence[Asked], path: Path) -> None:
@@ -71,12 +69,16 @@ def summarise(asked: Sequence[Asked]) -> str:
         for which, ratio in zip(_ROUNDS, one.ratios, strict=True):
             if ratio is not None and not one.outcome.startswith(PUBLIC):
                 by_engine.setdefault((one.engine, which), {})[one.query.removesuffix(" instead")] = ratio
-    return " ".join(
-        f"On {engine} Keyhole takes, {which}, {geometric_mean(ratios.values()):.1f} times the plain query's processor"
-        f" time in the geometric mean, and at most {max(ratios.values()):.1f} times (query"
-        f" {max(ratios, key=ratios.__getitem__)})."
-        for (engine, which), ratios in by_engine.items()
-    )
+    means = {
+        engine: ", ".join(
+            f"{which} {geometric_mean(ratios.values()):.1f} (query {max(ratios, key=ratios.__getitem__)}:"
+            f" {max(ratios.values()):.1f})"
+            for (one, which), ratios in by_engine.items()
+            if one == engine
+        )
+        for engine, _ in by_engine
+    }
+    return " ".join(f"{engine}: {numbers}." for engine, numbers in means.items())
 
 
 def show(asked: Sequence[Asked], console: Console) -> None:
@@ -97,34 +99,6 @@ def show(asked: Sequence[Asked], console: Console) -> None:
     console.print(grid)
     console.print(count_planned(asked))
     console.print(summarise(asked))
-
-
-def write_table(asked: Sequence[Asked]) -> str:
-    """Return the page's table: a line for each question, answers of the first engine, times of all."""
-    engines = list(dict.fromkeys(one.engine for one in asked))
-    by_query: dict[str, dict[str, Asked]] = {}
-    for one in asked:
-        by_query.setdefault(one.query, {})[one.engine] = one
-    headings = [
-        *_HEADINGS,
-        *(text for engine in engines for text in (f"{engine}, plain", "times", "steps kept", "rollup")),
-    ]
-    rows = [list(_row(query, found, engines)) for query, found in by_query.items()]
-    told = [place for place, cells in enumerate(zip(*rows, strict=True)) if any(cells) or place < len(_HEADINGS)]
-    return markdown([headings[place] for place in told], [[row[place] for place in told] for row in rows], texts=2)
-
-
-def _row(query: str, found: dict[str, Asked], engines: Sequence[str]) -> Iterator[str]:
-    one = next(iter(found.values()))
-    yield query
-    yield one.outcome.split(":")[0].removeprefix("planned; ")
-    yield "" if one.unit_epsilon is None else f"{float(f'{one.unit_epsilon:.2g}'):g}"
-    yield from ("" if number is None else f"{number:,}" for number in (one.true, one.returned, one.right))
-    for engine in engines:
-        own = found.get(engine)
-        yield "" if own is None or own.plain_processor_s is None else f"{own.plain_processor_s:.2f} s"
-        ratios = (None, None, None) if own is None else own.ratios
-        yield from ("" if ratio is None else f"{ratio:.1f}" for ratio in ratios)
 
 
 def draw(asked: Sequence[Asked], path: Path) -> None:
@@ -160,10 +134,9 @@ def draw(asked: Sequence[Asked], path: Path) -> None:
 
 
 def main() -> None:
-    """Print the table for the page and the sentence below it, and draw its image."""
+    """Print the ratios for the page, and draw its image."""
     asked = read_csv(RESULTS / "tpch.csv")
     draw(asked, RESULTS / "tpch.png")
-    print(write_table(asked))
     print(summarise(asked))
 
 

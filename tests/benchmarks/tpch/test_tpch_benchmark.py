@@ -7,7 +7,7 @@ import duckdb
 
 from benchmarks.tpch.asking import Asked, ask_all
 from benchmarks.tpch.data import PlainDuckDB, load_duckdb
-from benchmarks.tpch.page import RESULTS, count_planned, draw, read_csv, summarise, write_csv, write_table
+from benchmarks.tpch.page import RESULTS, count_planned, draw, read_csv, summarise, write_csv
 from benchmarks.tpch.statements import read_statements
 from proxy.open_policy.service import Service
 
@@ -86,7 +86,7 @@ def test_the_page_has_what_was_measured(tmp_path: Path) -> None:
     asked = read_csv(RESULTS / "tpch.csv")
     assert count_planned(asked) == "18 of 18 queries that read private tables plan."
     page = RESULTS.with_name("benchmarks.md").read_text(encoding="utf-8")
-    assert f"{write_table(asked)}\n\n{summarise(asked)}\n" in page
+    assert summarise(asked) in " ".join(page.split())
     assert "(results/tpch.png)" in page
     draw(asked, tmp_path / "tpch.png")
     assert (tmp_path / "tpch.png").read_bytes().startswith(b"\x89PNG")
