@@ -1,4 +1,4 @@
-"""The lists of docs/architecture.md: every room of the house and the sentence of its sign.
+"""The lists of docs/architecture.md: every package of the house and the sentence of its sign.
 
 A package's sign is the docstring of its `__init__.py`: one sentence, then lines that begin as `LINES` has them. The
 layers in pyproject.toml say what a room may import, and import-linter checks it.
@@ -81,8 +81,9 @@ def line(text: str, beginning: str) -> str:
 
 
 def list_rooms(house: str) -> str:
-    """Return a house as a Markdown list, from the top layer down."""
-    return "\n".join(f"- `{room.shown}`: {sentence(sign(room.path))}" for room in rooms(house))
+    """Return the packages of a house as a Markdown list, from the top layer down."""
+    packages = (room for room in rooms(house) if room.path.name == "__init__.py")
+    return "\n".join(f"- `{room.shown}`: {sentence(sign(room.path))}" for room in packages)
 
 
 def with_lists(page: str) -> str:
