@@ -30,6 +30,8 @@ COMMON = {
     "--as": "The analyst who asks",
 }
 """Flags that the page explains once, and how their help begins. A command names those that it takes."""
+_ARGUMENTS = ("The question.", "The private table.", "The monitor, as the policy calls it.")
+"""The help of arguments that the page explains once."""
 _SETTINGS = {f"--{setting.name.removeprefix('keyhole.').replace('_', '-')}" for setting in SETTINGS}
 _CHAPTER = re.compile(r"^### `keyhole (.+)`\n((?:(?!##).*\n)*)", re.MULTILINE)
 
@@ -76,25 +78,28 @@ def write_reference(page: str) -> str:
 def _describe(name: str, command: Any) -> Iterator[str]:
     arguments = [found for found in command.params if found.param_type_name == "argument"]
     options = [found for found in command.params if found.param_type_name == "option"]
-    own = [found for found in options if not _is_common(found) and not _is_setting(found)]
-    shared = [f"`{found.opts[0]}`" for found in options if _is_common(found)]
+    own = [found for found in (*arguments, *options) if not _is_common(found) and not _is_setting(found)]
+    shared = [_name(found) for found in arguments if _is_common(found)]
+    shared += [f"`{found.opts[0]}`" for found in options if _is_common(found) and found.opts[0] != "--policy"]
     if any(_is_setting(found) for found in options):
         shared.append("the [flags of settings](#flags-of-many-commands)")
     yield f"### `keyhole {name}`"
     yield ""
     yield " ".join(command.help.split())
     yield ""
-    if arguments or own:
-        yield from (f"- {_name(found)}: {_meaning(found)}" for found in (*arguments, *own))
+    if own:
+        yield from (f"- {_name(found)}: {_meaning(found)}" for found in own)
         yield ""
     if shared:
-        yield f"Also {', '.join(shared)}."
+        yield f"Takes {', '.join(shared)}."
         yield ""
 
 
-def _is_common(option: Any) -> bool:
-    beginning = COMMON.get(option.opts[0])
-    return beginning is not None and str(option.help).startswith(beginning)
+def _is_common(parameter: Any) -> bool:
+    if parameter.param_type_name == "argument":
+        return parameter.help in _ARGUMENTS and parameter.required
+    beginning = COMMON.get(parameter.opts[0])
+    return beginning is not None and str(parameter.help).startswith(beginning)
 
 
 def _is_setting(option: Any) -> bool:

@@ -43,13 +43,9 @@ def query(
     policy: PolicyPath = DEFAULT_POLICY,
     analyst: As = None,
     given: Given = NOTHING_GIVEN,
-    drawn: Annotated[
-        bool, typer.Option("--map", help="Draw the answer: keys against keys, with the band in each cell.")
-    ] = False,
-    rows: Annotated[
-        int, typer.Option(min=1, help="The most rows of that map in the terminal, from the highest band on.")
-    ] = 40,
-    html: Annotated[Path | None, typer.Option("--html", help="Write that map to a file, as one page of HTML.")] = None,
+    drawn: Annotated[bool, typer.Option("--map", help="Draw the answer: keys against keys, with bands.")] = False,
+    rows: Annotated[int, typer.Option(min=1, help="The most rows of that map in the terminal.")] = 40,
+    html: Annotated[Path | None, typer.Option("--html", help="Write that map to a file, as HTML.")] = None,
     as_json: Json = False,
 ) -> None:
     """Ask one question and print the keys that pass. Spends budget."""
@@ -103,14 +99,12 @@ def explain(
     given: Given = NOTHING_GIVEN,
     tree: Annotated[
         bool,
-        typer.Option(
-            "--tree", help="Draw the formula in the terminal: as typed, and as evaluated with the cost of each literal."
-        ),
+        typer.Option("--tree", help="Draw the formula as typed, and as evaluated with the cost of each literal."),
     ] = False,
     svg: Annotated[Path | None, typer.Option("--svg", help="Write that drawing to a file, as SVG.")] = None,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", help="Show formula, noise, prices, mechanisms compared and SQL, as EXPLAIN VERBOSE."),
+        typer.Option("--verbose", help="Show as much as EXPLAIN VERBOSE."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -161,28 +155,24 @@ def _question_id(service: "Service", asked: "Asked") -> str:
 def simulate(
     units: Annotated[int, typer.Option(min=1, help="How many privacy units there are.")],
     sql: Annotated[str | None, typer.Argument(help="The question.", show_default=False)] = None,
-    monitor: Annotated[
-        str | None, typer.Option(help="A monitor of the policy, [monitors.NAME], instead of a question.")
-    ] = None,
+    monitor: Annotated[str | None, typer.Option(help="A monitor of the policy instead of a question.")] = None,
     policy: PolicyPath = DEFAULT_POLICY,
     keys: Annotated[
         int | None,
-        typer.Option(min=1, help="The number of values of each key column without a listed domain."),
+        typer.Option(min=1, help="The number of values of a key column without a listed domain."),
     ] = None,
-    rows: Annotated[
-        int | None, typer.Option(min=1, help="The number of rows, to estimate the share that bounds cut.")
-    ] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="The number of rows, to estimate what bounds cut.")] = None,
     groups: Annotated[
         float | None,
         typer.Option(
             min=1,
-            help="The mean number of groups that a unit is in, to estimate the share that bounds cut.",
+            help="The mean number of groups that a unit is in, for the same.",
         ),
     ] = None,
     given: Given = NOTHING_GIVEN,
     as_json: Json = False,
 ) -> None:
-    """Show what a question or monitor would cost. Opens no source and no ledger, and needs nothing pinned."""
+    """Show what a question or monitor would cost. Opens no source and no ledger, and needs no pins."""
     from planner.policy.simulated_catalog import SizeMissing
     from proxy.cli.simulate import Sizes
     from proxy.cli.simulate import simulate as simulated
@@ -219,12 +209,12 @@ def plan(
         typer.Option(
             min=1e-9,
             max=1000.0,
-            help="A budget for the list beside the policy's: the most that all of it may cost any group.",
+            help="The most that the whole list may cost any group.",
         ),
     ] = None,
     write: Annotated[
         Path | None,
-        typer.Option("--write", help="Write the file to a new one, with the tolerances that make all questions fit."),
+        typer.Option("--write", help="Write a new file with the tolerances that make all questions fit."),
     ] = None,
     as_json: Json = False,
 ) -> None:

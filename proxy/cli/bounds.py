@@ -288,14 +288,13 @@ def bounds(
     table: Annotated[str, typer.Argument(help="The private table.")],
     epsilon: Annotated[
         str,
-        typer.Option("--epsilon", help="The epsilon of all bounds together, such as 0.5, for each group and unit."),
+        typer.Option("--epsilon", help="The epsilon of all bounds together, for each group and unit."),
     ],
     keys: Annotated[
         list[str] | None,
         typer.Option(
             "--keys",
-            help='Keys, such as store,week or "floor(amount / 10)": find the number of a unit\'s '
-            "groups, and of its rows in one.",
+            help="Keys, such as store,week: find the number of a unit's groups, and of its rows in one.",
         ),
     ] = None,
     total: Annotated[
@@ -310,7 +309,7 @@ def bounds(
         list[str] | None,
         typer.Option(
             "--column",
-            help="A column of numbers: find its largest and least value. A least value declared as 0 or more stays.",
+            help="A column of numbers: find its largest and least value. A declared least value from 0 up stays.",
         ),
     ] = None,
     cut: Annotated[
@@ -321,17 +320,17 @@ def bounds(
         typer.Option(
             "--units",
             min=1,
-            help="How many units there are at least, if public. Else a tenth of the epsilon counts them.",
+            help="The least number of units, if public. Else a tenth of the epsilon counts them.",
         ),
     ] = None,
     most: Annotated[
         list[str] | None,
-        typer.Option("--most", help="COLUMN=NUMBER: how large any value can be, if the type does not say."),
+        typer.Option("--most", help="COLUMN=NUMBER: the largest possible value, if the type does not say."),
     ] = None,
     policy: PolicyPath = DEFAULT_POLICY,
     why: Annotated[str | None, typer.Option("--why", help="Why, for the record; needed with --yes.")] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Find them, and charge for it. Without it nothing is read or spent.")
+        bool, typer.Option("--yes", help="Find them and charge for it. Else nothing is read or spent.")
     ] = False,
     dry_run: Annotated[
         bool,

@@ -63,21 +63,19 @@ class Form(StrEnum):
 @app.command("list")
 def list_questions(
     policy: PolicyPath = DEFAULT_POLICY,
-    analyst: Annotated[str | None, typer.Option(help="The questions of one analyst only.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="How many, the newest.")] = 50,
+    analyst: Annotated[str | None, typer.Option(help="Only this analyst's questions.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The number of questions.")] = 50,
     before: Annotated[
         str | None,
         typer.Option(
             metavar="ID",
-            help="Only questions reserved before this one. The last line of a page names the next page's command.",
+            help="Only questions reserved before this one: the next page.",
         ),
     ] = None,
-    only_open: Annotated[
-        bool, typer.Option("--open", help="Only questions that are reserved and never committed.")
-    ] = False,
+    only_open: Annotated[bool, typer.Option("--open", help="Only questions that were never committed.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List the questions, newest first. Who asked what, the worst case, what it cost, what became of it."""
+    """List the questions, newest first, with their cost and outcome."""
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
         start = None if before is None else _reservation(ledger, before)
         page = ledger.page(analyst=analyst, before=start, limit=limit, only_open=only_open)
@@ -105,7 +103,7 @@ def show(
     policy: PolicyPath = DEFAULT_POLICY,
     as_json: Json = False,
 ) -> None:
-    """Show a question in full, with the losses of its groups. Every time it was asked, if given a question's id."""
+    """Show a question in full, with the losses of its groups. A question's id shows every time it was asked."""
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
         questions = _find_asked(ledger, identity)
     if as_json:
@@ -131,7 +129,7 @@ def verify(
         str | None,
         typer.Option(
             "--expect",
-            help="HASH:NUMBER that an earlier verify printed and you kept elsewhere: also finds missing events.",
+            help="HASH:NUMBER that an earlier verify printed: also find missing events.",
         ),
     ] = None,
     as_json: Json = False,
@@ -156,11 +154,9 @@ def settle(
     identity: Annotated[str, typer.Argument(metavar="ID", help="The reservation, or how its id starts.")],
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
-    spent: Annotated[
-        bool, typer.Option("--spent", help="It stays spent at its worst case. This or --untouched is required.")
-    ] = False,
+    spent: Annotated[bool, typer.Option("--spent", help="It stays spent. This or --untouched is required.")] = False,
     untouched: Annotated[
-        bool, typer.Option("--untouched", help="Give it back: you vouch that its question never reached the data.")
+        bool, typer.Option("--untouched", help="Return it: you vouch that the question never reached the data.")
     ] = False,
     by: By = None,
 ) -> None:
@@ -184,7 +180,7 @@ def export(
     policy: PolicyPath = DEFAULT_POLICY,
     form: Annotated[Form, typer.Option("--format", help="JSON lines or parquet.")] = Form.JSONL,
 ) -> None:
-    """Write every event to a file. No true aggregate, no noisy value and no answer is in it; exact losses are."""
+    """Write every event to a file. It has exact losses, and no true aggregate, noisy value or answer."""
     write = ledger_files.write_json_lines if form is Form.JSONL else ledger_files.write_parquet
     with refusals(as_json=False), owners_ledger(policy) as ledger:
         try:
@@ -197,7 +193,7 @@ def export(
 
 @app.command()
 def backup(file: Annotated[Path, typer.Argument(help="The new file.")], policy: PolicyPath = DEFAULT_POLICY) -> None:
-    """Copy an SQLite ledger while it is in use, and verify the copy. For PostgreSQL print the command that does it."""
+    """Copy an SQLite ledger while it is in use, and verify the copy. For PostgreSQL print a command."""
     with refusals(as_json=False):
         url = ledger_url(Policy.load(policy))
         if not ledger_files.is_sqlite(url):

@@ -71,18 +71,14 @@ def keyhole(
 def audit(
     samples: Annotated[
         int,
-        typer.Option(
-            min=1000, help="Draws from each database of each pair. 100000 finds noise that is a quarter too small."
-        ),
+        typer.Option(min=1000, help="Draws from each database of each pair."),
     ] = 20_000,
     mechanism: Annotated[
         str | None,
-        typer.Option(
-            help="Audit this mechanism only. It can also be alarm, join, ranking, bounds, table, or one for streams."
-        ),
+        typer.Option(help="Only this mechanism, or alarm, join, ranking, bounds, table, or one for streams."),
     ] = None,
     processes: Annotated[
-        int | None, typer.Option(min=1, max=256, help="How many audits run at a time. Default: one for each core.")
+        int | None, typer.Option(min=1, max=256, help="Audits at a time. Default: one for each core.")
     ] = None,
     progress: Progress = False,
     as_json: Json = False,
@@ -118,14 +114,12 @@ def budget(
         bool,
         typer.Option(
             "--map",
-            help="Draw a map: key values against key values, with the percent of each group's budget that is spent.",
+            help="Draw a map of the percent of each group's budget that is spent.",
         ),
     ] = False,
     svg: Annotated[Path | None, typer.Option("--svg", help="Write that map to a file, as SVG.")] = None,
-    table: Annotated[str | None, typer.Option("--table", help="Draw the map of this table only.")] = None,
-    rows: Annotated[
-        int, typer.Option(min=1, help="The most rows of a map in the terminal, from the highest loss on.")
-    ] = 40,
+    table: Annotated[str | None, typer.Option("--table", help="Only this table.")] = None,
+    rows: Annotated[int, typer.Option(min=1, help="The most rows of a map in the terminal.")] = 40,
     as_json: Json = False,
 ) -> None:
     """Show what is spent and what is left. The owner's view is exact; --as shows what one analyst may see."""
@@ -162,7 +156,7 @@ def init(
     tables: Annotated[
         list[str] | None,
         typer.Option(
-            "--table", help="One table, as `relation` names it. Default: all that the source lists. Sail lists none."
+            "--table", help="One table, as `relation` names it. Default: all that the source lists; Sail lists none."
         ),
     ] = None,
     unit: Annotated[
@@ -212,8 +206,7 @@ def check(
         bool,
         typer.Option(
             "--measure",
-            help="Also read the private rows, and print exactly what bounds and key domains leave "
-            "out. For the owner alone.",
+            help="Also read the private rows, and print what bounds and key domains leave out. For the owner alone.",
         ),
     ] = False,
     as_json: Json = False,
@@ -245,7 +238,7 @@ def check(
 def refresh(
     tables: Annotated[list[str], typer.Argument(help='Tables with refresh = "explicit".')],
     policy: PolicyPath = DEFAULT_POLICY,
-    wait: Annotated[float, typer.Option(min=0, help="How many seconds to wait for the running servers.")] = 10.0,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for the running servers.")] = 10.0,
 ) -> None:
     """Declare new data in tables, and have running servers read them.
 
@@ -269,26 +262,26 @@ def serve(
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="PostgreSQL's port; 0 for a free one. Default: the policy's, or 6432."),
+        typer.Option(min=0, max=65535, help="PostgreSQL's port. Default: the policy's, or 6432."),
     ] = None,
     rest_port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="REST's port; 0 for a free one. Default: the policy's, or 8432."),
+        typer.Option(min=0, max=65535, help="REST's port. Default: the policy's, or 8432."),
     ] = None,
     metrics_host: Annotated[
-        str | None, typer.Option(help="The address of metrics and health. Default: the policy's, or loopback.")
+        str | None, typer.Option(help="The address of metrics. Default: the policy's, or loopback.")
     ] = None,
     metrics_port: Annotated[
         int | None,
         typer.Option(
             min=0,
             max=65535,
-            help="The port of metrics and health; 0 for a free one. Default: the policy's, or they are not served.",
+            help="The port of metrics and health. Default: the policy's, or not served.",
         ),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, max=64, help="How many processes serve on these ports. Default: the policy's, or one."),
+        typer.Option(min=1, max=64, help="How many processes serve. Default: the policy's, or one."),
     ] = None,
 ) -> None:
     """Start the PostgreSQL endpoint and REST. They run until SIGINT or SIGTERM."""
@@ -319,15 +312,11 @@ def play(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port on 127.0.0.1; 0 for a free one.")] = 8433,
     scores: Annotated[
         Path,
-        typer.Option(
-            "--scores", help="The SQLite file of the leader board and of traces. It is made if it is missing."
-        ),
+        typer.Option("--scores", help="The SQLite file of the leader board and of traces."),
     ] = Path("keyhole-play.sqlite"),
     policy: Annotated[
         Path | None,
-        typer.Option(
-            "--policy", "-p", help="Also show a table of this policy with its true counts, for the owner alone."
-        ),
+        typer.Option("--policy", "-p", help="Also show a table of this policy with its true counts."),
     ] = None,
     table: Annotated[str | None, typer.Option("--table", help="The table; needs --policy, --place and --time.")] = None,
     place: Annotated[str | None, typer.Option("--place", help="The key for places, with at most 1,000 values.")] = None,
@@ -367,13 +356,13 @@ def _read_own(policy: Path | None, *, table: str | None, place: str | None, time
 
 
 def demo(
-    keep: Annotated[bool, typer.Option("--keep", help="Keep serving afterwards, so that psql can connect.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep serving afterwards.")] = False,
     html: Annotated[Path | None, typer.Option("--html", help="Write the scorecard to a file, as HTML.")] = None,
     monitor_alone: Annotated[
         bool,
         typer.Option(
             "--monitor",
-            help="Only a monitor, over four weeks of replayed sales; alerts are printed as LISTEN hears them.",
+            help="Only a monitor, over four weeks of replayed sales.",
         ),
     ] = False,
 ) -> None:

@@ -49,7 +49,7 @@ app = typer.Typer(
 
 @app.command("list")
 def list_monitors(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
-    """List the policy's monitors. Each line says what it does, how far it is, when it looks next, and its cost."""
+    """List the policy's monitors, with their next look and their cost."""
     with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
         reading = MonitorReading(service)
         found = [reading.status(monitor) for monitor in service.catalog.monitors]
@@ -73,7 +73,7 @@ def list_monitors(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) ->
 
 @app.command()
 def show(name: Name, policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
-    """Show a monitor in full. Its promise, windows, looks and prices, and how far it is."""
+    """Show a monitor in full."""
     with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
         plan, monitor, reading = _plan(service, name), _monitor(service, name), _open_reading(service)
         status = reading.status(monitor)
@@ -93,16 +93,14 @@ def show(name: Name, policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False)
 def watch(
     name: Name,
     policy: PolicyPath = DEFAULT_POLICY,
-    after: Annotated[int, typer.Option(min=0, help="Only alerts of looks after this one, by its number.")] = 0,
+    after: Annotated[int, typer.Option(min=0, help="Only alerts of looks after this number.")] = 0,
     until_alert: Annotated[
         bool,
-        typer.Option(
-            "--until-alert", help="End with status 0 at the first alert, with 1 if the monitor has ended: for scripts."
-        ),
+        typer.Option("--until-alert", help="End with status 0 at the first alert, with 1 if the monitor has ended."),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Print alerts as they come and go, until interrupted. It reads the ledger, so some Keyhole has to be serving."""
+    """Print alerts as they come and go, until interrupted. A Keyhole must be serving."""
     with refusals(as_json=as_json), Service.open_for_reading(policy) as service:
         reading, monitor = _open_reading(service), _monitor(service, name)
         while True:
@@ -139,7 +137,7 @@ def start(
     by: By = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Charge a monitor's whole horizon and start its looks. Says what it costs, and asks."""
+    """Charge a monitor's whole horizon and start its looks. Asks first."""
     said, who = reason(why), decided_by(by)
     with refusals(as_json=False), Service.open(policy) as service:
         plan = _plan(service, name)

@@ -38,8 +38,8 @@ window = typer.Typer(name="window", help="Open a budget window: all balances sta
 
 
 def grant(
-    epsilon: Annotated[float, typer.Argument(help="By how much, in epsilon.")],
-    cap: Annotated[Cap, typer.Option("--cap", help="Which cap: of one group, of one privacy unit, of one table.")],
+    epsilon: Annotated[float, typer.Argument(help="By how much.")],
+    cap: Annotated[Cap, typer.Option("--cap", help="The cap of one group, one privacy unit or one table.")],
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
     table: Annotated[str | None, typer.Option(help="On this table only; required with --cap table.")] = None,
@@ -103,12 +103,12 @@ def grants(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
 
 
 def approve(
-    identity: Annotated[str, typer.Argument(metavar="ID", help="The question's id, from the refusal KH308.")],
+    identity: Annotated[str, typer.Argument(metavar="ID", help="The question's whole id, from the refusal KH308.")],
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,
 ) -> None:
-    """Let a question be asked that waits for the owner. It waits because it costs more than approval_above_epsilon."""
+    """Let a question be asked that waits for the owner."""
     with refusals(as_json=False), owners_ledger(policy) as ledger:
         question = read_fingerprint(identity)
         waiting = ledger.owner.find_waiting(question)
@@ -125,7 +125,7 @@ def decline(
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,
 ) -> None:
-    """Let a question wait for approval no longer. The analyst who asks it reads why. Asked again, it waits again."""
+    """Let a question wait for approval no longer. The analyst reads why. Asked again, it waits again."""
     with refusals(as_json=False), owners_ledger(policy) as ledger:
         question = read_fingerprint(identity)
         waited = ledger.owner.decline(question, by=decided_by(by), why=reason(why))
@@ -133,7 +133,7 @@ def decline(
 
 
 def queue(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
-    """List the questions that wait for the owner's approval. Each with its text, as far as the policy keeps texts."""
+    """List the questions that wait for the owner's approval."""
     with refusals(as_json=as_json), owners_ledger(policy) as ledger:
         found = ledger.owner.find_waiting()
     if as_json:
@@ -166,7 +166,7 @@ def queue(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
 def open_window(
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
-    sure: Annotated[bool, typer.Option("--yes", help="Do not ask whether you mean it.")] = False,
+    sure: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     by: By = None,
 ) -> None:
     """Let all balances start from zero. This weakens the promise to everybody in the data, for good."""

@@ -42,7 +42,7 @@ def test_a_stored_question_fits_its_own_budget(path: Path, name: str) -> None:
 @pytest.mark.parametrize("key", ["epsilon_per_predicate", "epsilon_per_unit", "epsilon_per_query"])
 def test_an_amount_of_epsilon_has_the_cap_that_is_documented(key: str, tmp_path: Path) -> None:
     guide = " ".join((_DEPLOY.parent / "docs/policy.md").read_text(encoding="utf-8").split())
-    assert "is above 0 and at most 1,000; another is refused with KH002" in guide
+    assert "is above 0 and at most 1,000 (KH002)" in guide
     example = (_DEPLOY / "policies/hospital.toml").read_text(encoding="utf-8")
     path = tmp_path / "keyhole.toml"
     for amount, is_taken in (("1000", True), ("1000.5", False), ("0", False)):

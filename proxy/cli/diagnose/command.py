@@ -87,9 +87,7 @@ def diagnose(
     ] = None,
     policy: PolicyPath = DEFAULT_POLICY,
     why: Annotated[str | None, typer.Option("--why", help="Why, for the record; needed with --yes.")] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Release it, and charge for it. Without it nothing is read or spent.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Release it. Else nothing is read or spent.")] = False,
     dry_run: Annotated[
         bool,
         typer.Option(

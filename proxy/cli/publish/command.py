@@ -98,7 +98,7 @@ def publish(
     policy: PolicyPath = DEFAULT_POLICY,
     why: Annotated[str | None, typer.Option("--why", help="Why, for the record; needed with --yes.")] = None,
     by: By = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Publish it. Without it nothing is read or spent.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Publish it. Else nothing is read or spent.")] = False,
     dry_run: Annotated[
         bool,
         typer.Option(
