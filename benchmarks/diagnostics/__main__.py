@@ -69,7 +69,7 @@ def _area_parts(results: Results, *, origin: str, runs: int) -> Iterator[str]:
 
 
 def _area_table(areas: Sequence[AreaRow]) -> str:
-    settings = list(dict.fromkeys((row.rows, row.epsilon) for row in areas))
+    settings = list(dict.fromkeys((row.rows, row.epsilon) for row in areas if float(row.epsilon) in (0.1, 1)))
     methods = list(dict.fromkeys(row.method for row in areas))
     cells = {(row.method, row.rows, row.epsilon): f"{row.error:.4f} ({row.told:.4f})" for row in areas}
     headings = ["method", *(f"{rows:,} rows, {float(epsilon):g}" for rows, epsilon in settings)]

@@ -61,7 +61,7 @@ FIGURES = (
         "One count per key against a limit of its own, u = 1 (tolerance 2), fnr = fpr = 5 %. Q1 and Q2: occupancy of 24"
         " buildings x 15 hours, a Wednesday and a Saturday. Q3 and Q4: 34 taxi zones x 14 and 16 days of November and"
         " December 2020 (the thesis: March), against the busiest day of the two months before. High, medium and low are"
-        " 1.0, 0.8 and 0.6 of the limit. `dppwlm` aims at its rates and does not guarantee them.",
+        " 1.0, 0.8 and 0.6 of the limit.",
         ticks=((0.6, "low"), (0.8, "medium"), (1.0, "high")),
     ),
     Figure(
@@ -70,9 +70,8 @@ FIGURES = (
         "MIDE figure 5.8: Q3 with the low threshold over u",
         "MIDE 5.8",
         "shift u, trips",
-        "The same question with wider and wider uncertain regions `[c - 2u, c]`. Beyond u = 40 the region is wider than"
-        " most zones' counts, so all mechanisms return nearly everything. The image shows false positives over all"
-        " negatives, as the thesis does.",
+        "Uncertain regions `[c - 2u, c]`. Beyond u = 40 the region is wider than most zones' counts, so all mechanisms"
+        " return nearly everything.",
     ),
     *(
         Figure(
@@ -99,7 +98,7 @@ FIGURES = (
         "ProBE 7a",
         "u, % of the true range",
         "Sales, sales before noon and customers in conjunction, u from 2 % to 30 % of the true range. Every mechanism"
-        " has **the same u**; in ProBE's figure only the naive one's varies. Two phases start at u.",
+        " has **the same u**; in ProBE's figure only the naive one's varies.",
     ),
     Figure(
         probe.TREES,
@@ -125,8 +124,7 @@ FIGURES = (
         "ProBE figure 8 (c, d): the same over alpha",
         "ProBE 8c",
         "alpha",
-        "beta = 5 %. The published baseline has no alpha. Here it is held to the contract as well, so an alpha below"
-        " beta binds it.",
+        "beta = 5 %. The published baseline has no alpha; here it is held to the contract as well.",
     ),
     Figure(
         probe.AVERAGES,
@@ -136,8 +134,7 @@ FIGURES = (
         "sub-queries",
         "`avg(x) > t` on sale lines of 43 product groups x 14 days, as the sum of `x - t`, with clipped amount, pieces"
         " and price, whole days and before noon. One line may change such a sum by up to 82 pounds, so epsilon is"
-        " higher than for counts. The tenth is a tenth of `t` in groups of at least 100 lines. Groups without lines"
-        " lie exactly on the threshold.",
+        " higher than for counts. The tenth is a tenth of `t` in groups of at least 100 lines.",
     ),
     Figure(
         probe.PHASES,

@@ -17,6 +17,7 @@ from mechanisms.registry import DEFAULT
 
 MOSTLY = 0.5
 _OF_MIM = ("mim_baseline", "mim_progressive")
+_COMPARED = ("nlm", "tslm", "ppwlm", "dppwlm", "probe", "probe_ent", *_OF_MIM, "mim_progressive (same tolerance)")
 _UNPROMISED = ("nlm", "dppwlm", "probe_ent", "probe_gradual")
 
 
@@ -129,7 +130,7 @@ def _section(figure: Figure, shown: Sequence[Measured]) -> str:
 def _rates(measured: Sequence[Measured]) -> str:
     """Return a row per figure: loss against each rival, rates of the worst question, and false positives."""
     headings = (
-        *("figure", f"mean loss under `{DEFAULT}` as a part of the rival's: together (least–greatest)", "FNR"),
+        *("figure", "mean loss by the rival's: together (least–greatest)", "FNR"),
         *("FPR, contract", "FPR, all negatives: best rival, ours", "rivals' runs denied"),
     )
     rows = [_rates_row(figure, figure.of(measured)) for figure in FIGURES]
@@ -137,8 +138,9 @@ def _rates(measured: Sequence[Measured]) -> str:
     exceeded = ", ".join(f"`{label}`" for label in over) if over else "No mechanism"
     return f"""## Loss and rates, figure by figure
 
-FNR and FPR of the contract are `{DEFAULT}`'s means over the runs on the worst question (in table 3, of all splits).
-FPR over all negatives is a mean over the questions that the rival with the fewest mostly answered.
+The table has the mean loss under `{DEFAULT}` divided by the rival's. FNR and FPR of the contract are `{DEFAULT}`'s
+means over the runs on the worst question (in table 3, of all splits). FPR over all negatives is a mean over the
+questions that the rival with the fewest mostly answered.
 {exceeded} exceeded a bound with {100.0 * CONFIDENCE:g} % confidence.
 
 {markdown(headings, rows, texts=2)}"""
@@ -148,7 +150,7 @@ def _rates_row(figure: Figure, shown: Sequence[Measured]) -> list[str]:
     label = None if figure.experiment == probe.PHASES else DEFAULT
     own = [m for m in shown if not m.refused and m.denied < 1.0 and label in (None, m.label)]
     missed, wrong = (max(m.spreads[metric].mean for m in own) for metric in ("fnr", "fpr_contract"))
-    rivals = [rival for rival in dict.fromkeys(m.label for m in shown) if rival not in OURS and duels(shown, rival)]
+    rivals = [rival for rival in dict.fromkeys(m.label for m in shown) if rival in _COMPARED and duels(shown, rival)]
     denied = {m.label for m in shown if m.denied > 0.0}
     total = [m.denied for m in shown if m.label in denied]
     return [
@@ -208,8 +210,8 @@ def _contract(measured: Sequence[Measured]) -> str:
     return f"""## The contract at worst-case data
 
 {KEYS} keys, all one unit above every threshold, or all short of it by the whole tolerance. The table counts questions
-by the {intervals} Clopper-Pearson interval of the rate over keys and answered runs. It lies below the bound (*kept*),
-contains it (*on the bound*), or lies above it (*broken*). ([CSV](results/{WORST_CASE}.csv))
+by the {intervals} Clopper-Pearson interval of the rate: below the bound (*kept*), around it (*on the bound*), or above
+it (*broken*). ([CSV](results/{WORST_CASE}.csv))
 
 {markdown(["mechanism", *verdicts], rows)}"""
 

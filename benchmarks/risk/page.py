@@ -103,8 +103,8 @@ Keyhole returns keys and no counts. Two ways disclose shares all the same:
 - A question asks for it: which groups of more than {LEAST_ROWS:,} rows have a value {JUMP:g} times as often as
   everybody? It is asked of values that one in twenty has.
 
-Rates are {FNR:g} and {FPR:g}. Epsilon is the loss of a row in one group, for one pair of columns. The last column
-counts returned groups that fail.""",
+Rates are {FNR:g} and {FPR:g}. Epsilon is the loss of a row in one group, for one pair of columns; the sensitive column
+is {found.keyhole[0].sensitive}. The last column counts returned groups that fail.""",
         _tabulate_keyhole(found.keyhole),
         f"""### How large a group must be
 
@@ -118,15 +118,15 @@ the published pair of counts, the group and its holders, the second for the bett
 def _tabulate_keyhole(rows: Sequence[KeyholeRow]) -> str:
     table = [
         [
-            row.sensitive,
             row.reading,
             short(row.epsilon),
             f"{row.disclosed:.0f}" if row.others is None else f"{row.disclosed:.1f} returned",
             "" if row.others is None else f"{row.others:.1f}",
         ]
         for row in rows
+        if row.sensitive == rows[0].sensitive
     ]
-    return markdown(["sensitive", "how", "epsilon", "disclosures", "others returned"], table, texts=2)
+    return markdown(["how", "epsilon", "disclosures", "others returned"], table, texts=1)
 
 
 def _tabulate_least(rows: Sequence[LeastSize]) -> str:
