@@ -498,7 +498,7 @@ def test_paths_are_well_formed() -> None:
     ids=["+10 %", "+50 %", "half the tolerance"],
 )
 def test_a_later_question_costs_a_small_part_of_one_asked_anew(second: Cut, most_of_fresh: float) -> None:
-    """The example of docs/mechanisms.md, wider: 4 000 values from 100 to 10 000, evenly by logarithm; means of 4 000 losses, at
+    """As in docs/mechanisms.md: 4 000 values from 100 to 10 000, evenly by logarithm; means of 4 000 losses, at
     least ten standard deviations below the bound."""
     generator = np.random.default_rng(1)
     values = np.exp(generator.uniform(np.log(100), np.log(10_000), (1, 4000))).astype(np.int64)
