@@ -3,55 +3,55 @@
 from collections.abc import Iterator
 
 from planner.explain.balances import QuestionBalance
-from planner.explain.guarantee import shared_noise_sentence
-from planner.explain.rounded_numbers import at_least
+from planner.explain.guarantee import write_shared_noise
+from planner.explain.rounded_numbers import write_at_least
 from planner.question.plan import Plan
 
 
-def balance_lines(plan: Plan, left: QuestionBalance) -> Iterator[str]:
-    """Write what a question would cost, and what is left for it, with every detail."""
-    yield from _price_lines(plan, left)
+def write_balance_lines(plan: Plan, left: QuestionBalance) -> Iterator[str]:
+    """Yield the cost of a question and the rest of its budgets, with every detail, as lines of EXPLAIN."""
+    yield from _write_price_lines(plan, left)
     if left.stored is None and left.payment is not None and left.payment.unit_form is not None:
         yield f"  Unit: {left.payment.unit_form.sentence}"
     if left.stored is None:
-        yield _left_line(left, verdict=_verdict(plan, left))
-    yield from _further_lines(plan, left)
+        yield _write_left_line(left, verdict=_write_verdict(plan, left))
+    yield from _write_further_lines(plan, left)
 
 
-def brief_balance_lines(plan: Plan, left: QuestionBalance) -> Iterator[str]:
-    """Write what a question would cost, what is left for it if that is too little, and what is reused."""
-    yield from _price_lines(plan, left)
+def write_brief_balance_lines(plan: Plan, left: QuestionBalance) -> Iterator[str]:
+    """Yield the cost of a question, the rest of its budgets if too little is left, and the noise that is reused."""
+    yield from _write_price_lines(plan, left)
     if left.stored is None and left.payment is not None:
         form = left.payment.unit_form
-        if form is not None and form.by_curve:
+        if form is not None and form.uses_curve:
             yield f"  Unit: {form.sentence}"
     if left.stored is None and left.refuses(plan):
-        yield _left_line(left, verdict=_verdict(plan, left))
-    yield from _further_lines(plan, left)
+        yield _write_left_line(left, verdict=_write_verdict(plan, left))
+    yield from _write_further_lines(plan, left)
 
 
-def _price_lines(plan: Plan, left: QuestionBalance) -> Iterator[str]:
+def _write_price_lines(plan: Plan, left: QuestionBalance) -> Iterator[str]:
     if left.stored is not None:
-        yield f"  Stored: {left.stored.sentence}{_verdict(plan, left)}"
+        yield f"  Stored: {left.stored.sentence}{_write_verdict(plan, left)}"
     elif left.payment is not None:
-        yield f"  Cost: {left.payment.before()}"
+        yield f"  Cost: {left.payment.write_price()}"
 
 
-def _left_line(left: QuestionBalance, *, verdict: str) -> str:
-    return f"  Left for these groups: {at_least(left.epsilon)}{verdict}"
+def _write_left_line(left: QuestionBalance, *, verdict: str) -> str:
+    return f"  Left for these groups: {write_at_least(left.epsilon)}{verdict}"
 
 
-def _verdict(plan: Plan, left: QuestionBalance) -> str:
+def _write_verdict(plan: Plan, left: QuestionBalance) -> str:
     return "   -> this question would be refused" if left.refuses(plan) else ""
 
 
-def _further_lines(plan: Plan, left: QuestionBalance) -> Iterator[str]:
-    """Write which noise is reused, how a refused question would fit, who has to approve it, and its time."""
+def _write_further_lines(plan: Plan, left: QuestionBalance) -> Iterator[str]:
+    """Yield lines about reused noise, settings that make a refused question fit, its approval, and its time."""
     if left.stored is None and left.noise is not None:
-        yield f"  Reuse: {shared_noise_sentence(left.noise)}"
+        yield f"  Reuse: {write_shared_noise(left.noise)}"
     if left.refuses(plan):
-        yield from left.remedies()
+        yield from left.list_remedies()
     if left.waiting is not None:
-        yield from left.waiting.lines()
+        yield from left.waiting.list_lines()
     if left.time is not None and left.stored is None:
         yield f"  Time: {left.time.sentence}"

@@ -1,4 +1,4 @@
-"""The ledger's view of a question before it is asked: balances, earlier noise, whether its owner comes first."""
+"""The ledger's view of a question before it is asked: balances, reusable noise, and a pending approval."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,11 +9,11 @@ from planner.question.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class PendingApproval:
     """A question that the owner has to approve before it is asked.
 
-    `question` is its id in the ledger, which the owner needs; `message`, `detail` and `hint` are those of the refusal
-    that it would meet, KH308 or KH318.
+    `question` is its id in the ledger, which the owner needs. `message`, `detail` and `hint` are the texts of the
+    refusal that it would get, KH308 or KH318.
     """
 
     question: str
@@ -21,7 +21,7 @@ class Waiting:
     detail: str
     hint: str
 
-    def lines(self) -> Iterator[str]:
+    def list_lines(self) -> Iterator[str]:
         """Yield the lines for EXPLAIN."""
         yield f"  Approval: {self.message}"
         yield f"    {self.detail}"
@@ -30,28 +30,29 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class SharedNoise:
-    """That a question is decided on noise which `earlier` questions drew or read.
+    """Noise that `earlier_questions` drew or read, and on which this question would be decided.
 
-    `fresh` is the most that it costs the shared balances, `own` what it reads in all and its analyst's own balances are
-    charged at most, both per key; `fits` whether the balances admit that.
+    `shared_cost` is the most that the question charges the shared balances. `own_cost` is the loss of everything that
+    it reads, which is the most that its analyst's own balances are charged. Both are epsilon per key. `is_affordable`
+    says whether the balances admit that.
     """
 
-    earlier: int
-    fresh: float
-    own: float
-    fits: bool = True
+    earlier_questions: int
+    shared_cost: float
+    own_cost: float
+    is_affordable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """That the question was answered on its data version before.
+class StoredPayment:
+    """The cost of reading an answer that is stored for this question and data version.
 
-    `payment` is what reading that answer costs the analyst's own caps, None where it is read for nothing; `fits`
-    whether these admit it.
+    `payment` is the charge to the analyst's own caps, None if reading costs nothing. `is_affordable` says whether these
+    caps admit it.
     """
 
     payment: Payment | None
-    fits: bool = True
+    is_affordable: bool = True
 
     @property
     def sentence(self) -> str:
@@ -59,7 +60,8 @@ class Stored:
         told = "an answer to this question is stored for this data version: asking returns it again"
         if self.payment is None:
             return f"{told} and costs nothing."
-        return f"{told} and costs the shared budget nothing, but counts towards your own caps: {self.payment.before()}"
+        price = self.payment.write_price()
+        return f"{told} and costs the shared budget nothing, but counts towards your own caps: {price}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,38 +69,38 @@ class QuestionBalance:
     """The ledger's view of a question before it is asked.
 
     `version` is the public data version. `epsilon` is the largest worst case per key that every balance still admits.
-    `would_fit` are settings with which the question would pass where it does not: "keyhole.tolerance = '13%'"; `hint`
-    is all that would help, as the refusal says it, and `short_groups` names the groups that have too little left.
-    `noise` is there where earlier questions' noise would be read. `question` is the question's id in the ledger, and
-    `waiting` is there where the owner has to approve it first. `payment` is what it costs on noise of its own, None
-    where it costs nothing. `stored`: an answer to it is stored, which asking tells again, whatever is left; its reader
-    pays `payment` then, of caps of the own. `time` is about how long the source works on it.
+    For a question that would be refused, `fitting_settings` are settings with which it would fit, as "keyhole.tolerance
+    = '13%'"; `hint` is the hint of the refusal, and `short_groups` names the groups with too little left. `noise` is
+    set if noise of earlier questions would be read. `question` is the question's id in the ledger. `waiting` is set if
+    the owner has to approve it first. `payment` is its cost on fresh noise, None if it costs nothing. `stored` is set
+    if an answer to it is stored. Asking then returns that answer, whatever budget is left, and the payment concerns the
+    reader's own caps alone. `time` is the expected time at the source.
     """
 
     version: str
     epsilon: float
-    would_fit: tuple[str, ...] = ()
+    fitting_settings: tuple[str, ...] = ()
     hint: str = ""
     short_groups: str = ""
     noise: SharedNoise | None = None
     question: str = ""
-    waiting: Waiting | None = None
+    waiting: PendingApproval | None = None
     payment: Payment | None = None
-    stored: Stored | None = None
+    stored: StoredPayment | None = None
     time: ExpectedTime | None = None
 
-    def remedies(self) -> Iterator[str]:
-        """Yield the lines for EXPLAIN of a question that would be refused."""
+    def list_remedies(self) -> Iterator[str]:
+        """Yield EXPLAIN's lines about a question that would be refused."""
         if self.short_groups:
             yield f"  Too little is left for {self.short_groups}"
-        if self.would_fit:
-            yield f"  Would fit: {', or '.join(self.would_fit)}"
-        if self.hint and self.hint != "  or  ".join(f"SET {setting};" for setting in self.would_fit):
+        if self.fitting_settings:
+            yield f"  Would fit: {', or '.join(self.fitting_settings)}"
+        if self.hint and self.hint != "  or  ".join(f"SET {setting};" for setting in self.fitting_settings):
             yield f"  Would help: {self.hint}"
 
     def refuses(self, plan: Plan) -> bool:
         """Return True if asking now would be refused for lack of budget."""
         if self.stored is not None:
-            return not self.stored.fits
-        on_shared_noise = self.noise is not None and self.noise.fits
+            return not self.stored.is_affordable
+        on_shared_noise = self.noise is not None and self.noise.is_affordable
         return plan.worst_case_epsilon > self.epsilon and not on_shared_noise

@@ -1,6 +1,6 @@
 """The parts of a plan's epsilon, from public inputs alone.
 
-They are the share of every functional, who is affected together, and the expected loss of groups.
+They are the share of each functional, the functionals that one unit affects together, and the expected loss of groups.
 """
 
 from dataclasses import dataclass, replace
@@ -22,10 +22,11 @@ DISTANCES = (1, 3, 10)  # in tolerances: where the contract begins, a usual dist
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
-    """Functionals that one privacy unit can change at once in one key, in the plan's numbering, and what they cost.
+class JointCost:
+    """The joint cost of functionals that one privacy unit can change at once in one key.
 
-    `parts` says for each by which part of its sensitivity.
+    `functionals` have the plan's numbers. `parts` has for each the part of its sensitivity by which the unit changes
+    it.
     """
 
     functionals: tuple[int, ...]
@@ -33,48 +34,47 @@ class Together:
     epsilon: float
 
 
-def sets_together(plan: Plan) -> tuple[Together, ...]:
-    """Return the functionals that one unit can change at once, the most expensive first.
+def list_joint_costs(plan: Plan) -> tuple[JointCost, ...]:
+    """Return the sets of functionals that one unit can change at once, the most expensive first.
 
-    The first one is the worst case.
-
-    Where functionals are read off common sums it is all of them, for the loss of all sums together.
+    The first set is the worst case. If functionals are read off common sums, there is one set of all functionals, with
+    the loss of all sums together.
     """
     if plan.calibration.task.common is not None:
         used = tuple(index for index, test in enumerate(plan.calibration.tests) if test.rate)
         parts = (Fraction(1),) * len(used)
-        return (Together(functionals=used, parts=parts, epsilon=plan.calibration.worst_case_epsilon),)
+        return (JointCost(functionals=used, parts=parts, epsilon=plan.calibration.worst_case_epsilon),)
     tests = plan.calibration.tests
     found = []
     for exposure in plan.calibration.task.exposures:
         changed = tuple(index for index, part in enumerate(exposure) if part)
         parts = tuple(exposure[index] for index in changed)
         epsilon = sum(float(part) * tests[index].epsilon for part, index in zip(parts, changed, strict=True))
-        found.append(Together(functionals=changed, parts=parts, epsilon=epsilon))
+        found.append(JointCost(functionals=changed, parts=parts, epsilon=epsilon))
     return tuple(sorted(found, key=lambda group: (-group.epsilon, group.functionals, group.parts)))
 
 
-def separate_sums(plan: Plan) -> float:
-    """Return the sum of the functionals' costs one by one; a test for all of them together has its one loss."""
+def sum_separate_costs(plan: Plan) -> float:
+    """Return the sum of the costs of the single functionals. A test of all functionals together has its one loss."""
     if plan.calibration.whole_question:
         return plan.worst_case_epsilon
     if plan.calibration.task.common is not None:
-        return sum(one.epsilon for one in common_noise(plan))
+        return sum(one.epsilon for one in list_common_sums(plan))
     return sum(test.epsilon for test in plan.calibration.tests)
 
 
-def share_of_worst_case(plan: Plan, functional: int) -> float:
-    """Return the part of one functional's loss in the worst case: 0 if the most expensive unit does not change it.
+def compute_worst_case_share(plan: Plan, functional: int) -> float:
+    """Return one functional's share of the worst-case loss: 0 if the most expensive unit does not change it.
 
-    The shares of all functionals sum to one, up to the rounding of the worst case. Where functionals are read off
-    common sums it is the part of the first sum, no matter who else reads that, and the parts do not sum to one.
+    The shares of all functionals sum to one, up to the rounding of the worst case. If functionals are read off common
+    sums, it is the share of the functional's first sum, whoever else reads that sum, and the shares do not sum to one.
     """
     common = plan.calibration.task.common
     if common is not None:
         place = common.readings[functional][0][0]
-        dearest_parts = max(common.exposures, key=lambda parts: _cost(plan, parts))
-        return float(dearest_parts[place]) * common_noise(plan)[place].epsilon / plan.worst_case_epsilon
-    dearest = sets_together(plan)[0]
+        dearest_parts = max(common.exposures, key=lambda parts: _compute_cost(plan, parts))
+        return float(dearest_parts[place]) * list_common_sums(plan)[place].epsilon / plan.worst_case_epsilon
+    dearest = list_joint_costs(plan)[0]
     if functional not in dearest.functionals or dearest.epsilon == 0.0:
         return 0.0
     part = dearest.parts[dearest.functionals.index(functional)]
@@ -82,10 +82,11 @@ def share_of_worst_case(plan: Plan, functional: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class CommonNoise:
-    """A sum off which functionals are read.
+class CommonSumCost:
+    """A common sum off which functionals are read.
 
-    It has its terms, how far a unit moves it, its cost, and its readers, in the plan's numbering of functionals.
+    `sum` has its terms and its sensitivity, `epsilon` is its cost, and `functionals` are its readers by the plan's
+    numbers.
     """
 
     sum: Functional
@@ -93,7 +94,7 @@ class CommonNoise:
     functionals: tuple[int, ...]
 
 
-def common_noise(plan: Plan) -> tuple[CommonNoise, ...]:
+def list_common_sums(plan: Plan) -> tuple[CommonSumCost, ...]:
     """Return the common sums of a plan, in the order in which they are computed.
 
     Return none if every functional has noise of its own.
@@ -103,7 +104,7 @@ def common_noise(plan: Plan) -> tuple[CommonNoise, ...]:
         return ()
     rates = sum_rates(plan.calibration)
     return tuple(
-        CommonNoise(
+        CommonSumCost(
             sum=made,
             epsilon=at_least(rate * made.sensitivity),
             functionals=tuple(
@@ -116,15 +117,15 @@ def common_noise(plan: Plan) -> tuple[CommonNoise, ...]:
     )
 
 
-def _cost(plan: Plan, parts: Exposure) -> float:
-    noise = common_noise(plan)
+def _compute_cost(plan: Plan, parts: Exposure) -> float:
+    noise = list_common_sums(plan)
     return sum(float(part) * one.epsilon for part, one in zip(parts, noise, strict=True))
 
 
-def one_shot(plan: Plan) -> float | None:
-    """Return the cost of the same contract with `keyhole`, where all groups cost the same.
+def compute_one_shot_cost(plan: Plan) -> float | None:
+    """Return the cost of the same contract with `keyhole`, whose groups all cost the same.
 
-    Return None if the plan is no progressive one, if it compares nothing, or if it cannot be met so.
+    Return None if the plan is not progressive, if it compares nothing, or if `keyhole` cannot meet the contract.
     """
     if plan.calibration.mechanism != Progressive.name or not plan.question.functionals:
         return None
@@ -134,21 +135,21 @@ def one_shot(plan: Plan) -> float | None:
         return None
 
 
-def expected_loss(test: FunctionalTest, sensitivity: int, *, tolerances: int) -> float:
-    """Return the mean loss through one functional of a group that is some tolerances short of a threshold.
+def compute_expected_loss(test: FunctionalTest, sensitivity: int, *, tolerances: int) -> float:
+    """Return the mean loss through one functional of a group that is `tolerances` tolerances short of a threshold.
 
-    It is exact for a functional with one literal whose answer matters until the end; other literals of the formula may
-    settle the group earlier, a second literal on the functional later. Distances count at least one integer step.
+    It is exact for a functional with one literal whose answer matters until the end. Other literals of the formula may
+    settle the group earlier, and a second literal on the functional later. Distances count at least one integer step.
     """
     distance = -tolerances * max(test.tolerance, 1)
     steps = (distance - 1) // test.block + 1
     return expected_rate(test, steps) * (sensitivity if test.block == 1 else 1)
 
 
-def expected_losses(plan: Plan) -> tuple[tuple[int, float], ...]:
-    """Return the mean loss of a group that is so far from every threshold, for each of `DISTANCES`.
+def list_expected_losses(plan: Plan) -> tuple[tuple[int, float], ...]:
+    """Return, for each of `DISTANCES`, the mean loss of a group that is so many tolerances from every threshold.
 
-    It is empty without looks, and where thresholds are read off common sums.
+    It is empty without looks, and if thresholds are read off common sums.
     """
     calibration = plan.calibration
     early = any(test.looks for test in calibration.tests)
@@ -160,7 +161,7 @@ def expected_losses(plan: Plan) -> tuple[tuple[int, float], ...]:
             max(
                 sum(
                     float(part)
-                    * expected_loss(
+                    * compute_expected_loss(
                         calibration.tests[index], calibration.task.sensitivities[index], tolerances=tolerances
                     )
                     for index, part in enumerate(exposure)
@@ -173,21 +174,21 @@ def expected_losses(plan: Plan) -> tuple[tuple[int, float], ...]:
     )
 
 
-def with_one_step(plan: Plan) -> float | None:
+def compute_one_step_cost(plan: Plan) -> float | None:
     """Return the cost of the question if every literal had a tolerance of at least one integer step.
 
-    Return None if all have.
+    Return None if all have one.
     """
     task = plan.calibration.task
     if all(cut.tolerance for cut in task.literals()):
         return None
     try:
-        formula, *predicates = map(_with_one_step, task.formulas)
+        formula, *predicates = map(_widen_to_one_step, task.formulas)
         wider = replace(task, formula=formula, predicates=tuple(predicates))
         return MECHANISMS[plan.calibration.mechanism].calibrate(wider).worst_case_epsilon
     except Unachievable:
         return None
 
 
-def _with_one_step(formula: Formula) -> Formula:
+def _widen_to_one_step(formula: Formula) -> Formula:
     return formula.mapped(lambda literal: replace(literal, tolerance=max(1, literal.tolerance)))

@@ -1,4 +1,4 @@
-"""The likely cut of bounding, if rows per privacy unit are geometric: a model for owners, not a measurement."""
+"""The expected cut of bounding if the rows per privacy unit are geometric: a model for owners, not a measurement."""
 
 from dataclasses import dataclass
 from math import floor
@@ -27,52 +27,51 @@ class ExpectedCut:
 
 
 @dataclass(frozen=True, slots=True)
-class Clipping:
-    """The share of an aggregate that bounding is expected to cut.
+class ExpectedClipping:
+    """The share of an aggregate that clipping is expected to cut, between 0 and 1.
 
-    A unit's rows are spread over as many groups as it may be in, or all together in one.
+    `spread_share` is for rows spread over as many groups as a unit may be in, `concentrated_share` for all rows in one.
     """
 
     name: str
-    spread: float
-    together: float
+    spread_share: float
+    concentrated_share: float
 
 
-def expected_cuts(plan: Plan, *, mean_rows: float) -> tuple[ExpectedCut, ...]:
-    """Return the cut that bounding makes in every functional's aggregate under `ASSUMPTIONS`.
+def list_expected_cuts(plan: Plan, *, mean_rows: float) -> tuple[ExpectedCut, ...]:
+    """Return the expected cut of each functional's aggregate under `ASSUMPTIONS`.
 
-    Nothing where the row is the unit, nor of a question about units' totals, of which the model says nothing.
-
+    Return nothing if the row is the unit, and for a question about units' totals, about which the model says nothing.
     With `P(X > k) = q^k`, `q = 1 - 1 / mean`, a bound of M rows keeps `E min(X, M) = mean (1 - q^M)`: it cuts the share
     `q^M`. A total of `v X` clipped to H = k v + r keeps `v mean (1 - q^k) + r q^k`.
 
     Parameters:
-        mean_rows: the mean of a unit's rows in a group it is in; below 1 counts as 1.
+        mean_rows: the mean number of a unit's rows in a group it is in; below 1 counts as 1.
     """
     if plan.question.table.is_row_unit or plan.question.per_unit is not None:
         return ()
     ratio = 1.0 - 1.0 / max(1.0, mean_rows)
     return tuple(
-        ExpectedCut(name=functional.name, share=_share(plan, functional, ratio))
+        ExpectedCut(name=functional.name, share=_compute_share(plan, functional, ratio))
         for functional in plan.question.computed
     )
 
 
-def find_cuts(plan: Plan, *, mean_rows: float, groups: float | None) -> tuple[Clipping, ...]:
-    """Return the cut that clipping makes in the groups that count.
+def list_expected_clipping(plan: Plan, *, mean_rows: float, groups: float | None) -> tuple[ExpectedClipping, ...]:
+    """Return the expected cut by clipping in the groups that count.
 
-    It lies between rows spread over as many as may be and all in one, or, if the mean number of groups is known, in
-    each of these.
+    It lies between the cut of rows spread over all groups and the cut of all rows in one. If the mean number of groups
+    is known, rows are spread over that number.
     """
-    spread = expected_cuts(plan, mean_rows=mean_rows / (groups or groups_of_one_unit(plan.question)))
-    together = spread if groups else expected_cuts(plan, mean_rows=mean_rows)
+    spread = list_expected_cuts(plan, mean_rows=mean_rows / (groups or groups_of_one_unit(plan.question)))
+    together = spread if groups else list_expected_cuts(plan, mean_rows=mean_rows)
     return tuple(
-        Clipping(name=least.name, spread=least.share, together=most.share)
+        ExpectedClipping(name=least.name, spread_share=least.share, concentrated_share=most.share)
         for least, most in zip(spread, together, strict=True)
     )
 
 
-def _share(plan: Plan, functional: Functional, ratio: float) -> float:
+def _compute_share(plan: Plan, functional: Functional, ratio: float) -> float:
     table = plan.question.table
     if functional.measure is Measure.UNITS:
         return 0.0
@@ -80,7 +79,7 @@ def _share(plan: Plan, functional: Functional, ratio: float) -> float:
         return float(ratio**table.row_cap.rows) if table.row_cap else 0.0
     if functional.measure is Measure.ROWS or len(functional.terms) != 1 or not functional.summed:
         return float(ratio**table.rows_per_unit)
-    middle = _middle(plan, functional)
+    middle = _find_middle(plan, functional)
     edge = (functional.unit_range[1] if middle > 0 else functional.unit_range[0]) + functional.off_each_unit
     if middle == 0 or edge == 0:
         return 0.0 if middle == 0 else 1.0
@@ -90,8 +89,8 @@ def _share(plan: Plan, functional: Functional, ratio: float) -> float:
     return float(max(0.0, 1.0 - ((1.0 - ratio**whole) + rest * ratio**whole / mean)))
 
 
-def _middle(plan: Plan, functional: Functional) -> float:
-    """Return a row's part of a sum if its value is in the middle of its bounds, in the functional's steps."""
+def _find_middle(plan: Plan, functional: Functional) -> float:
+    """Return a row's part of a sum, in the functional's steps, if its value is in the middle of its bounds."""
     (term,) = functional.terms
     column = plan.question.table.get_column(term.column or "")
     assert column.bounds is not None

@@ -1,10 +1,10 @@
-"""A formula's trees as one picture: SVG text, labelled, readable by people and by screen readers."""
+"""A formula's trees as one SVG picture with labels, readable by people and by screen readers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from planner.explain.formula_tree import Branch, Kind
+from planner.explain.formula_tree import Branch, NodeKind
 
 _CHARACTER = 7.3  # width in pixels at the font size below
 _FONT = 12  # size of the font in pixels; all sizes here only have to be readable beside it
@@ -16,19 +16,19 @@ _MARGIN = 16  # around the picture, and between its trees
 _TITLE = 26  # height of a tree's heading
 
 _FILLS = {
-    Kind.AND: "#dbe7f5",
-    Kind.OR: "#f7e6cf",
-    Kind.LITERAL: "#e3f1e1",
-    Kind.IDLE: "#eeeeee",
-    Kind.CONSTANT: "#eeeeee",
-    Kind.SCORECARD: "#eeeeee",
-    Kind.COLUMN: "#eeeeee",
+    NodeKind.AND: "#dbe7f5",
+    NodeKind.OR: "#f7e6cf",
+    NodeKind.LITERAL: "#e3f1e1",
+    NodeKind.IDLE: "#eeeeee",
+    NodeKind.CONSTANT: "#eeeeee",
+    NodeKind.SCORECARD: "#eeeeee",
+    NodeKind.COLUMN: "#eeeeee",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A node with its place: column from the left, middle of its row in pixels from the top of its tree."""
+    """A node with its place: its column from the left, and the middle of its row in pixels from the top of its tree."""
 
     branch: Branch
     column: int
@@ -41,25 +41,25 @@ class _Placed:
             yield from child.walk()
 
 
-def formula_svg(trees: Sequence[tuple[str, Branch]], *, title: str) -> str:
-    """Return the trees one below the other, each under its heading.
+def draw_formula(trees: Sequence[tuple[str, Branch]], *, title: str) -> str:
+    """Return the SVG text of the trees, one below the other, each under its heading.
 
-    Guarantee: well-formed XML whatever the texts are; every node's text and note stand in it, escaped; nothing is
-    loaded from elsewhere and nothing runs.
+    Guarantee: well-formed XML for all texts. It contains every node's text and note, escaped. Nothing is loaded from
+    elsewhere and nothing runs.
 
     Parameters:
         trees: headings and trees.
-        title: what the picture shows, for its title element.
+        title: the title of the picture, for its title element.
     """
     parts: list[str] = []
-    top, width = float(_MARGIN), _width(title)
+    top, width = float(_MARGIN), _measure_text(title)
     for heading, root in trees:
-        parts.append(_text(_MARGIN, top + _FONT, heading, bold=True))
+        parts.append(_draw_text(_MARGIN, top + _FONT, heading, bold=True))
         top += _TITLE
         placed, rows = _place_node(root, column=0, row=0)
-        lefts, right = _columns(placed)
+        lefts, right = _place_columns(placed)
         parts += _draw_nodes(placed, lefts, top)
-        width = max(width, right + _MARGIN, _width(heading) + 2 * _MARGIN)
+        width = max(width, right + _MARGIN, _measure_text(heading) + 2 * _MARGIN)
         top += rows * _ROW + _MARGIN
     size = f'width="{width:.0f}" height="{top:.0f}" viewBox="0 0 {width:.0f} {top:.0f}"'
     return "\n".join(
@@ -74,7 +74,7 @@ def formula_svg(trees: Sequence[tuple[str, Branch]], *, title: str) -> str:
 
 
 def _place_node(branch: Branch, *, column: int, row: int) -> tuple[_Placed, int]:
-    """Return the node in its place, and the number of rows that it and everything below it take."""
+    """Return the node in its place, and the number of rows that it and its descendants take."""
     if not branch.children:
         return _Placed(branch=branch, column=column, middle=(row + 0.5) * _ROW, children=()), 1
     children: list[_Placed] = []
@@ -87,11 +87,11 @@ def _place_node(branch: Branch, *, column: int, row: int) -> tuple[_Placed, int]
     return _Placed(branch=branch, column=column, middle=middle, children=tuple(children)), taken
 
 
-def _columns(root: _Placed) -> tuple[list[float], float]:
-    """Return the left edge of every column, and the right edge of everything."""
+def _place_columns(root: _Placed) -> tuple[list[float], float]:
+    """Return the left edge of every column, and the right edge of the last."""
     widest: dict[int, float] = {}
     for node in root.walk():
-        widest[node.column] = max(widest.get(node.column, 0.0), _breadth(node.branch))
+        widest[node.column] = max(widest.get(node.column, 0.0), _measure_branch(node.branch))
     lefts, left = [], float(_MARGIN)
     for column in range(len(widest)):
         lefts.append(left)
@@ -99,18 +99,18 @@ def _columns(root: _Placed) -> tuple[list[float], float]:
     return lefts, left - _GAP
 
 
-def _breadth(branch: Branch) -> float:
-    return max(_width(branch.text), _width(branch.note)) + 2 * _PAD
+def _measure_branch(branch: Branch) -> float:
+    return max(_measure_text(branch.text), _measure_text(branch.note)) + 2 * _PAD
 
 
-def _width(text: str) -> float:
-    return len(_visible(text)) * _CHARACTER
+def _measure_text(text: str) -> float:
+    return len(_spell_invisible(text)) * _CHARACTER
 
 
 def _draw_nodes(root: _Placed, lefts: Sequence[float], top: float) -> Iterator[str]:
     for node in root.walk():
         left, middle = lefts[node.column], top + node.middle
-        breadth = _breadth(node.branch)
+        breadth = _measure_branch(node.branch)
         for child in node.children:
             x, y = lefts[child.column], top + child.middle
             bend = x - _GAP / 2
@@ -123,21 +123,21 @@ def _draw_nodes(root: _Placed, lefts: Sequence[float], top: float) -> Iterator[s
             f'fill="{_FILLS[node.branch.kind]}" stroke="#888888"/>'
         )
         if node.branch.note:
-            yield _text(left + _PAD, middle - 3, node.branch.text, bold=False)
-            yield _text(left + _PAD, middle + 11, node.branch.note, bold=False, fill="#555555")
+            yield _draw_text(left + _PAD, middle - 3, node.branch.text, bold=False)
+            yield _draw_text(left + _PAD, middle + 11, node.branch.note, bold=False, fill="#555555")
         else:
-            yield _text(left + _PAD, middle + 4, node.branch.text, bold=False)
+            yield _draw_text(left + _PAD, middle + 4, node.branch.text, bold=False)
 
 
-def _text(x: float, y: float, text: str, *, bold: bool, fill: str = "#111111") -> str:
+def _draw_text(x: float, y: float, text: str, *, bold: bool, fill: str = "#111111") -> str:
     weight = ' font-weight="bold"' if bold else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" fill="{fill}"{weight} xml:space="preserve">{_escape_text(text)}</text>'
 
 
 def _escape_text(text: str) -> str:
-    return escape(_visible(text), {'"': "&quot;", "'": "&apos;"})
+    return escape(_spell_invisible(text), {'"': "&quot;", "'": "&apos;"})
 
 
-def _visible(text: str) -> str:
-    """Return the text with characters spelled out that XML cannot hold or that reorder and break lines."""
+def _spell_invisible(text: str) -> str:
+    """Return the text with escapes for characters that XML cannot hold, or that reorder or break lines."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

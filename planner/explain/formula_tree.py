@@ -1,18 +1,25 @@
-"""A plan's formula as trees that can be drawn, as typed and as it is evaluated. Public inputs alone."""
+"""A plan's formula as trees that can be drawn, as typed and as evaluated. Depends on public inputs alone."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from mechanisms.formula import Cut, Formula
-from planner.explain.literal_labels import letter_literals, letters, literal_of, order_formula, typed_letters, words
-from planner.explain.rounded_numbers import at_most, share
+from planner.explain.literal_labels import (
+    identify_literal,
+    letter_literals,
+    map_letters,
+    map_typed_letters,
+    order_formula,
+    spell_literals,
+)
+from planner.explain.rounded_numbers import write_at_most, write_share
 from planner.question.plan import Plan
 
-IDLE = "does not matter, costs nothing"
+IDLE_NOTE = "does not matter, costs nothing"
 
 
-class Kind(StrEnum):
+class NodeKind(StrEnum):
     """The kind of a node of the tree."""
 
     AND = "and"
@@ -26,69 +33,69 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A node: its text, a note beside it (what it costs; "" for none) and what hangs below."""
+    """A node of the tree: its text, a note (what it costs; "" for none) and its children."""
 
-    kind: Kind
+    kind: NodeKind
     text: str
     note: str
     children: tuple["Branch", ...]
 
     def walk(self) -> Iterator["Branch"]:
-        """Yield the node and everything below it, from the top."""
+        """Yield the node and all its descendants, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
 
 
-def trees(plan: Plan) -> tuple[tuple[str, Branch], ...]:
-    """Return the formula as typed and as it is evaluated, each under its heading; equal letters mean equal literals.
+def build_trees(plan: Plan) -> tuple[tuple[str, Branch], ...]:
+    """Return the formula as typed and as evaluated, each under its heading. Equal letters mean equal literals.
 
-    Guarantee: a function of the plan. Every distinct literal that the analyst typed stands in the first tree, every
-    literal that is paid for in the second, whose heading has the total. Noise that several literals share, or that a
+    Guarantee: a function of the plan. The first tree has every distinct literal that the analyst typed, the second
+    every literal that is charged for, and the total in its heading. Noise that several literals share, or that a
     literal reads again, has its price at the first of them alone.
     """
     named = letter_literals(plan)
-    kept = letters(named)
-    before, texts = typed_letters(plan, named), words(plan.asked)
+    kept = map_letters(named)
+    before, texts = map_typed_letters(plan, named), spell_literals(plan.asked)
     bare = set(kept.values())
 
-    def branch_as_typed(cut: Cut) -> Branch:
-        letter = before[literal_of(cut)]
-        kind, note = (Kind.LITERAL, "") if letter in bare else (Kind.IDLE, IDLE)
-        return Branch(kind=kind, text=f"{letter}  {texts[literal_of(cut)]}", note=note, children=())
+    def make_typed_branch(cut: Cut) -> Branch:
+        letter = before[identify_literal(cut)]
+        kind, note = (NodeKind.LITERAL, "") if letter in bare else (NodeKind.IDLE, IDLE_NOTE)
+        return Branch(kind=kind, text=f"{letter}  {texts[identify_literal(cut)]}", note=note, children=())
 
-    by_literal = {literal_of(one.cut): one for one in named}
+    by_literal = {identify_literal(one.cut): one for one in named}
     paid: dict[int, str] = {}  # by noisy value, the letter that has its price; one for all of a whole question
 
-    def branch_as_evaluated(cut: Cut) -> Branch:
-        one = by_literal[literal_of(cut)]
+    def make_evaluated_branch(cut: Cut) -> Branch:
+        one = by_literal[identify_literal(cut)]
         first = paid.setdefault(_find_noise(plan, cut), one.letter)
         begins = first == one.letter and id(one) not in drawn
         drawn.add(id(one))
-        note = _cost(plan, cut) if begins else _describe_sharing(plan, first)
-        return Branch(kind=Kind.LITERAL, text=f"{one.letter}  {one.text}", note=note, children=())
+        note = _describe_cost(plan, cut) if begins else _describe_sharing(plan, first)
+        return Branch(kind=NodeKind.LITERAL, text=f"{one.letter}  {one.text}", note=note, children=())
 
     drawn: set[int] = set()
 
     heading = "as it is evaluated: minimal" if all(one.exact for one in plan.canonical) else "as it is evaluated"
     if named:
-        heading = f"{heading}, worst case {at_most(plan.worst_case_epsilon)} epsilon for a group"
-    typed = [_branch(formula, branch_as_typed) for formula in plan.asked.formulas]
-    evaluated = [_branch(order_formula(one, named), branch_as_evaluated) for one in plan.canonical]
+        heading = f"{heading}, worst case {write_at_most(plan.worst_case_epsilon)} epsilon for a group"
+    typed = [_make_branch(formula, make_typed_branch) for formula in plan.asked.formulas]
+    evaluated = [_make_branch(order_formula(one, named), make_evaluated_branch) for one in plan.canonical]
     names = plan.asked.predicate_names
-    return ("as typed", _whole(typed, names)), (heading, _whole(evaluated, names))
+    return ("as typed", _join_formulas(typed, names)), (heading, _join_formulas(evaluated, names))
 
 
-def _whole(formulas: Sequence[Branch], names: tuple[str, ...]) -> Branch:
-    """Return the one formula, or the rule for the groups that are rows with the predicates beside it, by name."""
+def _join_formulas(formulas: Sequence[Branch], names: tuple[str, ...]) -> Branch:
+    """Return the one formula, or the decision for the returned groups with the named predicates beside it."""
     if not names:
         return formulas[0]
-    below = (Branch(Kind.COLUMN, text, "", (one,)) for text, one in zip(("rows", *names), formulas, strict=True))
-    return Branch(Kind.SCORECARD, "rows, and predicates", "", tuple(below))
+    below = (Branch(NodeKind.COLUMN, text, "", (one,)) for text, one in zip(("rows", *names), formulas, strict=True))
+    return Branch(NodeKind.SCORECARD, "rows, and predicates", "", tuple(below))
 
 
 def _find_noise(plan: Plan, cut: Cut) -> int:
-    """Return a number for the noisy value that decides a literal; for a literal on two of them, of the first."""
+    """Return the number of the noisy value that decides a literal; of the first, if two decide it."""
     if plan.calibration.whole_question:
         return 0
     common = plan.calibration.task.common
@@ -99,21 +106,23 @@ def _describe_sharing(plan: Plan, first: str) -> str:
     return f"decided together with {first}" if plan.calibration.whole_question else f"same noise as {first}"
 
 
-def _cost(plan: Plan, cut: Cut) -> str:
+def _describe_cost(plan: Plan, cut: Cut) -> str:
     if plan.calibration.whole_question:
-        return f"epsilon {at_most(plan.worst_case_epsilon)} for all literals and groups together"
+        return f"epsilon {write_at_most(plan.worst_case_epsilon)} for all literals and groups together"
     test, promised = plan.calibration.tests[cut.functional], plan.question.accuracy
-    rates = f"fnr {share(test.fnr, of=promised.fnr)}, fpr {share(test.fpr, of=promised.fpr)}"
-    return f"epsilon {at_most(test.epsilon)}, {rates}"
+    rates = f"fnr {write_share(test.fnr, of=promised.fnr)}, fpr {write_share(test.fpr, of=promised.fpr)}"
+    return f"epsilon {write_at_most(test.epsilon)}, {rates}"
 
 
-def _branch(formula: Formula, literal: Callable[[Cut], Branch]) -> Branch:
-    def join(kind: Kind, below: Sequence[Branch]) -> Branch:
+def _make_branch(formula: Formula, literal: Callable[[Cut], Branch]) -> Branch:
+    def join(kind: NodeKind, below: Sequence[Branch]) -> Branch:
         if len(below) == 1:
             return below[0]
         if not below:
-            text = f"{'true' if kind is Kind.AND else 'false'} for every group"
-            return Branch(kind=Kind.CONSTANT, text=text, note="", children=())
+            text = f"{'true' if kind is NodeKind.AND else 'false'} for every group"
+            return Branch(kind=NodeKind.CONSTANT, text=text, note="", children=())
         return Branch(kind=kind, text=kind.value.upper(), note="", children=tuple(below))
 
-    return formula.fold(literal, every=lambda below: join(Kind.AND, below), some=lambda below: join(Kind.OR, below))
+    return formula.fold(
+        literal, every=lambda below: join(NodeKind.AND, below), some=lambda below: join(NodeKind.OR, below)
+    )

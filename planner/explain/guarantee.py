@@ -1,4 +1,4 @@
-"""The promise of an answer, in a sentence and for a program; rates and loss are upper bounds."""
+"""The guarantee of an answer, as a sentence and as JSON. Rates and loss are upper bounds."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -8,10 +8,10 @@ from mechanisms.formula import TRUE
 from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE
 from planner.catalog.catalog import Computed
 from planner.explain.balances import SharedNoise
-from planner.explain.literal_labels import spell_formula, words
-from planner.explain.ranking import ranking_json, ranking_promise, ranks_alone
-from planner.explain.rounded_numbers import at_most, percent, plain
-from planner.explain.wrong_groups import wrong_groups
+from planner.explain.literal_labels import spell_formula, spell_literals
+from planner.explain.ranking import is_ranking_only, write_ranking_json, write_ranking_promise
+from planner.explain.rounded_numbers import write_at_most, write_percent, write_plain
+from planner.explain.wrong_groups import count_wrong_groups
 from planner.question.plan import Plan
 from planner.question.question import BANDED, aggregate_text
 
@@ -26,22 +26,22 @@ DENIABLE = "It may be denied, which is charged; the rates are for a wrong answer
 FIXED_BEFORE = "the rates hold for a question that was fixed before that noise was drawn"
 
 
-def domain_sentence(plan: Plan) -> str:
+def write_domain_sentence(plan: Plan) -> str:
     """Return the sentence for a list of keys without a threshold."""
     names = ", ".join(plan.question.keys.names)
     return f"public values of {names}, with rows or without: no data is read, and nothing is spent."
 
 
-def guarantee_sentence(plan: Plan) -> str:
-    """Return the promise of an answer, in one sentence for the NOTICE."""
+def write_guarantee(plan: Plan) -> str:
+    """Return the guarantee of an answer as one sentence for the NOTICE."""
     if plan.question.lists_domain:
-        return domain_sentence(plan)
+        return write_domain_sentence(plan)
     if not plan.reads_data:
         return "the condition does not depend on data: the answer is exact and nothing was spent."
-    loss = f"at most {plain(Decimal(at_most(plan.worst_case_epsilon)))} epsilon"
+    loss = f"at most {write_plain(Decimal(write_at_most(plan.worst_case_epsilon)))} epsilon"
     if plan.calibration.whole_question:
         loss += " for all groups together"
-    promises = promised_rates(plan, beyond=slack(plan.question.accuracy.tolerance))
+    promises = write_promised_rates(plan, beyond=write_slack(plan.question.accuracy.tolerance))
     decided = "; ".join(promises.decided)
     if promises.ranked:
         decided = f"{decided}; of what is left, {promises.ranked}" if decided else promises.ranked
@@ -52,15 +52,17 @@ def guarantee_sentence(plan: Plan) -> str:
     clipped = _clips_values(plan)
     if table.is_row_unit:
         return f"{promise} This holds after values without a declared range are clipped." if clipped else promise
-    told = "" if (share := cut_rows_sentence(plan)) is None else f" {share[:1].upper()}{share[1:]}."
+    told = "" if (share := write_cut_rows(plan)) is None else f" {share[:1].upper()}{share[1:]}."
     clips = "clipping values without a declared range and " if clipped else ""
     bounded = f"This holds for aggregates after {clips}bounding each ({table.unit_text})"
-    return f"{promise} {bounded}{_groups_left_out(plan)}; rows without {' or '.join(table.unit)} are left out.{told}"
+    return (
+        f"{promise} {bounded}{_count_left_out_groups(plan)}; rows without {' or '.join(table.unit)} are left out.{told}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class PromisedRates:
-    """The error rates of an answer, in clauses of a sentence.
+    """The error rates of an answer, as clauses of a sentence.
 
     `missed` and `wrong` are empty if the question only ranks; `ranked` is empty if it ranks nothing.
     """
@@ -71,19 +73,19 @@ class PromisedRates:
 
     @property
     def decided(self) -> tuple[str, ...]:
-        """The clauses about the groups that are returned."""
+        """The clauses about the returned groups."""
         return tuple(clause for clause in (self.missed, self.wrong) if clause)
 
 
-def promised_rates(plan: Plan, *, beyond: str, subject: str = "one") -> PromisedRates:
-    """Return how often groups are missed, come wrongly, or stand in a wrong order.
+def write_promised_rates(plan: Plan, *, beyond: str, subject: str = "one") -> PromisedRates:
+    """Return clauses that say how often groups are missed, are returned wrongly, or are in the wrong order.
 
     Parameters:
-        beyond: the tolerance in words, by which a group has to fail before its rate is bounded.
-        subject: the group or predicate that comes wrongly, after a clause that named it.
+        beyond: the tolerance in words. A group has to fail by more than that for its rate to be bounded.
+        subject: the group or predicate that is returned wrongly, for use after a clause that named it.
     """
-    ranked = ranking_promise(plan) or ""
-    if ranked and ranks_alone(plan) and not plan.predicates:
+    ranked = write_ranking_promise(plan) or ""
+    if ranked and is_ranking_only(plan) and not plan.predicates:
         return PromisedRates(missed="", wrong="", ranked=ranked)
     return PromisedRates(
         missed=_write_missed(plan), wrong=_write_wrong(plan, beyond=beyond, subject=subject), ranked=ranked
@@ -92,10 +94,10 @@ def promised_rates(plan: Plan, *, beyond: str, subject: str = "one") -> Promised
 
 def _write_missed(plan: Plan) -> str:
     if plan.calibration.whole_question:
-        return _missed_past_the_limit(plan)
+        return _describe_limit(plan)
     if plan.calibration.fnr is None:
         return "a group near a threshold may be missed, without a bound"
-    return f"{_true_of(plan)} at most {percent(plan.question.accuracy.fnr)} of the time"
+    return f"{_name_missed(plan)} at most {write_percent(plan.question.accuracy.fnr)} of the time"
 
 
 def _write_wrong(plan: Plan, *, beyond: str, subject: str) -> str:
@@ -107,45 +109,45 @@ def _write_wrong(plan: Plan, *, beyond: str, subject: str) -> str:
         beyond += ", and with what is said of means over different rows,"
     if plan.question.priced:
         beyond += ", and with the amount that is said of two sides compared,"
-    rate = percent(plan.question.accuracy.fpr)
-    return f"{subject} that fails even with {beyond} is {_shown_of(plan)} at most {rate} of the time"
+    rate = write_percent(plan.question.accuracy.fpr)
+    return f"{subject} that fails even with {beyond} is {_name_wrong(plan)} at most {rate} of the time"
 
 
 def _clips_values(plan: Plan) -> bool:
-    """Return True if a value without a range counts up to an end that a threshold gave it."""
+    """Return True if a value without a declared range is clipped to an end that follows from a threshold."""
     question = plan.question
     derived = (question.table.get_column(name).derivation for made in question.computed for name in made.summed)
     return any(isinstance(one, Computed) and any(one.clipped) for one in derived)
 
 
-def _true_of(plan: Plan) -> str:
-    """Return what may be missed: a group, or the truth of a predicate for it."""
+def _name_missed(plan: Plan) -> str:
+    """Return the words for what may be missed: a group, or that a predicate is true for it."""
     if not plan.predicates:
         return "a group that truly qualifies is missed"
     holds = "a predicate that truly holds for a group is shown as false"
     return holds if plan.minimised.formula == TRUE else f"a group that truly qualifies is missed, or {holds},"
 
 
-def _shown_of(plan: Plan) -> str:
-    """Return what may be wrong."""
+def _name_wrong(plan: Plan) -> str:
+    """Return the words for what may be wrong: a group, or a predicate of it."""
     if not plan.predicates:
         return "returned"
     return "shown as true" if plan.minimised.formula == TRUE else "returned, or shown as true,"
 
 
-def _groups_left_out(plan: Plan) -> str:
-    """Return the number of groups in which a unit counts, of those that it could have rows in, if these are more."""
+def _count_left_out_groups(plan: Plan) -> str:
+    """Return a clause with the number of groups in which a unit counts, if it could have rows in more; else ""."""
     table, within_reach = plan.question.table, plan.question.keys.count_reachable_groups(plan.question.table)
     if within_reach <= table.groups_per_unit:
         return ""
     return f", which counts in at most {table.groups_per_unit:,} of {within_reach:,} groups"
 
 
-def cut_rows_sentence(plan: Plan) -> str | None:
-    """Return the owner's sentence on rows that bounds leave out of all groups, by a question's fixed and other keys.
+def write_cut_rows(plan: Plan) -> str | None:
+    """Return the owner's sentence on rows that bounds leave out of all groups by the question's keys.
 
-    Return None for other keys, for a join and for sums per unit, of which the owner declares nothing. Keys are those
-    that the question groups by, and those that its WHERE fixes.
+    The keys are those that the question groups by, and those that its WHERE fixes. Return None for other keys, for a
+    join and for sums per unit, about which the owner declares nothing.
     """
     question = plan.question
     if question.per_unit is not None:
@@ -158,68 +160,68 @@ def cut_rows_sentence(plan: Plan) -> str | None:
     return None
 
 
-def shared_noise_sentence(noise: SharedNoise) -> str:
-    """Return the sentence about the noise that an answer shares: with whom, the cost to everybody, when rates hold."""
-    questions = "1 earlier question" if noise.earlier == 1 else f"{noise.earlier} earlier questions"
-    own = f"{plain(Decimal(at_most(noise.own)))} epsilon"
-    fresh = f"at most {plain(Decimal(at_most(noise.fresh)))} of {own} is new to the shared budget"
-    if noise.fresh == 0:
+def write_shared_noise(noise: SharedNoise) -> str:
+    """Return a sentence on the noise that an answer shares: with whom, its cost to all, and when rates hold."""
+    questions = "1 earlier question" if noise.earlier_questions == 1 else f"{noise.earlier_questions} earlier questions"
+    own = f"{write_plain(Decimal(write_at_most(noise.own_cost)))} epsilon"
+    fresh = f"at most {write_plain(Decimal(write_at_most(noise.shared_cost)))} of {own} is new to the shared budget"
+    if noise.shared_cost == 0:
         fresh = f"nothing is new to the shared budget, and at most {own} counts towards a cap of your own"
     return f"same noise as {questions}: {fresh}; {FIXED_BEFORE}."
 
 
-def guarantee_json(plan: Plan) -> dict[str, Any]:
-    """Return the guarantee for a program.
+def write_guarantee_json(plan: Plan) -> dict[str, Any]:
+    """Return the guarantee as a JSON document.
 
-    It has the sentence, rates (None: no bound), tolerance by functional in its unit, loss, the most groups that are
-    returned (None: no limit), the meaning of each column of truths, and the promise of a cell.
+    It has the sentence, rates (None: no bound), the tolerance of each functional in its unit, the loss, the greatest
+    number of returned groups (None: no limit), the meaning of each predicate column, and the promise of a cell.
     """
     calibration = plan.calibration
     accuracy = plan.question.accuracy
-    wrong = wrong_groups(plan)
+    wrong = count_wrong_groups(plan)
     return {
-        "sentence": guarantee_sentence(plan),
+        "sentence": write_guarantee(plan),
         "fnr": None if calibration.fnr is None else accuracy.fnr,
         "fpr": None if calibration.fpr is None or EMPTY_PROMISE_NOTE in calibration.notes else accuracy.fpr,
-        "tolerance": _tolerances(plan),
+        "tolerance": _list_tolerances(plan),
         "epsilon_at_most": plan.worst_case_epsilon,
         "wrong_groups_at_most": None if wrong is None else wrong.near,
         "most_groups": calibration.task.most_positives if calibration.whole_question else None,
         "predicates": _spell_predicates(plan),
-        "ranking": ranking_json(plan),
-        "cells": cells_sentence(plan),
+        "ranking": write_ranking_json(plan),
+        "cells": write_cell_promise(plan),
     }
 
 
-def cells_sentence(plan: Plan) -> str | None:
-    """Return the promise per cell; None if no private data are read or each row is a unit."""
+def write_cell_promise(plan: Plan) -> str | None:
+    """Return the promise per cell. Return None if no private data are read or each row is a unit."""
     return PROMISE_OF_CELLS if plan.reads_data and not plan.question.table.is_row_unit else None
 
 
 def _spell_predicates(plan: Plan) -> dict[str, str]:
-    """Return the formula of each column of truths in the answer."""
-    return dict(zip(plan.asked.predicate_names, predicate_texts(plan), strict=True))
+    """Return the formula of each predicate column in the answer."""
+    return dict(zip(plan.asked.predicate_names, list_predicate_texts(plan), strict=True))
 
 
-def predicate_texts(plan: Plan) -> tuple[str, ...]:
-    """Return the predicates as they are asked, in words."""
-    texts = words(plan.asked)
+def list_predicate_texts(plan: Plan) -> tuple[str, ...]:
+    """Return the predicates of the question, in words."""
+    texts = spell_literals(plan.asked)
     return tuple(spell_formula(formula, texts, both="AND", either="OR") for formula in plan.asked.predicates)
 
 
-def _missed_past_the_limit(plan: Plan) -> str:
-    """Return the promise of a sparse vector about the groups that qualify."""
+def _describe_limit(plan: Plan) -> str:
+    """Return the promise of a sparse vector about the groups that qualify beyond its limit."""
     limit = plan.calibration.task.most_positives
     groups = "1 group is" if limit == 1 else f"{limit} groups are"
-    rate = percent(plan.question.accuracy.fnr)
+    rate = write_percent(plan.question.accuracy.fnr)
     return (
         f"a group that truly qualifies is tested and missed at most {rate} of the time, "
         f"but at most {groups} returned, and any that come later in the order of the keys are missed, without a bound"
     )
 
 
-def _tolerances(plan: Plan) -> dict[str, float]:
-    """Return the narrowest band that its literals allow, in the analyst's unit, by aggregate."""
+def _list_tolerances(plan: Plan) -> dict[str, float]:
+    """Return the narrowest tolerance band of each aggregate's literals, in the analyst's unit."""
     narrowest: dict[str, float] = {}
     for functional, test in zip(plan.question.functionals, plan.calibration.tests, strict=True):
         name = aggregate_text(functional)
@@ -231,8 +233,8 @@ def _tolerances(plan: Plan) -> dict[str, float]:
     return narrowest
 
 
-def slack(tolerance: str) -> str:
-    """Return a tolerance as an amount by which a group may fall short."""
+def write_slack(tolerance: str) -> str:
+    """Return a tolerance as the words for an amount by which a group may fall short."""
     text = tolerance.strip()
     if text.endswith("%") and "," not in text and "=" not in text:
         return f"{text[:-1].strip()} % slack"

@@ -1,4 +1,4 @@
-"""A plan's literals in letters and words: `A or (B and C)`, each letter one comparison in the analyst's unit."""
+"""A plan's literals as letters and words: `A or (B and C)`, each letter one comparison in the analyst's unit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts
-from planner.explain.rounded_numbers import plain
+from planner.explain.rounded_numbers import write_plain
 from planner.functionals.atoms.atom_labels import make_label
 from planner.question.plan import Minimised, Plan
 from planner.question.question import Atom, Functional, Question
@@ -16,13 +16,13 @@ Literal: TypeAlias = tuple[int, int, bool]  # functional, cut, above
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedLiteral:
     """One literal of a plan's minimal formula: its letter, its words, and the band in which it may err.
 
-    `lower` and `upper` are in the analyst's unit; for an average, that of a group of `rows` rows. `counted` is that of
-    the atom: what they count where that is not the analyst's unit, and `guard` the count that says for groups of how
-    many rows its tolerance is meant, "" where `keyhole.min_rows` does. With `own` every group has a threshold of its
-    own, and the band is that of the least.
+    `lower` and `upper` are in the analyst's unit; for an average, that of a group of `rows` rows. `counted_unit` is the
+    unit of the atom if it is not the analyst's. `guard` is the count that gives the group size for which the tolerance
+    of a mean is meant; it is empty if `keyhole.min_rows` gives it. If it `has_key_thresholds`, every group has a
+    threshold of its own, and the band is that of the least.
     """
 
     letter: str
@@ -31,30 +31,30 @@ class Named:
     lower: Decimal
     upper: Decimal
     rows: int
-    counted: str = ""
+    counted_unit: str = ""
     guard: str = ""
-    own: bool = False
+    has_key_thresholds: bool = False
 
     @property
     def band(self) -> str:
-        """Where it may err, in words."""
-        most = plain(self.upper - self.lower)
-        if self.own:
+        """The band in which it may err, in words."""
+        most = write_plain(self.upper - self.lower)
+        if self.has_key_thresholds:
             return f"may err by {most} {'below' if self.cut.above else 'above'} each group's own threshold"
-        if self.counted == "rows":
+        if self.counted_unit == "rows":
             if self.lower == self.upper:
                 return "one record decides, no slack"
             return f"may err by {most} row{'' if most == '1' else 's'} beyond the threshold"
         if self.lower == self.upper:
             return "no slack"
-        unit = " % of the rows" if self.counted else ""
-        found = f"may err between {plain(self.lower)} and {plain(self.upper)}{unit}"
+        unit = " % of the rows" if self.counted_unit else ""
+        found = f"may err between {write_plain(self.lower)} and {write_plain(self.upper)}{unit}"
         return found if self.rows == 1 else f"{found} for groups of at least {self.rows} rows"
 
 
-def letter_literals(plan: Plan) -> tuple[Named, ...]:
-    """Return the distinct literals of the minimal formulas, lettered in the order in which the analyst wrote them."""
-    kept = {literal_of(cut): cut for one in plan.canonical for cut in cuts(one.formula)}
+def letter_literals(plan: Plan) -> tuple[NamedLiteral, ...]:
+    """Return the distinct literals of the minimal formulas, with letters in the order of the analyst's text."""
+    kept = {identify_literal(cut): cut for one in plan.canonical for cut in cuts(one.formula)}
     places = {functional: place for place, functional in enumerate(plan.question.functionals)}
     typed = [
         (places[functional], cut.cut, cut.above)
@@ -66,58 +66,60 @@ def letter_literals(plan: Plan) -> tuple[Named, ...]:
     return tuple(_name_literal(plan.question, cut, letter=make_label(index)) for index, cut in enumerate(ordered))
 
 
-def literal_of(cut: Cut) -> Literal:
+def identify_literal(cut: Cut) -> Literal:
     """Return the identity of a literal wherever it occurs, whatever its tolerance."""
     return cut.functional, cut.cut, cut.above
 
 
-def letters(named: tuple[Named, ...]) -> Mapping[Literal, str]:
+def map_letters(named: tuple[NamedLiteral, ...]) -> Mapping[Literal, str]:
     """Return a map from literals to letters."""
-    return MappingProxyType({literal_of(one.cut): one.letter for one in named})
+    return MappingProxyType({identify_literal(one.cut): one.letter for one in named})
 
 
-def typed_letters(plan: Plan, named: tuple[Named, ...]) -> Mapping[Literal, str]:
+def map_typed_letters(plan: Plan, named: tuple[NamedLiteral, ...]) -> Mapping[Literal, str]:
     """Return a map from the literals of the formula as typed (its own numbering of functionals) to letters.
 
-    A literal of the minimal formula has its letter there; those that the minimal formula does not need have the letters
+    A literal of the minimal formula keeps its letter. Literals that the minimal formula does not need have the letters
     that follow, in the order in which they were typed.
     """
-    kept = letters(named)
+    kept = map_letters(named)
     places = {functional: place for place, functional in enumerate(plan.question.functionals)}
     found: dict[Literal, str] = {}
     further = len(named)
     for cut in (cut for formula in plan.asked.formulas for cut in cuts(formula)):
-        if literal_of(cut) in found:
+        if identify_literal(cut) in found:
             continue
         place = places.get(plan.asked.functionals[cut.functional])
         letter = None if place is None else kept.get((place, cut.cut, cut.above))
         if letter is None:
             letter, further = make_label(further), further + 1
-        found[literal_of(cut)] = letter
+        found[identify_literal(cut)] = letter
     return MappingProxyType(found)
 
 
-def idle(plan: Plan, named: tuple[Named, ...]) -> tuple[tuple[str, str], ...]:
+def list_idle_literals(plan: Plan, named: tuple[NamedLiteral, ...]) -> tuple[tuple[str, str], ...]:
     """Return letters and words of the typed literals that the minimal formula does not need."""
-    kept, texts = set(letters(named).values()), words(plan.asked)
-    return tuple((letter, texts[typed]) for typed, letter in typed_letters(plan, named).items() if letter not in kept)
+    kept, texts = set(map_letters(named).values()), spell_literals(plan.asked)
+    return tuple(
+        (letter, texts[typed]) for typed, letter in map_typed_letters(plan, named).items() if letter not in kept
+    )
 
 
-def order_formula(minimised: Minimised, named: tuple[Named, ...]) -> Formula:
+def order_formula(minimised: Minimised, named: tuple[NamedLiteral, ...]) -> Formula:
     """Return the formula that is evaluated, in the order in which its literals were typed."""
-    return as_typed(minimised.formula, letters(named)) if minimised.exact else minimised.formula
+    return restore_typed_order(minimised.formula, map_letters(named)) if minimised.exact else minimised.formula
 
 
-def words(question: Question) -> Mapping[Literal, str]:
+def spell_literals(question: Question) -> Mapping[Literal, str]:
     """Return a map from the literals of a question's formulas to their words."""
     every = (cut for formula in question.formulas for cut in cuts(formula))
-    return MappingProxyType({literal_of(cut): _text(question, cut) for cut in every})
+    return MappingProxyType({identify_literal(cut): _write_text(question, cut) for cut in every})
 
 
 def spell_formula(formula: Formula, names: Mapping[Literal, str], *, both: str, either: str) -> str:
-    """Return the formula over named literals.
+    """Return the text of a formula over named literals.
 
-    It has the words for conjunction and disjunction, and parentheses where needed.
+    `both` and `either` are the words for conjunction and disjunction. It has parentheses where needed.
     """
 
     def join(word: str, empty: str, parts: Sequence[tuple[str, bool]]) -> tuple[str, bool]:
@@ -128,71 +130,74 @@ def spell_formula(formula: Formula, names: Mapping[Literal, str], *, both: str, 
         return f" {word} ".join(texts) or empty, bool(texts)
 
     text, _ = formula.fold(
-        lambda literal: (names[literal_of(literal)], False),
+        lambda literal: (names[identify_literal(literal)], False),
         every=lambda parts: join(both, "true", parts),
         some=lambda parts: join(either, "false", parts),
     )
     return text
 
 
-def as_typed(formula: Formula, names: Mapping[Literal, str]) -> Formula:
+def restore_typed_order(formula: Formula, names: Mapping[Literal, str]) -> Formula:
     """Return a minimal DNF with terms and literals in the order of `names`, which is that of their letters."""
     places = {literal: place for place, literal in enumerate(names)}
 
-    def place(cut: Cut) -> int:
-        return places[literal_of(cut)]
+    def find_place(cut: Cut) -> int:
+        return places[identify_literal(cut)]
 
     def order_term(term: Formula) -> Formula:
-        literals: tuple[Cut, ...] = tuple(sorted(cuts(term), key=place))
+        literals: tuple[Cut, ...] = tuple(sorted(cuts(term), key=find_place))
         return AllOf(literals)
 
     if not isinstance(formula, AnyOf):
         return formula
-    return AnyOf(tuple(sorted(map(order_term, formula.children), key=lambda term: [place(cut) for cut in cuts(term)])))
+    return AnyOf(
+        tuple(sorted(map(order_term, formula.children), key=lambda term: [find_place(cut) for cut in cuts(term)]))
+    )
 
 
-def in_users_unit(functional: Functional, cut: int) -> Decimal:
+def convert_to_users_unit(functional: Functional, cut: int) -> Decimal:
     """Return a threshold in the analyst's unit.
 
-    For an average, that of a group of the size its tolerance is meant for.
+    For an average, it is the threshold of a group of the size for which its tolerance is meant.
     """
     return functional.origin + functional.unit_size * cut / functional.rows
 
 
-def _name_literal(question: Question, cut: Cut, *, letter: str) -> Named:
+def _name_literal(question: Question, cut: Cut, *, letter: str) -> NamedLiteral:
     functional = question.functionals[cut.functional]
-    atom = _atom(question, cut)
-    edge, slack = in_users_unit(functional, cut.cut), in_users_unit(functional, cut.relax().cut)
+    atom = _find_atom(question, cut)
+    edge, slack = convert_to_users_unit(functional, cut.cut), convert_to_users_unit(functional, cut.relax().cut)
     lower, upper = (atom.lower, atom.upper) if atom else (min(edge, slack), max(edge, slack))
-    text = _text(question, cut)
+    text = _write_text(question, cut)
     counted = atom.counted if atom else ""
-    return Named(
+    return NamedLiteral(
         letter=letter,
         text=text,
         cut=cut,
         lower=lower,
         upper=upper,
         rows=functional.rows,
-        counted=counted,
+        counted_unit=counted,
         guard=atom.guard if atom else "",
-        own=functional.offsets is not None,
+        has_key_thresholds=functional.offsets is not None,
     )
 
 
-def _text(question: Question, cut: Cut) -> str:
-    atom = _atom(question, cut)
+def _write_text(question: Question, cut: Cut) -> str:
+    atom = _find_atom(question, cut)
     if atom:
         return atom.text
     functional = question.functionals[cut.functional]
     operator = ">" if cut.above else "<="
     if functional.offsets is not None:
-        edge = plain(in_users_unit(functional, cut.cut))
+        edge = write_plain(convert_to_users_unit(functional, cut.cut))
         return f"{functional.name} - ({functional.offsets.text}) {operator} {edge}"
-    return f"{functional.name} {operator} {plain(in_users_unit(replace(functional, origin=Decimal(0)), cut.cut))}"
+    threshold = convert_to_users_unit(replace(functional, origin=Decimal(0)), cut.cut)
+    return f"{functional.name} {operator} {write_plain(threshold)}"
 
 
-def _atom(question: Question, cut: Cut) -> Atom | None:
-    """Return the comparison that became this one literal alone."""
+def _find_atom(question: Question, cut: Cut) -> Atom | None:
+    """Return the atom that became this one literal alone."""
     literal = ((cut.cut, cut.above),)
     return next(
         (atom for atom in question.atoms if atom.functional == cut.functional and atom.literals == literal), None

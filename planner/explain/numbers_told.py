@@ -1,30 +1,30 @@
-"""Sentences about columns of numbers: what stands in them, what shows more, and which order is not told."""
+"""Sentences about columns that ask for numbers: their content, what shows more, and an order that is not applied."""
 
 from collections.abc import Iterator, Sequence
 
 from planner.scope.embedded import ToldNumbers
 
 
-def number_notices(numbers: ToldNumbers | None) -> tuple[str, ...]:
-    """Return the sentences that an answer with columns of numbers comes with; none for one without."""
-    return () if numbers is None else tuple(_sentences(numbers))
+def write_number_notices(numbers: ToldNumbers | None) -> tuple[str, ...]:
+    """Return the sentences that come with an answer with such columns; none for other answers."""
+    return () if numbers is None else tuple(_write_sentences(numbers))
 
 
-def numbers_document(numbers: ToldNumbers | None) -> dict[str, object] | None:
-    """Return what an answer's columns of numbers tell, for a program."""
+def write_numbers_json(numbers: ToldNumbers | None) -> dict[str, object] | None:
+    """Return the content of an answer's number columns, as a JSON document."""
     if numbers is None:
         return None
     columns = [{"name": one.name, "told": one.kind, "says": one.words} for one in numbers.columns]
-    return {"columns": columns, "sentences": list(number_notices(numbers))}
+    return {"columns": columns, "sentences": list(write_number_notices(numbers))}
 
 
-def _sentences(numbers: ToldNumbers) -> Iterator[str]:
+def _write_sentences(numbers: ToldNumbers) -> Iterator[str]:
     hidden = [one.name for one in numbers.columns if one.kind == "null"]
     proved = [one for one in numbers.columns if one.kind == "threshold"]
     banded = [one for one in numbers.columns if one.kind == "bands"]
     if hidden:
         why = "the answer says which groups qualify, and never how large they are"
-        yield f"not told: {_list(hidden)} {_be(hidden)} NULL, as {why}{_more(numbers, hidden)}."
+        yield f"not told: {_join_names(hidden)} {_choose_verb(hidden)} NULL, as {why}{_write_more(numbers, hidden)}."
     if proved:
         said = ", ".join(f"{one.name} is {one.words}" for one in proved)
         yield f"not counted: in every group {said}, within the tolerance. HAVING says so, and no group was counted."
@@ -33,11 +33,11 @@ def _sentences(numbers: ToldNumbers) -> Iterator[str]:
         edge = "the lower edge of its group's band, within the tolerance, and NULL below the first"
         yield f"bands: {said}. A number is {edge}. Bands are part of the price of the question."
     if numbers.unsorted:
-        order = f"the order by {_list(numbers.unsorted)} is not told, and rows come in the order of the keys"
+        order = f"the order by {_join_names(numbers.unsorted)} is not told, and rows come in the order of the keys"
         yield f"not sorted: {order}. With LIMIT it is a ranking, which has a price."
 
 
-def _more(numbers: ToldNumbers, hidden: Sequence[str]) -> str:
+def _write_more(numbers: ToldNumbers, hidden: Sequence[str]) -> str:
     ways = []
     if numbers.chosen == "null" and any(name in numbers.provable for name in hidden):
         ways.append("SET keyhole.numbers = 'threshold' shows the bound that HAVING proves, for nothing")
@@ -46,9 +46,9 @@ def _more(numbers: ToldNumbers, hidden: Sequence[str]) -> str:
     return f". {'; '.join(ways)}" if ways else ""
 
 
-def _list(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _be(names: Sequence[str]) -> str:
+def _choose_verb(names: Sequence[str]) -> str:
     return "is" if len(names) == 1 else "are"

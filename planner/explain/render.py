@@ -1,16 +1,16 @@
-"""A plan with every detail: EXPLAIN VERBOSE as lines of text. Depends on public inputs alone."""
+"""EXPLAIN VERBOSE: a plan with every detail as lines of text. Depends on public inputs alone."""
 
 from collections.abc import Iterator
 
 from planner.catalog.catalog import Column, Computed, Product, Table
 from planner.errors import cut_at_word
-from planner.explain.balance_lines import balance_lines
+from planner.explain.balance_lines import write_balance_lines
 from planner.explain.balances import QuestionBalance
-from planner.explain.guarantee import cells_sentence, cut_rows_sentence, guarantee_sentence
-from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
-from planner.explain.ranking import ranking_lines, ranks_alone
-from planner.explain.rounded_numbers import plain
-from planner.explain.wrong_groups import wrong_groups
+from planner.explain.guarantee import write_cell_promise, write_cut_rows, write_guarantee
+from planner.explain.literal_table import write_cost_lines, write_formula_lines, write_noise_lines
+from planner.explain.ranking import is_ranking_only, write_ranking_lines
+from planner.explain.rounded_numbers import write_plain
+from planner.explain.wrong_groups import count_wrong_groups
 from planner.functionals.unit_rows import describe_unit_rows
 from planner.question.plan import Plan
 from planner.question.question import Question
@@ -19,29 +19,29 @@ SQL_LINES = 14  # of EXPLAIN's one screen; the rest is in JSON
 
 
 def explain_text(plan: Plan, *, left: QuestionBalance | None, rules: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Write a plan as lines for EXPLAIN VERBOSE: formula, noise, prices, mechanisms compared, and SQL.
+    """Return a plan as lines for EXPLAIN VERBOSE: formula, noise, prices, mechanisms compared, and SQL.
 
     Guarantee: a function of plan and balances; nothing in it depends on data, and nothing is spent.
 
     Parameters:
-        left: the balances of the question's keys, None where there is no ledger to ask.
-        rules: that have rewritten the statement.
+        left: the balances of the question's keys, None if there is no ledger.
+        rules: the names of the rules that have rewritten the statement.
     """
-    return tuple(_lines(plan, left, rules))
+    return tuple(_write_lines(plan, left, rules))
 
 
-def _places(column: Column) -> int:
+def _count_places(column: Column) -> int:
     """Return the number of decimal places of the user's unit in which a computed column counts."""
     return column.derivation.term.scale if isinstance(column.derivation, Computed) else 0
 
 
-def bounding_notes(plan: Plan) -> Iterator[str]:
-    """Yield the changes to a privacy unit's rows before anything is summed."""
+def write_bounding_notes(plan: Plan) -> Iterator[str]:
+    """Yield sentences on how bounding changes a privacy unit's rows before anything is summed."""
     per_unit = plan.question.per_unit
     table = plan.question.table if per_unit is None else per_unit.table
     if per_unit is not None:
         yield from describe_unit_rows(plan.question, per_unit)
-    yield from clipped_values(plan)
+    yield from write_clipped_values(plan)
     if table.is_row_unit:
         return
     within_reach = plan.question.keys.count_reachable_groups(table)
@@ -50,12 +50,12 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
     if within_reach > table.groups_per_unit:
         groups = f"{table.groups_per_unit:,} of {within_reach:,} groups, and its rows in others do not count"
     yield f"one ({table.unit_text}) is in at most {groups}; rows without {' or '.join(table.unit)} are left out"
-    yield from _unit_paths(table)
-    yield from _unit_lists(table)
-    yield from _unit_values(table)
-    if (bound := bound_of_computed(plan.question)) is not None:
+    yield from _write_unit_paths(table)
+    yield from _write_unit_lists(table)
+    yield from _write_unit_values(table)
+    if (bound := find_computed_bound(plan.question)) is not None:
         yield bound
-    if (told := cut_rows_sentence(plan)) is not None:
+    if (told := write_cut_rows(plan)) is not None:
         yield told
     if table.row_cap:
         yield f"one ({table.unit_text}) counts at most {table.row_cap.rows} rows per group, chosen by a hash"
@@ -64,8 +64,8 @@ def bounding_notes(plan: Plan) -> Iterator[str]:
         yield f"WHERE leaves {values} of {key.name}: the bounds are those of groups by {key.name} as well"
 
 
-def clipped_values(plan: Plan) -> Iterator[str]:
-    """Yield the range to which each summed value is clipped."""
+def write_clipped_values(plan: Plan) -> Iterator[str]:
+    """Yield sentences with the range to which each summed value is clipped."""
     per_unit = plan.question.per_unit
     table = plan.question.table if per_unit is None else per_unit.table
     functionals = plan.question.computed
@@ -76,17 +76,20 @@ def clipped_values(plan: Plan) -> Iterator[str]:
     for name in dict.fromkeys(factor for one in summed for factor in products.get(one.name, (one.name,))):
         column = table.get_column(name)
         if column.bounds:
-            low, high = (plain(one.scaleb(-_places(column))) for one in column.bounds)
+            low, high = (write_plain(one.scaleb(-_count_places(column))) for one in column.bounds)
             written = column.comment if isinstance(column.derivation, Computed) and column.comment else name
             yield f"values of {written} are clipped to {low} .. {high}"
     for name in products:
         bounds = table.get_column(name).bounds
         if bounds:
-            yield f"{name} is multiplied of these, and lies in {plain(bounds[0])} .. {plain(bounds[1])}"
+            yield f"{name} is multiplied of these, and lies in {write_plain(bounds[0])} .. {write_plain(bounds[1])}"
 
 
-def bound_of_computed(question: Question) -> str | None:
-    """Return the owner's bound on the groups of a unit that applies; None without computed keys."""
+def find_computed_bound(question: Question) -> str | None:
+    """Return a sentence with the owner's bound on the groups of a unit that applies.
+
+    Return None without computed keys.
+    """
     table = question.table
     computed = [cut_at_word(key.name) for key in question.keys.columns if key.computed and not table.determines(key)]
     if not computed:
@@ -97,43 +100,43 @@ def bound_of_computed(question: Question) -> str | None:
     return f"that is the owner's bound for declared keys, for each value of {names} or each row that counts"
 
 
-def _unit_paths(table: Table) -> Iterator[str]:
-    """Yield, for each table that is read by itself, the keys by which rows find their unit."""
+def _write_unit_paths(table: Table) -> Iterator[str]:
+    """Yield, for each table that is read by itself, a sentence with the keys by which its rows find their unit."""
     for one in [member.table for member in table.members] or [table]:
         if one.path is not None:
             yield f"a row of {one.name} belongs to whom it leads to, in {one.path.text}"
 
 
-def _unit_lists(table: Table) -> Iterator[str]:
-    """Yield the units whose rows count, and the cost of that for the cells that decide it."""
+def _write_unit_lists(table: Table) -> Iterator[str]:
+    """Yield sentences on the units whose rows count, and on the cost of that to the cells that decide it."""
     for clause in table.lists:
         told = (f"{'without' if one.is_negated else 'with'} {one.description} in {one.table.name}" for one in clause)
         yield f"only rows of those ({table.unit_text}) count that are {', or '.join(told)}"
 
 
-def _unit_values(table: Table) -> Iterator[str]:
-    """Yield the values computed of each unit's own rows, and the cost of that for the cells that decide it."""
+def _write_unit_values(table: Table) -> Iterator[str]:
+    """Yield sentences on values computed from each unit's own rows, and on the cost to the cells that decide them."""
     for own in table.own:
         yield f"each row has its unit's own {own.meaning} in {own.table.name}, which any cell of the unit may change"
 
 
-def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> Iterator[str]:
+def _write_lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> Iterator[str]:
     yield write_heading(plan, left)
-    if not ranks_alone(plan) or plan.predicates:
-        yield from formula_lines(plan)
-    yield from ranking_lines(plan)
-    yield from cost_lines(plan)
+    if not is_ranking_only(plan) or plan.predicates:
+        yield from write_formula_lines(plan)
+    yield from write_ranking_lines(plan)
+    yield from write_cost_lines(plan)
     if left is not None:
-        yield from balance_lines(plan, left)
-    yield from noise_lines(plan)
+        yield from write_balance_lines(plan, left)
+    yield from write_noise_lines(plan)
     if rules:
         yield f"  Rewritten by: {', '.join(rules)}"
-    for note in bounding_notes(plan):
+    for note in write_bounding_notes(plan):
         yield f"  Bounding: {note}"
-    yield f"  Guarantee: {guarantee_sentence(plan)}"
-    if (cells := cells_sentence(plan)) is not None:
+    yield f"  Guarantee: {write_guarantee(plan)}"
+    if (cells := write_cell_promise(plan)) is not None:
         yield f"  Cells: {cells}"
-    wrong = wrong_groups(plan)
+    wrong = count_wrong_groups(plan)
     if wrong is not None:
         yield f"  Wrong groups: {wrong.sentence}"
     for warning in plan.warnings:
@@ -155,7 +158,7 @@ def _lines(plan: Plan, left: QuestionBalance | None, rules: tuple[str, ...]) -> 
 
 
 def write_heading(plan: Plan, left: QuestionBalance | None) -> str:
-    """Write EXPLAIN's first line: the groups of the question, and the data version that it would read."""
+    """Return EXPLAIN's first line: the groups of the question, and the data version that it would read."""
     keys = plan.question.keys
     version = f", data version {left.version}" if left else ""
     groups = f"{keys.size} group{'' if keys.size == 1 else 's'} of {plan.question.table.name}"

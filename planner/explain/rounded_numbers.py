@@ -1,4 +1,4 @@
-"""Numbers in EXPLAIN: as an analyst writes them, and rounded so that they stay bounds."""
+"""Numbers in EXPLAIN, written as an analyst would, and rounded so that they stay bounds."""
 
 from decimal import ROUND_DOWN, ROUND_UP, Decimal
 
@@ -6,34 +6,33 @@ _NOISE = Decimal("1e-6")  # of a share: what calibration rounds by, far below wh
 _CENT = Decimal("0.01")  # what epsilons are rounded to for people, to the safe side; sums are kept exactly elsewhere
 
 
-def plain(number: Decimal) -> str:
-    """Return a number as an analyst writes it: no exponent, no idle zeros, at most six decimals."""
+def write_plain(number: Decimal) -> str:
+    """Return a number as an analyst writes it: no exponent, no trailing zeros, at most six decimals."""
     text = format(round(number, 6), "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def at_most(epsilon: float) -> str:
+def write_at_most(epsilon: float) -> str:
     """Return a loss rounded up to two decimals."""
     return format(Decimal(str(epsilon)).quantize(_CENT, rounding=ROUND_UP), "f")
 
 
-def at_least(epsilon: float) -> str:
+def write_at_least(epsilon: float) -> str:
     """Return a balance rounded down to two decimals."""
     return format(Decimal(str(epsilon)).quantize(_CENT, rounding=ROUND_DOWN), "f")
 
 
-def share(rate: float, *, of: float) -> str:
-    """Return one literal's share of a promised rate in percent.
+def write_share(rate: float, *, of: float) -> str:
+    """Return one literal's share of a promised rate in percent, as text.
 
-    It is rounded up to two decimals, and never above the promise, of which calibration may leave it a rounding error
-    more.
+    It is rounded up to two decimals, but never above the promise: calibration may exceed that by a rounding error.
     """
     shown = (Decimal(str(rate)) * 100 * (1 - _NOISE)).quantize(_CENT, rounding=ROUND_UP)
     most = Decimal(str(of)) * 100
     return f"{shown} %" if shown <= most else f"{most if most.adjusted() < -2 else most.quantize(_CENT)} %"
 
 
-def percent(rate: float, *, places: int = 6) -> str:
-    """Return a rate in percent, rounded up."""
+def write_percent(rate: float, *, places: int = 6) -> str:
+    """Return a rate in percent as text, rounded up."""
     hundredths = (Decimal(str(rate)) * 100).quantize(Decimal(1).scaleb(-places), rounding=ROUND_UP)
-    return f"{hundredths if places == 2 else plain(hundredths)} %"
+    return f"{hundredths if places == 2 else write_plain(hundredths)} %"

@@ -1,7 +1,7 @@
-"""How many groups can come wrongly: in the mean, over all groups of a question. Public inputs alone.
+"""The mean number of groups that are returned wrongly, over all groups of a question. Depends on public inputs alone.
 
-The contract bounds the rate of each group; with many groups that is a number, which readers should see. Groups are not
-all just beyond the slack: of those further away far fewer come.
+The contract bounds the rate of each group. With many groups the number can be large, so readers should see it. Not all
+groups are just beyond the slack, and groups further away are returned far less often.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,31 +21,31 @@ _OWN = (Keyhole.name, Progressive.name)  # whose rates are known at every distan
 
 @dataclass(frozen=True, slots=True)
 class WrongGroups:
-    """The mean number of `keys` groups that are returned wrongly, at most, if all of them were the same.
+    """Upper bounds on the mean number of `keys` groups that are returned wrongly, if all of them were alike.
 
-    `near`: all just beyond the slack. `far`: all beyond it twice as far, None for mechanisms that do not say.
-    `several`: so many come wrongly for each of several predicates.
+    `near`: all just beyond the slack. `far`: all beyond it twice as far, None for mechanisms that do not say. If it
+    `has_several_predicates`, the numbers are for each of them.
     """
 
     keys: int
     near: float
     far: float | None
-    several: bool = False
+    has_several_predicates: bool = False
 
     @property
     def sentence(self) -> str:
         """Return the warning for readers of an answer."""
-        known = self.far is not None and rounded_up(self.far) != rounded_up(self.near)
-        far = f", {rounded_up(self.far)} if they were twice as far" if known and self.far is not None else ""
-        each = "for each predicate " if self.several else ""
-        near = f"{each}up to {rounded_up(self.near)} among {self.keys:,} on average, were all just beyond the slack"
+        known = self.far is not None and round_up(self.far) != round_up(self.near)
+        far = f", {round_up(self.far)} if they were twice as far" if known and self.far is not None else ""
+        each = "for each predicate " if self.has_several_predicates else ""
+        near = f"{each}up to {round_up(self.near)} among {self.keys:,} on average, were all just beyond the slack"
         return f"{near}{far}."
 
 
-def wrong_groups(plan: Plan) -> WrongGroups | None:
-    """Return the number of groups that can be wrong.
+def count_wrong_groups(plan: Plan) -> WrongGroups | None:
+    """Return the mean number of groups that can be wrong.
 
-    Return None if nothing is promised about that, nothing can be wrong, or a ranking limits the groups.
+    Return None if nothing is promised about it, if no group can be wrong, or if a ranking limits the groups.
 
     Guarantee: upper bounds on the mean number, whatever the dependence between groups.
     """
@@ -54,16 +54,18 @@ def wrong_groups(plan: Plan) -> WrongGroups | None:
     if unbounded or calibration.whole_question or not plan.question.functionals or not keys or plan.ranking is not None:
         return None
     near = plan.question.accuracy.fpr
-    far = _chance_beyond(plan, 2)
+    far = _compute_chance_beyond(plan, 2)
     of_all = float(Decimal(str(near)) * keys)  # as it is written: 38 times .1 are 3.8
     several = bool(plan.predicates)
-    return WrongGroups(keys=keys, near=of_all, far=None if far is None else min(far * keys, of_all), several=several)
+    return WrongGroups(
+        keys=keys, near=of_all, far=None if far is None else min(far * keys, of_all), has_several_predicates=several
+    )
 
 
-def _chance_beyond(plan: Plan, tolerances: int) -> float | None:
-    """Return the chance that a group is returned which fails with so many times the tolerance.
+def _compute_chance_beyond(plan: Plan, tolerances: int) -> float | None:
+    """Return the chance that a group is returned although it fails by that many times the tolerance.
 
-    Some prime clause of it does, with all its literals.
+    Such a group fails all literals of some prime clause by that much.
     """
     if plan.calibration.mechanism not in _OWN or not all(one.exact for one in plan.canonical):
         return None
@@ -78,10 +80,10 @@ def _chance_beyond(plan: Plan, tolerances: int) -> float | None:
     )
 
 
-def tell_chances(plan: Plan, warnings: Iterable[str]) -> Iterator[str]:
-    """Yield the warnings, with a number in those about groups without rows within the tolerance.
+def add_chances(plan: Plan, warnings: Iterable[str]) -> Iterator[str]:
+    """Yield the warnings. Those about groups without rows within the tolerance get a number.
 
-    It is the chance that one is returned, or shown with a predicate true.
+    It is the chance that such a group is returned, or shown with a predicate true.
     """
     chances = dict(_list_chances(plan))
     for warning in warnings:
@@ -93,7 +95,7 @@ def tell_chances(plan: Plan, warnings: Iterable[str]) -> Iterator[str]:
         keys = plan.question.keys.size
         told, _, guard = rest.partition("; ")
         likely = (
-            f"each with a probability of up to {rounded_up(chance)}, up to {rounded_up(chance * keys)} of "
+            f"each with a probability of up to {round_up(chance)}, up to {round_up(chance * keys)} of "
             f"{keys:,} groups if all are empty"
         )
         other = "a smaller tolerance, or a count such as count(*) >= 10 beside it, keeps them out"
@@ -101,9 +103,9 @@ def tell_chances(plan: Plan, warnings: Iterable[str]) -> Iterator[str]:
 
 
 def _list_chances(plan: Plan) -> Iterator[tuple[str, float]]:
-    """Yield the chance of a group without rows by predicate.
+    """Yield the chance of a group without rows, by predicate.
 
-    Return none if such groups are beyond the tolerance, or qualify.
+    Yield nothing if such groups are beyond the tolerance, or qualify.
     """
     if plan.calibration.mechanism not in _OWN or not plan.question.functionals:
         return
@@ -111,25 +113,25 @@ def _list_chances(plan: Plan) -> Iterator[tuple[str, float]]:
         return
     formulas = list(zip(("", *plan.asked.predicate_names), plan.canonical, strict=True))
     for name, minimised in formulas[:1] if _keeps_empty_out(plan.minimised) else formulas:
-        chance = _chance_of_empty(plan, minimised)
+        chance = _compute_empty_chance(plan, minimised)
         if chance is not None:
             yield name, chance
 
 
-def _chance_of_empty(plan: Plan, minimised: Minimised) -> float | None:
+def _compute_empty_chance(plan: Plan, minimised: Minimised) -> float | None:
     """Return the chance that a formula is true for a group without rows.
 
-    Return None if it is within the contract, or right.
+    Return None if such a group is covered by the contract, or true.
     """
     literals, clauses = tuple(cuts(minimised.formula)), minimised.clauses
     if not minimised.exact or not literals:
         return None
-    holds = all(any(_distance(cut) >= 1 for cut in clause) for clause in clauses)
+    holds = all(any(_measure_distance(cut) >= 1 for cut in clause) for clause in clauses)
     if holds or _keeps_empty_out(minimised):
         return None
     tests = plan.calibration.tests
     chance = min(
-        (sum(wrong(tests[cut.functional], _distance(cut)) for cut in clause) for clause in clauses), default=1.0
+        (sum(wrong(tests[cut.functional], _measure_distance(cut)) for cut in clause) for clause in clauses), default=1.0
     )
     return None if min(chance, 1.0) <= plan.question.accuracy.fpr else min(chance, 1.0)
 
@@ -137,17 +139,17 @@ def _chance_of_empty(plan: Plan, minimised: Minimised) -> float | None:
 def _keeps_empty_out(minimised: Minimised) -> bool:
     """Return True if a group without rows fails the formula beyond its tolerance."""
     return minimised.exact and any(
-        all(_distance(cut) <= -cut.tolerance for cut in clause) for clause in minimised.clauses
+        all(_measure_distance(cut) <= -cut.tolerance for cut in clause) for clause in minimised.clauses
     )
 
 
-def _distance(cut: Cut) -> int:
+def _measure_distance(cut: Cut) -> int:
     """Return how far inside its literal a group without rows lies: 1 just qualifies, minus the tolerance just fails."""
     return -cut.cut if cut.above else cut.cut + 1
 
 
-def rounded_up(number: float) -> str:
-    """Return a number of groups, rounded up: whole from ten on, else with two digits."""
+def round_up(number: float) -> str:
+    """Return a number of groups as text, rounded up: whole from ten on, else with two digits."""
     exact = Decimal(str(number))
     if exact >= 10:
         return f"{exact.quantize(Decimal(1), rounding=ROUND_UP):,}"

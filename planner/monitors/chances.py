@@ -14,8 +14,8 @@ from mechanisms.formula import Cut, cuts
 from mechanisms.protocol import Unachievable
 from mechanisms.standing.alarms import StandingAlarms
 from mechanisms.standing.distance import StandingDistance
-from planner.explain.literal_labels import in_users_unit
-from planner.explain.rounded_numbers import plain
+from planner.explain.literal_labels import convert_to_users_unit
+from planner.explain.rounded_numbers import write_plain
 from planner.monitors.growth import list_leasts
 from planner.monitors.monitor_plan import MonitorPlan
 
@@ -116,7 +116,7 @@ def _courses(plan: MonitorPlan, literal: Cut, task: AlarmTask, *, see: Callable[
             climbed = float(first.loss) + chances_by_look(first, seen)[-1] * float(last.loss)
         made.append(
             Course(
-                value=in_users_unit(functional, final),
+                value=convert_to_users_unit(functional, final),
                 beyond=distance,
                 crosses=crosses,
                 at_crossing=None if crosses is None else chances[crosses - 1],
@@ -126,7 +126,7 @@ def _courses(plan: MonitorPlan, literal: Cut, task: AlarmTask, *, see: Callable[
             )
         )
     return Courses(
-        text=f"{functional.name} > {plain(in_users_unit(functional, literal.cut))}",
+        text=f"{functional.name} > {write_plain(convert_to_users_unit(functional, literal.cut))}",
         epsilon=alarm.worst_case_epsilon,
         ladder_epsilon=None if ladder is None else ladder.worst_case_epsilon,
         courses=tuple(made),

@@ -8,10 +8,10 @@ from mechanisms.alarm.prices import PricedWay, Way
 from mechanisms.alarm.shapes import Regime
 from mechanisms.standing.distance import StandingDistance
 from mechanisms.standing.sliding_noise import SlidingNoise
-from planner.explain.brief_text import MORE
-from planner.explain.literal_labels import spell_formula, words
-from planner.explain.render import bound_of_computed
-from planner.explain.rounded_numbers import at_most, percent, plain
+from planner.explain.brief_text import VERBOSE_HINT
+from planner.explain.literal_labels import spell_formula, spell_literals
+from planner.explain.render import find_computed_bound
+from planner.explain.rounded_numbers import write_at_most, write_percent, write_plain
 from planner.monitors.guarantee import count_groups, count_of, promise, promise_json
 from planner.monitors.monitor_looks import look_of
 from planner.monitors.monitor_plan import MonitorPlan
@@ -63,16 +63,20 @@ def describe_monitor(plan: MonitorPlan) -> str:
     if plan.clears_at_once:
         return (
             f"{plan.keys.size:,} groups, the last {write_duration(plan.windows.length)} at each of "
-            f"{plan.windows.looks:,} looks, cleared at once; at most {at_most(plan.epsilon_per_cell)} epsilon a group"
+            f"{plan.windows.looks:,} looks, cleared at once; at most {write_at_most(plan.epsilon_per_cell)} epsilon a "
+            "group"
         )
     looks = f"{plan.windows.looks:,} looks" if plan.early else "decided at its close"
     unit = (
-        "" if plan.question.table.is_row_unit else f", at most {at_most(plan.epsilon_per_unit)} a unit over the horizon"
+        ""
+        if plan.question.table.is_row_unit
+        else f", at most {write_at_most(plan.epsilon_per_unit)} a unit over the horizon"
     )
     windows = f"{len(plan.windows.starts):,} windows of {write_duration(plan.windows.length)}"
     bound = f"; {plan.monitor.mechanism}: no bound on missed or wrong" if plan.monitor.is_stream else ""
     return (
-        f"{plan.keys.size:,} groups, {windows}, each {looks}; at most {at_most(plan.epsilon_per_cell)} epsilon a group "
+        f"{plan.keys.size:,} groups, {windows}, each {looks}; at most {write_at_most(plan.epsilon_per_cell)} epsilon "
+        "a group "
         f"and window{unit}{bound}"
     )
 
@@ -83,7 +87,7 @@ def monitor_json(plan: MonitorPlan) -> dict[str, Any]:
     first = look_of(plan, window=0, look=1)
     return {
         "monitor": plan.monitor.name,
-        "condition": spell_formula(question.formula, words(question), both="AND", either="OR"),
+        "condition": spell_formula(question.formula, spell_literals(question), both="AND", either="OR"),
         "thresholds": [
             {"text": atom.text, "lower": float(atom.lower), "upper": float(atom.upper)} for atom in question.atoms
         ],
@@ -140,7 +144,7 @@ def _brief_lines(plan: MonitorPlan) -> Iterator[str]:
     yield f"  Guarantee: {promise(plan)}"
     for warning in plan.warnings:
         yield f"  Warning: {warning}"
-    yield MORE
+    yield VERBOSE_HINT
 
 
 def _watched_lines(plan: MonitorPlan) -> Iterator[str]:
@@ -150,7 +154,7 @@ def _watched_lines(plan: MonitorPlan) -> Iterator[str]:
     horizon = f"from {_show(windows.starts[0])} to {_show(ends)}"
     groups = f"{count_of(plan.keys.size, 'group')} of {question.table.name} ({plan.keys.description})"
     yield f"Monitor {plan.monitor.name}: {groups}, nothing is spent by EXPLAIN"
-    yield f"  Alerts where {spell_formula(question.formula, words(question), both='AND', either='OR')}"
+    yield f"  Alerts where {spell_formula(question.formula, spell_literals(question), both='AND', either='OR')}"
     for atom in question.atoms:
         yield f"    {_band(atom, streamed=plan.monitor.is_stream)}"
     yield f"  Windows: {_windows_text(plan)}, {horizon}"
@@ -188,8 +192,10 @@ def _lines(plan: MonitorPlan) -> Iterator[str]:
 def _band(atom: Atom, *, streamed: bool) -> str:
     counted = f" {atom.counted}" if atom.counted else ""
     if streamed:
-        return f"{atom.text}   holds of estimates above {plain(atom.lower)}{counted}, which may err without a bound"
-    return f"{atom.text}   may err between {plain(atom.lower)} and {plain(atom.upper)}{counted}"
+        return (
+            f"{atom.text}   holds of estimates above {write_plain(atom.lower)}{counted}, which may err without a bound"
+        )
+    return f"{atom.text}   may err between {write_plain(atom.lower)} and {write_plain(atom.upper)}{counted}"
 
 
 def _windows_text(plan: MonitorPlan) -> str:
@@ -219,9 +225,9 @@ def _looks_text(plan: MonitorPlan) -> str:
 def _cell_cost(plan: MonitorPlan) -> str:
     """Return what one group loses, beside the price of asking again at every look."""
     again = next((way for way in plan.ways if way.way is Way.AFRESH), None)
-    beside = "" if again is None else f" (asked again at every look {at_most(plan.epsilon_of(again))})"
+    beside = "" if again is None else f" (asked again at every look {write_at_most(plan.epsilon_of(again))})"
     cell = "one group over all looks" if plan.clears_at_once else "one group and window"
-    return f"{cell}: at most {at_most(plan.epsilon_per_cell)} epsilon{beside}"
+    return f"{cell}: at most {write_at_most(plan.epsilon_per_cell)} epsilon{beside}"
 
 
 def _unit_cost(plan: MonitorPlan) -> str:
@@ -229,15 +235,15 @@ def _unit_cost(plan: MonitorPlan) -> str:
     if table.is_row_unit:
         return ""
     unit = f"one ({table.unit_text}) over the horizon"
-    return f"; {unit}: at most {at_most(plan.epsilon_per_unit)} epsilon, in at most {count_groups(plan)}"
+    return f"; {unit}: at most {write_at_most(plan.epsilon_per_unit)} epsilon, in at most {count_groups(plan)}"
 
 
 def _cost_lines(plan: MonitorPlan) -> Iterator[str]:
     yield f"  Cost: {_cell_cost(plan)}{_unit_cost(plan)}"
-    if not plan.question.table.is_row_unit and (bound := bound_of_computed(plan.question)) is not None:
+    if not plan.question.table.is_row_unit and (bound := find_computed_bound(plan.question)) is not None:
         yield f"  Of groups, {bound}"
     if plan.monitor.is_stream:
-        rates = f"fnr {percent(plan.question.accuracy.fnr)} and fpr {percent(plan.question.accuracy.fpr)}"
+        rates = f"fnr {write_percent(plan.question.accuracy.fnr)} and fpr {write_percent(plan.question.accuracy.fpr)}"
         others = f", others keep {rates}" if len(plan.ways) > 1 else ""
         yield f"  Ways of watching it, of which {plan.monitor.mechanism} keeps no rates{others}:"
     else:
@@ -262,7 +268,7 @@ def _way_cells(plan: MonitorPlan, place: int, way: PricedWay) -> tuple[str, str,
     rough = ", rough ones before sharp ones" if place == plan.taken and plan.monitor.progressive and plan.early else ""
     return (
         f"{taken}{f'{plan.monitor.mechanism}, ' if way.way is Way.STREAM else ''}{way.way.value}{rough}",
-        f"epsilon {at_most(plan.epsilon_of(way))}",
+        f"epsilon {write_at_most(plan.epsilon_of(way))}",
         "" if way.way is Way.CLOSE else clears,
     )
 

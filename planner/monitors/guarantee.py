@@ -3,8 +3,8 @@
 from decimal import Decimal
 from typing import Any
 
-from planner.explain.guarantee import slack
-from planner.explain.rounded_numbers import at_most, percent, plain
+from planner.explain.guarantee import write_slack
+from planner.explain.rounded_numbers import write_at_most, write_percent, write_plain
 from planner.monitors.monitor_plan import MonitorPlan
 from planner.policy.durations import write_duration
 from planner.question.unit_groups import groups_of_one_unit
@@ -13,11 +13,12 @@ from planner.question.unit_groups import groups_of_one_unit
 def promise(plan: MonitorPlan) -> str:
     """Return the promise of a monitor, in one sentence."""
     standing, accuracy = plan.standing, plan.question.accuracy
-    loss = f"at most {plain(Decimal(at_most(plan.epsilon_per_cell)))} epsilon a group and window"
+    loss = f"at most {write_plain(Decimal(write_at_most(plan.epsilon_per_cell)))} epsilon a group and window"
     if plan.monitor.is_stream:
         said = (
             "no bound on missed or wrong: a group comes into the answer at the first look at which the condition, with "
-            f"{slack(accuracy.tolerance)}, holds of estimates by {plan.monitor.mechanism}, which promise no accuracy; "
+            f"{write_slack(accuracy.tolerance)}, holds of estimates by {plan.monitor.mechanism}, which promise no "
+            "accuracy; "
             f"{loss}."
         )
         return said + _of_units(plan)
@@ -25,9 +26,11 @@ def promise(plan: MonitorPlan) -> str:
         within = write_duration(plan.windows.length)
         return (
             f"at each look a group that truly qualifies in the last {within} is missing at most "
-            f"{percent(accuracy.fnr)} of the time, and one that fails even with {slack(accuracy.tolerance)} is in the "
-            f"answer at most {percent(accuracy.fpr)} of the time, at each look by itself; at most "
-            f"{plain(Decimal(at_most(plan.epsilon_per_cell)))} epsilon a group over all looks, of which there are "
+            f"{write_percent(accuracy.fnr)} of the time, and one that fails even with "
+            f"{write_slack(accuracy.tolerance)} is in the "
+            f"answer at most {write_percent(accuracy.fpr)} of the time, at each look by itself; at most "
+            f"{write_plain(Decimal(write_at_most(plan.epsilon_per_cell)))} epsilon a group over all looks, of which "
+            "there are "
             f"{plan.windows.looks:,}. This holds for rows that came in time."
         )
     if plan.early:
@@ -35,25 +38,27 @@ def promise(plan: MonitorPlan) -> str:
         missed = "a group may be missing at a look at which it truly qualifies, without a bound"
         if standing.fnr is not None:
             missed = (
-                f"a group is missing at a look at which it truly qualifies at most {percent(accuracy.fnr)} of the time"
+                f"a group is missing at a look at which it truly qualifies at most {write_percent(accuracy.fnr)} of "
+                "the time"
             )
         window = "any of the looks of as long a stretch" if plan.monitor.windows.sliding else "any look of its window"
         wrong = "one that does not may come into the answer, without a bound"
         if standing.fpr is not None:
             wrong = (
-                f"one that fails at every look of a window even with {slack(accuracy.tolerance)} comes into the answer "
-                f"at {window}, {looks:,} of them, at most {percent(accuracy.fpr)} of the time"
+                f"one that fails at every look of a window even with {write_slack(accuracy.tolerance)} comes into the "
+                "answer "
+                f"at {window}, {looks:,} of them, at most {write_percent(accuracy.fpr)} of the time"
             )
     else:
         missed = "a group near a threshold may be missed, without a bound"
         if standing.fnr is not None:
-            rate = percent(accuracy.fnr)
+            rate = write_percent(accuracy.fnr)
             missed = f"a group that truly qualifies when its window closes is missed at most {rate} of the time"
         wrong = "one that does not may be returned, without a bound"
         if standing.fpr is not None:
             wrong = (
-                f"one that fails then even with {slack(accuracy.tolerance)} is returned at most "
-                f"{percent(accuracy.fpr)} of the time"
+                f"one that fails then even with {write_slack(accuracy.tolerance)} is returned at most "
+                f"{write_percent(accuracy.fpr)} of the time"
             )
     return f"{missed}; {wrong}; {loss}.{_of_units(plan)}"
 
@@ -65,7 +70,8 @@ def _of_units(plan: MonitorPlan) -> str:
         return ""
     return (
         f" This holds for aggregates after bounding each ({table.unit_text}), which counts in at most "
-        f"{count_groups(plan)} and loses at most {plain(Decimal(at_most(plan.epsilon_per_unit)))} epsilon over the "
+        f"{count_groups(plan)} and loses at most {write_plain(Decimal(write_at_most(plan.epsilon_per_unit)))} epsilon "
+        "over the "
         f"horizon; rows without {' or '.join(table.unit)} are left out."
     )
 

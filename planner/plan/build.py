@@ -7,7 +7,7 @@ from functools import lru_cache
 from mechanisms.formula import FALSE, TRUE, cuts
 from mechanisms.keyhole.contract import TREE_NOTE
 from mechanisms.ranking.calibration import RankingCalibration
-from planner.explain.wrong_groups import tell_chances
+from planner.explain.wrong_groups import add_chances
 from planner.functionals.atoms.formula_warnings import warn_of_mean_between_bounds
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.scan import rewrite
@@ -71,7 +71,7 @@ def _plan(question: Question, dialect: Dialect) -> Plan:
         predicates=predicates,
         ranking=ranking,
     )
-    return replace(made, warnings=tuple(tell_chances(made, made.warnings)))
+    return replace(made, warnings=tuple(add_chances(made, made.warnings)))
 
 
 def _rewrite(question: Question, ranking: RankingCalibration | None, dialect: Dialect) -> Rewritten:

@@ -49,7 +49,7 @@ def query(
     as_json: Json = False,
 ) -> None:
     """Ask one question and print the keys that pass. Spends budget."""
-    from planner.explain.numbers_told import number_notices, numbers_document
+    from planner.explain.numbers_told import write_number_notices, write_numbers_json
     from proxy.cli.pictures import answer_page, draw_answer
     from proxy.open_policy.service import Service
     from proxy.pipeline import stages as pipeline
@@ -69,7 +69,7 @@ def query(
         if html is not None:
             write_html(html, answer_page(answer, sql))
         if as_json:
-            told = answer.document() | {"numbers": numbers_document(asked.question.numbers)}
+            told = answer.document() | {"numbers": write_numbers_json(asked.question.numbers)}
             if labels is not None:
                 told |= {"columns": list(keys.columns), "keys": list(keys.keys)}
             print_json(told)
@@ -80,11 +80,11 @@ def query(
             columns = answer.columns if labels is None else keys.columns
             print(*psql_table(columns, [[text or "" for text in key] for key in keys.keys]), sep="\n")
         print(f"({row_count(len(answer.keys.keys))}{', released before: nothing is spent' if answer.reused else ''})")
-        for sentence in number_notices(asked.question.numbers):
+        for sentence in write_number_notices(asked.question.numbers):
             print(f"\n{sentence}", end="")
         print(f"\nGuarantee: {answer.document()['guarantee']['sentence']}")
         if answer.payment is not None:
-            print(f"Cost: {answer.payment.after()}")
+            print(f"Cost: {answer.payment.write_charged()}")
         if answer.noise is not None:
             print(answer.noise)
         for warning in answer.plan.warnings:
@@ -112,7 +112,7 @@ def explain(
 
     Spends nothing and opens no source: it reads what is pinned.
     """
-    from planner.explain.formula_tree import trees
+    from planner.explain.formula_tree import build_trees
     from proxy.open_policy.service import Service
     from proxy.pipeline import stages as pipeline
     from proxy.pipeline.answering import explain_question, explained_document
@@ -120,11 +120,11 @@ def explain(
     with refusals(as_json=as_json, sql=sql), Service.open_for_reading(policy) as service:
         print_left_out(service)
         asked = _make_asked(service, sql, given, analyst)
-        drawn = trees(pipeline.prepare(service, asked)) if tree or svg else ()
+        drawn = build_trees(pipeline.prepare(service, asked)) if tree or svg else ()
         if svg is not None:
-            from planner.explain.formula_svg import formula_svg
+            from planner.explain.formula_svg import draw_formula
 
-            write_svg(svg, formula_svg(drawn, title=sql))
+            write_svg(svg, draw_formula(drawn, title=sql))
         if as_json:
             print_json(explained_document(service, asked))
         elif tree:

@@ -14,7 +14,7 @@ from accountant.unit_balance import NO_UNIT_LOSS, UnitRoom
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, Grouping, Table
 from planner.errors import KeyholeError
-from planner.explain.rounded_numbers import percent
+from planner.explain.rounded_numbers import write_percent
 from planner.lower.unit_statistics import LOW_SIDES, BoundOf
 from planner.parser.lexer import quote_identifier
 from planner.plan import build as planning
@@ -73,7 +73,7 @@ class BoundsReport:
             yield "  these are too few for any bound at this epsilon: noise would outweigh them"
             return
         if found.cut > float(asked.cut):
-            least = percent(found.cut, places=2)
+            least = write_percent(found.cut, places=2)
             yield f"  too few to cut {_percent(asked.cut)} only: each bound is for at most {least}"
         for one in found.bounds:
             yield f"  {_sentence(one)}{self._say_declared(one)}"

@@ -17,12 +17,12 @@ from accountant.unit_balance import UnitLoss, UnitRoom
 from planner.bind.bind_question import ask
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
-from planner.explain.cost_breakdown import expected_losses
+from planner.explain.cost_breakdown import list_expected_losses
 from planner.explain.document import explain_json
-from planner.explain.expected_bounding import ASSUMPTIONS, SPREAD_ASSUMPTIONS, Clipping, find_cuts
-from planner.explain.guarantee import guarantee_sentence
-from planner.explain.literal_table import cost_lines, formula_lines, noise_lines
-from planner.explain.rounded_numbers import at_most, percent
+from planner.explain.expected_bounding import ASSUMPTIONS, SPREAD_ASSUMPTIONS, ExpectedClipping, list_expected_clipping
+from planner.explain.guarantee import write_guarantee
+from planner.explain.literal_table import write_cost_lines, write_formula_lines, write_noise_lines
+from planner.explain.rounded_numbers import write_at_most, write_percent
 from planner.plan import build as planning
 from planner.plan.affordable_settings import Target
 from planner.policy.file import Policy
@@ -86,7 +86,7 @@ class Simulation:
     scope_of: str
     affordable: tuple[Affordable, ...]
     mean_rows: float | None
-    cuts: tuple[Clipping, ...]
+    cuts: tuple[ExpectedClipping, ...]
 
     @property
     def groups_of_one_unit(self) -> int:
@@ -127,7 +127,10 @@ class Simulation:
             "affordable": [{"questions": one.questions, "settings": list(one.settings)} for one in self.affordable],
             "bounding": {
                 "rows_per_unit": self.mean_rows,
-                "cut": [{"functional": cut.name, "spread": cut.spread, "together": cut.together} for cut in self.cuts],
+                "cut": [
+                    {"functional": cut.name, "spread": cut.spread_share, "together": cut.concentrated_share}
+                    for cut in self.cuts
+                ],
                 "groups_left_out": self.groups_left_out,
                 "assumptions": list(_assumptions(self)) if self.cuts else [],
             },
@@ -216,7 +219,7 @@ def _against_caps(plan: Plan, stood_in: SimulatedCatalog, asked: Asked, sizes: S
         scope_of=_section(scope, policy_caps, table),
         affordable=affordable,
         mean_rows=mean_rows,
-        cuts=() if mean_rows is None else find_cuts(plan, mean_rows=mean_rows, groups=sizes.groups),
+        cuts=() if mean_rows is None else list_expected_clipping(plan, mean_rows=mean_rows, groups=sizes.groups),
     )
 
 
@@ -288,23 +291,24 @@ def _lines(made: Simulation) -> Iterator[str]:
         f"Simulated: {keys.size:,} group{'' if keys.size == 1 else 's'} of {table.name} ({keys.description}), "
         f"{sizes.units:,} privacy units ({table.unit_text}); no data, no source"
     )
-    yield from formula_lines(plan)
-    yield from cost_lines(plan)
-    yield from noise_lines(plan)
+    yield from write_formula_lines(plan)
+    yield from write_cost_lines(plan)
+    yield from write_noise_lines(plan)
     if not plan.reads_data:
-        yield f"  Guarantee: {guarantee_sentence(plan)}"
+        yield f"  Guarantee: {write_guarantee(plan)}"
         return
     groups = made.groups_of_one_unit
     yield (
-        f"  One question: at most {at_most(plan.worst_case_epsilon)} epsilon per group, at most "
-        f"{at_most(made.epsilon_per_unit)} per {unit}, which is in at most {groups} group{'' if groups == 1 else 's'}"
+        f"  One question: at most {write_at_most(plan.worst_case_epsilon)} epsilon per group, at most "
+        f"{write_at_most(made.epsilon_per_unit)} per {unit}, which is in at most {groups} "
+        f"group{'' if groups == 1 else 's'}"
     )
     yield from _fit_lines(made)
     yield f"  A group has {_units_per_group(made):,.0f} units on average"
     yield from _cut_lines(made, unit)
     if made.assumed:
         yield f"  Stood in for what the policy does not list: {'; '.join(made.assumed)}"
-    yield f"  Guarantee: {guarantee_sentence(plan)}"
+    yield f"  Guarantee: {write_guarantee(plan)}"
     for warning in plan.warnings:
         yield f"  Warning: {warning}"
 
@@ -314,9 +318,12 @@ def _fit_lines(made: Simulation) -> Iterator[str]:
         yield f"  The caps: it would be refused ({made.cap})"
     else:
         yield f"  The caps: {made.fit:,} such question{'' if made.fit == 1 else 's'} fit ({made.cap} is first)"
-        far = expected_losses(made.plan)[-1:]
+        far = list_expected_losses(made.plan)[-1:]
         if far and made.scope == "epsilon_per_predicate":
-            yield f"  A group {far[0][0]} tolerances short of its thresholds loses about {at_most(far[0][1])} each time"
+            yield (
+                f"  A group {far[0][0]} tolerances short of its thresholds loses about {write_at_most(far[0][1])} "
+                "each time"
+            )
     for one in made.affordable:
         what = "It fits" if one.questions == 1 else f"{one.questions} of them fit"
         text = "  or  ".join(one.settings) if one.settings else "no tolerance up to 100 % and no fnr up to 0.45"
@@ -351,10 +358,10 @@ def _left_out_lines(made: Simulation, unit: str) -> Iterator[str]:
         yield f"  Groups: a {unit} counts in {counted:,} of {within_reach:,}; what it has in others is left out."
         yield "    How much that is, only you can tell: give --groups, in how many a unit is on average"
     elif made.groups_left_out:
-        share = percent(made.groups_left_out, places=0)
+        share = write_percent(made.groups_left_out, places=0)
         yield f"  Groups: a {unit} in {made.sizes.groups:g} groups counts in {counted:,}: {share} of it is left out"
 
 
-def _range(cut: Clipping) -> str:
-    least, most = percent(cut.spread, places=2), percent(cut.together, places=2)
+def _range(cut: ExpectedClipping) -> str:
+    least, most = write_percent(cut.spread_share, places=2), write_percent(cut.concentrated_share, places=2)
     return most if least == most else f"{least} to {most}"

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.catalog.fault import suggest_nearest
 from planner.errors import KeyholeError
-from planner.explain.rounded_numbers import at_most, percent, plain
+from planner.explain.rounded_numbers import write_at_most, write_percent, write_plain
 from planner.monitors.affordable import exceeded_cap, find_fitting
 from planner.monitors.build import plan_monitor
 from planner.monitors.chances import Course, Courses, list_courses
@@ -139,18 +139,19 @@ def _course_lines(made: Courses) -> Iterator[str]:
         assert far is not None
         what = "The alarm on all of it" if made.together else "An alarm"
         yield (
-            f"    {what} costs {at_most(made.epsilon)}; rough alarms before sharp ones (progressive = true) reserve "
-            f"{at_most(made.ladder_epsilon)} and cost a group far below the threshold about {at_most(far)}"
+            f"    {what} costs {write_at_most(made.epsilon)}; rough alarms before sharp ones (progressive = true) "
+            "reserve "
+            f"{write_at_most(made.ladder_epsilon)} and cost a group far below the threshold about {write_at_most(far)}"
         )
 
 
 def _course_cells(course: Course) -> tuple[str, ...]:
     never = "-"
     return (
-        plain(course.value),
+        write_plain(course.value),
         never if course.crosses is None else f"look {course.crosses:,}",
-        never if course.at_crossing is None else percent(course.at_crossing, places=2),
-        percent(course.by_close, places=2),
+        never if course.at_crossing is None else write_percent(course.at_crossing, places=2),
+        write_percent(course.by_close, places=2),
         never if course.late is None else f"{course.late:.2f} looks",
-        never if course.ladder_epsilon is None else f"epsilon {at_most(course.ladder_epsilon)}",
+        never if course.ladder_epsilon is None else f"epsilon {write_at_most(course.ladder_epsilon)}",
     )

@@ -8,7 +8,7 @@ from typing import Any
 from accountant.charges import NANO
 from accountant.errors import BalanceScope
 from planner.catalog.tolerance import quote_literal
-from planner.explain.rounded_numbers import at_least, at_most, plain
+from planner.explain.rounded_numbers import write_at_least, write_at_most, write_plain
 from proxy.dashboard.question_list import Listed
 from proxy.dashboard.tolerance_split import FACTORS, PlannedList
 from proxy.open_policy.service import Service
@@ -180,7 +180,7 @@ def _shortage(quote: Quote) -> str:
     short = quote.short
     assert short is not None, "asked where a balance is short"
     what = "--max-epsilon" if quote.of_list else _SCOPES[short.scope]
-    needed, left = at_most(short.needed_nano / NANO), at_least(short.left_nano / NANO)
+    needed, left = write_at_most(short.needed_nano / NANO), write_at_least(short.left_nano / NANO)
     return f"{what} does not cover it: {needed} epsilon needed, {left} left"
 
 
@@ -233,8 +233,8 @@ def _unit(quote: Quote) -> str:
 
 
 def _epsilon(nano: int) -> str:
-    return at_most(nano / NANO)
+    return write_at_most(nano / NANO)
 
 
 def _left(nano: int) -> str:
-    return plain(Decimal(at_least(max(0, nano) / NANO)))
+    return write_plain(Decimal(write_at_least(max(0, nano) / NANO)))

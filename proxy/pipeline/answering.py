@@ -14,10 +14,10 @@ from planner.errors import KeyholeError
 from planner.explain.balances import QuestionBalance
 from planner.explain.brief_text import explain_briefly
 from planner.explain.document import explain_json
-from planner.explain.guarantee import domain_sentence, guarantee_sentence
-from planner.explain.numbers_told import number_notices, numbers_document
+from planner.explain.guarantee import write_domain_sentence, write_guarantee
+from planner.explain.numbers_told import write_number_notices, write_numbers_json
 from planner.explain.render import explain_text
-from planner.explain.wrong_groups import wrong_groups
+from planner.explain.wrong_groups import count_wrong_groups
 from planner.extract.outer_query import outer_sql
 from planner.parser.lexer import split
 from planner.plan.expected_time import expect_time
@@ -270,12 +270,12 @@ class Answering:
             answer = pipeline.answer(self._service, plan, replace(asked, withdrawn=withdrawn))
             relations.append(answer.keys.arrays)
             if plan.question.lists_domain:
-                notices.append(f"listed are {domain_sentence(plan)}")
+                notices.append(f"listed are {write_domain_sentence(plan)}")
                 continue
-            notices.extend(number_notices(asked.question.numbers))
-            notices.append(f"guarantee: {guarantee_sentence(answer.plan)}")
+            notices.extend(write_number_notices(asked.question.numbers))
+            notices.append(f"guarantee: {write_guarantee(answer.plan)}")
             if answer.payment is not None:
-                notices.append(f"cost: {answer.payment.after()}")
+                notices.append(f"cost: {answer.payment.write_charged()}")
             if answer.reused:
                 of = "" if answer.payment is None else " of the shared budget"
                 notices.append(
@@ -283,7 +283,7 @@ class Answering:
                 )
             if answer.noise is not None:
                 notices.append(answer.noise[:1].lower() + answer.noise[1:])
-            if (wrong := wrong_groups(answer.plan)) is not None:
+            if (wrong := count_wrong_groups(answer.plan)) is not None:
                 notices.append(f"wrong groups: {wrong.sentence}")
             wide += [one for one in plan.warnings if BANDED in one]
             notices.extend(one for one in plan.warnings if BANDED not in one)
@@ -355,13 +355,13 @@ def explain_question(service: Service, asked: Asked, *, form: ExplainFormat) -> 
 def _explain_plan(service: Service, asked: Asked, plan: Plan, *, form: ExplainFormat) -> tuple[str, ...]:
     left, rules = _find_left(service, plan, asked), asked.question.rules
     explain = explain_text if form == "verbose" else explain_briefly
-    return (*explain(plan, left=left, rules=rules), *number_notices(asked.question.numbers))
+    return (*explain(plan, left=left, rules=rules), *write_number_notices(asked.question.numbers))
 
 
 def _document_with_numbers(service: Service, asked: Asked, plan: Plan) -> dict[str, object]:
     document = plan_document(service, asked, plan)
     if asked.question.numbers is not None:
-        document["numbers"] = numbers_document(asked.question.numbers)
+        document["numbers"] = write_numbers_json(asked.question.numbers)
     return document
 
 

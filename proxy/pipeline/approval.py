@@ -2,7 +2,7 @@
 
 from accountant.charges import Charge
 from accountant.errors import LedgerError, NotApproved
-from planner.explain.balances import Waiting
+from planner.explain.balances import PendingApproval
 from proxy.open_policy.service import Service
 from proxy.open_policy.service_refusals import ledger_unavailable
 from proxy.pipeline import noise_reuse as reuse
@@ -10,7 +10,7 @@ from proxy.pipeline.claim import Claim
 from proxy.pipeline.question_refusals import approval_needed
 
 
-def find_waiting(service: Service, claim: Claim) -> Waiting | None:
+def find_waiting(service: Service, claim: Claim) -> PendingApproval | None:
     """Return the refusal KH308, or KH318, that asking now would meet if every balance covers the question.
 
     Return None if it would meet none.
@@ -32,7 +32,7 @@ def find_waiting(service: Service, claim: Claim) -> Waiting | None:
             declined=service.find_declined(charge.question),
         )
     )
-    return Waiting(
+    return PendingApproval(
         question=charge.question, message=refusal.message, detail=refusal.detail or "", hint=refusal.hint or ""
     )
 

@@ -14,7 +14,7 @@ from accountant.errors import LedgerError, NotApproved, OverBudget, PathTaken
 from mechanisms.protocol import Outcome
 from mechanisms.ranking.run import Ranking
 from planner.errors import KeyholeError
-from planner.explain.guarantee import FIXED_BEFORE, shared_noise_sentence
+from planner.explain.guarantee import FIXED_BEFORE, write_shared_noise
 from planner.explain.payment import Payment
 from planner.question.plan import Plan
 from proxy.open_policy.service import Service
@@ -158,7 +158,7 @@ def _charge_reading(service: Service, on_paths: OnPaths, outcome: Outcome) -> An
         raise
     except LedgerError:
         raise reading_not_written() from None
-    noise = _capitalise(shared_noise_sentence(on_paths.noise(read=True)))
+    noise = _capitalise(write_shared_noise(on_paths.noise(read=True)))
     return answer_of(
         as_charged,
         released,
@@ -198,7 +198,7 @@ class Paid:
     def noise(self) -> str | None:
         """Return the sharers of its noise, for the NOTICE."""
         on_paths = self.on_paths
-        return None if on_paths is None else _capitalise(shared_noise_sentence(on_paths.noise(read=False)))
+        return None if on_paths is None else _capitalise(write_shared_noise(on_paths.noise(read=False)))
 
     @property
     def in_full(self) -> bool:

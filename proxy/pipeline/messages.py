@@ -19,7 +19,7 @@ from planner.catalog.catalog import Analyst, Catalog
 from planner.catalog.key_space import WHOLE_TABLE, KeySpace
 from planner.catalog.listed_values import format_values
 from planner.errors import KeyholeError
-from planner.explain.guarantee import guarantee_json
+from planner.explain.guarantee import write_guarantee_json
 from planner.explain.payment import Payment
 from planner.extract.outer_query import Asking
 from planner.parser.lexer import split
@@ -285,8 +285,8 @@ class Answer:
         It is their promise, their cost, data version, whether it was a repetition, and who shares its noise.
         """
         return {
-            "guarantee": guarantee_json(self.plan),
-            "cost": None if self.payment is None else self.payment.document(asked=True),
+            "guarantee": write_guarantee_json(self.plan),
+            "cost": None if self.payment is None else self.payment.to_json(was_charged=True),
             "data_version": self.version,
             "reused": self.reused,
             "shared_noise": self.noise,

@@ -116,10 +116,10 @@ class OnPaths:
         `read`: all values of the question are known, and the data are not read.
         """
         return SharedNoise(
-            earlier=self.earlier,
-            fresh=0.0 if read else self.everybody.epsilon_nano / losses_in_cell(self.claim.plan) / NANO,
-            own=self.claim.plan.worst_case_epsilon,
-            fits=fits,
+            earlier_questions=self.earlier,
+            shared_cost=0.0 if read else self.everybody.epsilon_nano / losses_in_cell(self.claim.plan) / NANO,
+            own_cost=self.claim.plan.worst_case_epsilon,
+            is_affordable=fits,
         )
 
 

@@ -7,7 +7,7 @@ from accountant.charges import NANO, ROW_UNIT, Charge
 from accountant.errors import BalanceScope, LedgerError
 from accountant.limits import BalanceLeft, Headroom, Limits
 from mechanisms.threshold.renyi import Curve
-from planner.explain.payment import Left, Payer, Payment, UnitForm
+from planner.explain.payment import Payer, Payment, RemainingBalance, UnitCharge
 from planner.functionals.cells import find_cell_reach
 from proxy.open_policy.service import Service
 from proxy.pipeline.claim import Claim, groups_that_add_up
@@ -42,7 +42,7 @@ def payment_of(claim: Claim, charge: Charge, room: Headroom, *, anew: Headroom) 
         group=charge.epsilon_nano / NANO,
         unit=None if charge.family.unit == ROW_UNIT else charge.unit_epsilon_nano / NANO,
         groups=groups_that_add_up(plan),
-        everywhere=find_cell_reach(plan.question).reaches_other_groups,
+        covers_all_cells=find_cell_reach(plan.question).reaches_other_groups,
         unit_text=plan.question.table.unit_text,
         left=tuple(_tightest(counted)),
         further=further,
@@ -81,20 +81,20 @@ def room_for_all(service: Service, charge: Charge, limits: Limits, *, room: Head
 _SHARED = (BalanceScope.PER_PREDICATE, BalanceScope.PER_UNIT, BalanceScope.PER_TABLE)
 
 
-def _tightest(balances: Sequence[BalanceLeft]) -> Iterator[Left]:
+def _tightest(balances: Sequence[BalanceLeft]) -> Iterator[RemainingBalance]:
     for payer in Payer:
         of = [one for one in balances if _PAYERS[one.scope] is payer]
         if of:
             least = min(of, key=lambda one: one.left_nano)
-            yield Left(payer, least.left_nano / NANO, least.cap_nano / NANO)
+            yield RemainingBalance(payer, least.left_nano / NANO, least.cap_nano / NANO)
 
 
-def _unit_form(charge: Charge, room: Headroom, balances: Sequence[BalanceLeft]) -> UnitForm | None:
+def _unit_form(charge: Charge, room: Headroom, balances: Sequence[BalanceLeft]) -> UnitCharge | None:
     delta = next((one.unit.delta for one in balances if one.unit is not None and one.unit.delta is not None), None)
     if delta is None or charge.renyi is None or charge.epsilon_nano == 0:
         return None
     pure = _count_further(charge, balances, None, most_nano=None)[0] or 0
-    return UnitForm(delta=delta, by_curve=room.by_curve, pure_further=pure)
+    return UnitCharge(delta=delta, uses_curve=room.by_curve, pure_further=pure)
 
 
 def _count_further(

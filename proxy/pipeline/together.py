@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from accountant.charges import NANO
-from planner.explain.rounded_numbers import at_most
+from planner.explain.rounded_numbers import write_at_most
 from planner.question.plan import Plan
 from proxy.open_policy.service import Service
 from proxy.pipeline.advice.affordable import find_left
@@ -36,9 +36,9 @@ class CostTogether:
     @property
     def sentence(self) -> str:
         """For EXPLAIN."""
-        cost = f"Together: at most {at_most(self.group)} epsilon for a group"
+        cost = f"Together: at most {write_at_most(self.group)} epsilon for a group"
         if self.unit is not None:
-            cost += f", {at_most(self.unit)} for one {self.unit_text}"
+            cost += f", {write_at_most(self.unit)} for one {self.unit_text}"
         if self.short is None:
             return f"{cost}; all {self.count} fit one after the other."
         return f"{cost} without those that do not fit; question {self.short} does not, so that none would be asked."

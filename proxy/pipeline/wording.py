@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from accountant.charges import Wording
 from planner.errors import KeyholeError
-from planner.explain.guarantee import guarantee_json
+from planner.explain.guarantee import write_guarantee_json
 from planner.extract.question_text import question_text
 from planner.question.plan import Plan
 from proxy.open_policy.service import Service
@@ -23,7 +23,7 @@ def wording_of(service: Service, plan: Plan, asked: Asked) -> Wording:
         plan: with the worst case that is charged.
     """
     full = service.keep_text == "full"
-    promise = guarantee_json(plan if full else _without_named_tolerances(plan))
+    promise = write_guarantee_json(plan if full else _without_named_tolerances(plan))
     return Wording(
         text=None if service.keep_text == "none" else _text(asked, constants=full),
         guarantee=promise["sentence"],

@@ -7,7 +7,7 @@ from typing import Any
 
 from planner.bind.groupings import bound_by_groupings
 from planner.catalog.catalog import Budget, Catalog, Column, Table
-from planner.explain.rounded_numbers import at_least
+from planner.explain.rounded_numbers import write_at_least
 from proxy.report.odometer import belief
 
 
@@ -32,7 +32,8 @@ class DearestQuestion:
         """The arithmetic in words."""
         loses = "may lose" if self.cap == "epsilon_per_unit" else "may lose to questions on this table"
         return (
-            f"no question by {', '.join(self.keys)} can cost a group more than {at_least(self.epsilon)}, since one "
+            f"no question by {', '.join(self.keys)} can cost a group more than {write_at_least(self.epsilon)}, since "
+            "one "
             f"({self.unit_text}) may be in {self.groups:,} of them and {loses} {self.cap_epsilon:g} over all questions"
         )
 

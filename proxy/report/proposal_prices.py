@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import BandColumn, Budget, Catalog, Table
 from planner.errors import KeyholeError
-from planner.explain.rounded_numbers import at_least
+from planner.explain.rounded_numbers import write_at_least
 from planner.extract.extract import embed
 from planner.lower.dialects.dialect import Dialect
 from planner.parser.lexer import readable, tokens
@@ -70,9 +70,11 @@ def _describe_price(made: Plan, budget: Budget) -> str | None:
     caps = {"epsilon_per_query": budget.per_query, "epsilon_per_predicate": budget.per_predicate}
     cap, least = min(caps.items(), key=lambda one: one[1])
     if group > least:
-        return f"costs a group {at_least(group)} epsilon, above budget.{cap} ({least:g}): choose larger thresholds"
+        return (
+            f"costs a group {write_at_least(group)} epsilon, above budget.{cap} ({least:g}): choose larger thresholds"
+        )
     table = made.question.table
     units = 0.0 if table.is_row_unit or budget.delta is not None else group * table.groups_per_unit
     if budget.per_unit is not None and units > budget.per_unit:
-        return f"costs a unit {at_least(units)} epsilon, above budget.epsilon_per_unit ({budget.per_unit:g})"
+        return f"costs a unit {write_at_least(units)} epsilon, above budget.epsilon_per_unit ({budget.per_unit:g})"
     return None

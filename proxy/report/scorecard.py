@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mechanisms.formula import Cut
 from planner.catalog.listed_values import format_values
-from planner.explain.guarantee import predicate_texts
+from planner.explain.guarantee import list_predicate_texts
 from planner.question.plan import Plan
 from planner.question.question import aggregate_text
 from planner.scope.embedded import predicate_column
@@ -165,7 +165,7 @@ def _measures(plan: Plan, returned: int) -> Iterator[_Measure]:
 
 def _predicate_measures(plan: Plan) -> Iterator[_Measure]:
     asked = plan.asked
-    said = predicate_texts(plan)
+    said = list_predicate_texts(plan)
     bands: dict[int, list[tuple[int, int]]] = {}
     for number, formula in enumerate(asked.predicates):
         if isinstance(formula, Cut) and formula.above:

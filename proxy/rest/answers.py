@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from accountant.charges import StoredAnswer
 from accountant.errors import LedgerError
 from planner.catalog.catalog import Analyst
-from planner.explain.numbers_told import numbers_document
+from planner.explain.numbers_told import write_numbers_json
 from planner.scorecard.key_order import KeyOrder, SortedColumn
 from planner.scorecard.select_list import SelectList, read_select_list
 from proxy.open_policy.service import Service
@@ -56,7 +56,7 @@ class Reply:
     def of(answer: Answer, asked: Asked, labels: KeyLabels | None) -> "Reply":
         """Return an answer that was just given to a question; `labels` of its keys are shown."""
         keys = show_keys(answer.keys, labels, asked.order)
-        head = {**answer.head(), "numbers": numbers_document(asked.question.numbers)}
+        head = {**answer.head(), "numbers": write_numbers_json(asked.question.numbers)}
         shown = read_select_list(asked.question)
         return Reply(head=head, keys=keys, stored=answer.stored, shown=shown, order=asked.order, labels=labels)
 

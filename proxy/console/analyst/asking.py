@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from planner.errors import KeyholeError
-from planner.explain.formula_svg import formula_svg
-from planner.explain.formula_tree import Kind, trees
+from planner.explain.formula_svg import draw_formula
+from planner.explain.formula_tree import NodeKind, build_trees
 from planner.question.plan import Plan
 from proxy.concurrency.fair_queue import alone
 from proxy.console.analyst.catalog_document import catalog_document, key_values
@@ -95,9 +95,9 @@ def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
 
 def _picture(plan: Plan) -> str | None:
     """Return the formula as it is evaluated, as SVG; None if it has no test, or more than anybody can look at."""
-    heading, tree = trees(plan)[1]
-    drawn = sum(node.kind is Kind.LITERAL for node in tree.walk())
-    return formula_svg(((heading, tree),), title="the formula") if 0 < drawn <= MOST_DRAWN else None
+    heading, tree = build_trees(plan)[1]
+    drawn = sum(node.kind is NodeKind.LITERAL for node in tree.walk())
+    return draw_formula(((heading, tree),), title="the formula") if 0 < drawn <= MOST_DRAWN else None
 
 
 def _today() -> date:

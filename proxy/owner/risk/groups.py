@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from math import ceil
 
 from mechanisms.risk.share_learning import SharePair, chance_at, least_group
-from planner.explain.expected_bounding import ASSUMPTIONS, Clipping, find_cuts
-from planner.explain.rounded_numbers import percent
+from planner.explain.expected_bounding import ASSUMPTIONS, ExpectedClipping, list_expected_clipping
+from planner.explain.rounded_numbers import write_percent
 from planner.policy.file import Policy
 from planner.question.unit_groups import groups_of_one_unit
 from proxy.owner.risk.figures import number, share
@@ -143,13 +143,13 @@ def _expected_cut(question: RiskQuestion, sizes: DeclaredSizes) -> str | None:
     """Return the likely cut of bounding, by the declared rows of a unit."""
     if sizes.units is None or sizes.rows is None:
         return None
-    cuts = find_cuts(question.plan, mean_rows=sizes.rows / sizes.units, groups=None)
+    cuts = list_expected_clipping(question.plan, mean_rows=sizes.rows / sizes.units, groups=None)
     if not cuts:
         return None
-    told = ", ".join(f"{_range(one)} of {one.name}" for one in cuts if one.together > 0)
+    told = ", ".join(f"{_range(one)} of {one.name}" for one in cuts if one.concentrated_share > 0)
     return f"of {question.name} {told}" if told else None
 
 
-def _range(cut: Clipping) -> str:
-    least, most = percent(cut.spread, places=2), percent(cut.together, places=2)
+def _range(cut: ExpectedClipping) -> str:
+    least, most = write_percent(cut.spread_share, places=2), write_percent(cut.concentrated_share, places=2)
     return most if least == most else f"{least} to {most}"

@@ -11,7 +11,7 @@ from accountant.charges import NANO, PathState
 from accountant.errors import BalanceScope, LedgerError, OverBudget
 from accountant.limits import Headroom
 from mechanisms.protocol import Calibration
-from planner.explain.balances import QuestionBalance, SharedNoise, Stored
+from planner.explain.balances import QuestionBalance, SharedNoise, StoredPayment
 from planner.plan.affordable_settings import Target
 from planner.question.plan import Plan
 from planner.question.question import Question
@@ -84,17 +84,17 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
 
     def otherwise(question: Question, calibration: Calibration) -> bool:
         found = on_paths(question, calibration)
-        return found is not None and found.fits
+        return found is not None and found.is_affordable
 
     noise = on_paths(plan.question, plan.calibration)
-    fits = admitted or (noise is not None and noise.fits)
+    fits = admitted or (noise is not None and noise.is_affordable)
     if stored is not None:
-        fits = stored.fits
+        fits = stored.is_affordable
     advice = _Advice() if fits else _advise(service, claim, Target(epsilon, plan.worst_case_epsilon, otherwise))
     return QuestionBalance(
         version=claim.version,
         epsilon=epsilon,
-        would_fit=advice.settings,
+        fitting_settings=advice.settings,
         hint=advice.hint,
         short_groups=advice.short_groups,
         noise=noise,
@@ -103,20 +103,20 @@ def find_left(service: Service, claim: Claim) -> QuestionBalance:
     )
 
 
-def _find_stored(service: Service, claim: Claim) -> Stored | None:
+def _find_stored(service: Service, claim: Claim) -> StoredPayment | None:
     """Return the answer that asking would return again, if there is one. Raise KH502."""
     name = claim.asked.analyst.name
     try:
         found = service.ledger.find_answer(claim.charge.question, claim.version, analyst=name)
         if found is None or found.held:
-            return None if found is None else Stored(payment=None)
+            return None if found is None else StoredPayment(payment=None)
         reading = found.charge_of_reading(name)
         own = service.ledger.left_for(reading, claim.limits)
         anew = room_for_all(service, reading, claim.limits, room=own)
     except LedgerError:
         raise ledger_unavailable() from None
     payment = payment_of(claim, reading, own, anew=anew)
-    return Stored(payment=payment, fits=own.admits(reading))
+    return StoredPayment(payment=payment, is_affordable=own.admits(reading))
 
 
 def _room(service: Service, claim: Claim) -> Headroom:

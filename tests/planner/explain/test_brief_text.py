@@ -6,7 +6,7 @@ import pytest
 
 from planner.catalog.catalog import Table
 from planner.explain.balances import QuestionBalance
-from planner.explain.brief_text import MORE, MOST_WARNINGS, explain_briefly
+from planner.explain.brief_text import MOST_WARNINGS, VERBOSE_HINT, explain_briefly
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.question.plan import Plan
@@ -32,7 +32,7 @@ def test_one_threshold_is_told_in_ten_lines() -> None:
         "  Tolerance: count(*) > 500: may err between 450 and 500",
         "  Bounds: of one (customer_id, month) at most 1 of 4 groups count; in each, it counts at most 20 rows; rows "
         "without customer_id or month do not count",
-        MORE,
+        VERBOSE_HINT,
     )
 
 
@@ -100,7 +100,7 @@ def test_what_is_not_promised_is_not_said() -> None:
 
 def test_a_refusal_is_told_with_what_would_fit() -> None:
     made = planned(KPI, table=CLIPPED)
-    refused = QuestionBalance(version="1", epsilon=1.999, would_fit=("keyhole.tolerance = '40%'",))
+    refused = QuestionBalance(version="1", epsilon=1.999, fitting_settings=("keyhole.tolerance = '40%'",))
     lines = explain_briefly(made, left=refused)
     assert "  Left for these groups: 1.99   -> this question would be refused" in lines
     assert "  Would fit: keyhole.tolerance = '40%'" in lines

@@ -6,7 +6,7 @@ from math import log, sqrt
 import numpy as np
 
 from planner.catalog.catalog import Table
-from planner.explain.expected_bounding import expected_cuts
+from planner.explain.expected_bounding import list_expected_cuts
 from tests.in_turn import in_turn
 from tests.planner.explain.test_render import planned
 from tests.worlds.questions import CAPPED, CLIPPED, ROWS
@@ -30,7 +30,7 @@ def test_the_share_that_is_cut_of_geometric_units(having: str, table: Table, mos
     """40,000 units; what is kept per unit lies in 0..most, what there is has the mean itself in its denominator: the
     mean of what is kept differs from its expectation by more than most * sqrt(ln(2 / 1e-6) / (2 n)) with probability
     below 1e-6 (Hoeffding); 24 cases, seeded."""
-    (cut,) = expected_cuts(planned(having, table=table), mean_rows=mean)
+    (cut,) = list_expected_cuts(planned(having, table=table), mean_rows=mean)
     rows = np.random.default_rng(3).geometric(1 / mean, size=UNITS)
     kept = np.minimum(rows * each, most).mean()
     assert abs(kept - (1 - cut.share) * mean * each) < most * sqrt(log(2 / 1e-6) / (2 * UNITS))
@@ -38,6 +38,6 @@ def test_the_share_that_is_cut_of_geometric_units(having: str, table: Table, mos
 
 
 def test_nothing_is_cut_of_rows_and_of_counted_units() -> None:
-    assert expected_cuts(planned("count(*) > 500", table=ROWS), mean_rows=10.0) == ()
-    (cut,) = expected_cuts(planned("count(DISTINCT customer_id) > 30", table=CLIPPED), mean_rows=10.0)
+    assert list_expected_cuts(planned("count(*) > 500", table=ROWS), mean_rows=10.0) == ()
+    (cut,) = list_expected_cuts(planned("count(DISTINCT customer_id) > 30", table=CLIPPED), mean_rows=10.0)
     assert cut.share == 0

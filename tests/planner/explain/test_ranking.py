@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from planner.explain.document import explain_json
-from planner.explain.guarantee import guarantee_json, guarantee_sentence
+from planner.explain.guarantee import write_guarantee, write_guarantee_json
 from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
@@ -46,7 +46,7 @@ def planned(sql: str, tolerance: str = "100", mechanism: str = "progressive") ->
     ],
 )
 def test_the_guarantee_says_who_is_missed_and_who_is_returned_wrongly(sql: str, sentence: str) -> None:
-    assert guarantee_sentence(planned(sql)).startswith(sentence)
+    assert write_guarantee(planned(sql)).startswith(sentence)
 
 
 def test_explain_says_what_is_ranked_by_and_compares_with_nothing() -> None:
@@ -58,7 +58,7 @@ def test_explain_says_what_is_ranked_by_and_compares_with_nothing() -> None:
     assert not any(line.startswith(("  true", "  Wrong groups")) for line in lines)
     document = explain_json(made, left=None)
     assert document["one_shot_epsilon"] is None
-    assert document["ranking"] == guarantee_json(made)["ranking"]
+    assert document["ranking"] == write_guarantee_json(made)["ranking"]
     assert document["ranking"]["looks"] == 9
 
 

@@ -16,9 +16,9 @@ from mechanisms.keyhole.progressive import Progressive
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Budget, Catalog, Defaults, Table
 from planner.explain.balances import QuestionBalance
-from planner.explain.cost_breakdown import expected_losses
+from planner.explain.cost_breakdown import list_expected_losses
 from planner.explain.document import explain_json
-from planner.explain.guarantee import PROMISE_OF_CELLS, guarantee_json, guarantee_sentence
+from planner.explain.guarantee import PROMISE_OF_CELLS, write_guarantee, write_guarantee_json
 from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
@@ -91,7 +91,7 @@ def test_explain_shows_formula_functionals_cost_and_sql() -> None:
 def test_explain_says_what_is_left_and_what_would_fit() -> None:
     made = planned(KPI, table=CLIPPED)
     refused = QuestionBalance(
-        version="2011-12-10", epsilon=1.999, would_fit=("keyhole.tolerance = '40%'", "keyhole.fnr = 0.2")
+        version="2011-12-10", epsilon=1.999, fitting_settings=("keyhole.tolerance = '40%'", "keyhole.fnr = 0.2")
     )
     text = "\n".join(explain_text(made, left=refused))
     assert "(country, month), data version 2011-12-10, nothing is spent" in text
@@ -157,14 +157,14 @@ def test_the_document_holds_what_a_program_reads() -> None:
 
 def test_the_guarantee_is_one_sentence_in_rates_slack_and_loss() -> None:
     made = planned("count(*) > 500 OR sum(amount) > 20000")
-    epsilon = guarantee_sentence(made).removesuffix(" epsilon.").rpartition(" ")[2]
-    assert guarantee_sentence(made) == (
+    epsilon = write_guarantee(made).removesuffix(" epsilon.").rpartition(" ")[2]
+    assert write_guarantee(made) == (
         "a group that truly qualifies is missed at most 5 % of the time; one that fails even with 10 % slack "
         f"is returned at most 10 % of the time; at most {epsilon} epsilon."
     )
     assert made.worst_case_epsilon <= float(epsilon) < made.worst_case_epsilon + 0.01
-    assert guarantee_json(made) == {
-        "sentence": guarantee_sentence(made),
+    assert write_guarantee_json(made) == {
+        "sentence": write_guarantee(made),
         "fnr": 0.05,
         "fpr": 0.1,
         "tolerance": {"count(*)": 50.0, "sum(amount)": 2000.0},
@@ -178,35 +178,33 @@ def test_the_guarantee_is_one_sentence_in_rates_slack_and_loss() -> None:
 
 
 def test_the_guarantee_names_the_bounding_of_larger_units() -> None:
-    sentence = guarantee_sentence(planned(KPI, table=CLIPPED))
+    sentence = write_guarantee(planned(KPI, table=CLIPPED))
     assert "aggregates after bounding each (customer_id, month)" in sentence
     assert "rows without customer_id or month are left out" in sentence
-    assert guarantee_json(planned(KPI, table=CLIPPED))["tolerance"]["avg(amount)"] == 2.0
-    assert guarantee_json(planned(KPI, table=CLIPPED))["cells"] == PROMISE_OF_CELLS
+    assert write_guarantee_json(planned(KPI, table=CLIPPED))["tolerance"]["avg(amount)"] == 2.0
+    assert write_guarantee_json(planned(KPI, table=CLIPPED))["cells"] == PROMISE_OF_CELLS
 
 
 def test_the_slack_reads_as_it_was_set() -> None:
     named = replace(ACCURACY, tolerance="10%, count=25", fnr=0.0125)
-    sentence = guarantee_sentence(planned("count(*) > 500", accuracy=named))
+    sentence = write_guarantee(planned("count(*) > 500", accuracy=named))
     assert "with a slack of 10%, count=25 is returned" in sentence
     assert "missed at most 1.25 % of the time" in sentence
 
 
 def test_what_is_not_promised_is_not_said() -> None:
     nlm = planned("count(*) > 500", accuracy=replace(ACCURACY, mechanism="nlm"))
-    assert "without a bound" in guarantee_sentence(nlm)
-    assert guarantee_json(nlm)["fnr"] is None
+    assert "without a bound" in write_guarantee(nlm)
+    assert write_guarantee_json(nlm)["fnr"] is None
     empty = planned("count(*) <> 500")
-    assert "any group may be returned" in guarantee_sentence(empty)
-    assert guarantee_json(empty)["fpr"] is None
+    assert "any group may be returned" in write_guarantee(empty)
+    assert write_guarantee_json(empty)["fpr"] is None
 
 
 def test_a_constant_condition_promises_exactness_for_nothing() -> None:
     made = planned("count(*) > 5 OR count(*) <= 5")
-    assert (
-        guarantee_sentence(made) == "the condition does not depend on data: the answer is exact and nothing was spent."
-    )
-    assert guarantee_json(made)["epsilon_at_most"] == 0
+    assert write_guarantee(made) == "the condition does not depend on data: the answer is exact and nothing was spent."
+    assert write_guarantee_json(made)["epsilon_at_most"] == 0
     assert explain_text(made, left=None)[-1] == "  Nothing is sent to the source."
     assert explain_json(made, left=None)["minimised"] == "true"
 
@@ -301,7 +299,7 @@ def test_what_a_group_is_expected_to_lose_is_what_runs_lose_on_average() -> None
     tolerance = made.calibration.tests[0].tolerance
     values = np.full((1, 2000), 500 - 3 * tolerance, dtype=np.int64)
     outcome = Progressive().decide(made.calibration, values, noise=SeededNoise(7))
-    expected = dict(expected_losses(made))[3]
+    expected = dict(list_expected_losses(made))[3]
     assert abs(outcome.epsilon.mean() - expected) < made.worst_case_epsilon * sqrt(log(2 / 1e-6) / 4000)
 
 

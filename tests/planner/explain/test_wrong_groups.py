@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import binom
 
 from mechanisms.registry import MECHANISMS
-from planner.explain.guarantee import guarantee_json
+from planner.explain.guarantee import write_guarantee_json
 from planner.explain.render import explain_text
-from planner.explain.rounded_numbers import share
-from planner.explain.wrong_groups import rounded_up, wrong_groups
+from planner.explain.rounded_numbers import write_share
+from planner.explain.wrong_groups import count_wrong_groups, round_up
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.plan import Plan
@@ -43,7 +43,7 @@ def returned(made: Plan, values: list[int], seed: int) -> float:
 def test_groups_twice_as_far_come_no_more_often_than_is_said(mechanism: str, formula: str) -> None:
     """40,000 groups, 8,000 at quick; a false alarm has a probability of 1e-9."""
     made = planned(formula, mechanism=mechanism)
-    told = wrong_groups(made)
+    told = count_wrong_groups(made)
     assert told is not None
     assert told.far is not None
     assert told.near == pytest.approx(0.1 * 30)
@@ -84,12 +84,12 @@ def test_explain_and_json_say_how_many() -> None:
     made = planned("count(*) > 200")
     lines = [line for line in explain_text(made, left=None) if line.startswith("  Wrong groups: ")]
     assert lines[0].startswith("  Wrong groups: up to 3 among 30 on average, were all just beyond the slack, 0.0")
-    assert guarantee_json(made)["wrong_groups_at_most"] == 3.0
-    assert wrong_groups(planned("count(*) >= 0")) is None
+    assert write_guarantee_json(made)["wrong_groups_at_most"] == 3.0
+    assert count_wrong_groups(planned("count(*) >= 0")) is None
 
 
 def test_numbers_of_groups_are_never_rounded_down() -> None:
-    assert [rounded_up(number) for number in (0.0, 0.0611, 0.5, 9.99, 10.0, 10.2, 6850.9)] == [
+    assert [round_up(number) for number in (0.0, 0.0611, 0.5, 9.99, 10.0, 10.2, 6850.9)] == [
         "0",
         "0.062",
         "0.5",
@@ -101,10 +101,10 @@ def test_numbers_of_groups_are_never_rounded_down() -> None:
 
 
 def test_a_share_is_never_shown_above_what_is_promised() -> None:
-    assert share(0.05000001, of=0.05) == "5.00 %"
-    assert share(0.0500000001, of=0.5) == "5.00 %"
-    assert share(0.02512, of=0.05) == "2.52 %"
-    assert share(0.00001, of=0.00001) == "0.00100 %"
+    assert write_share(0.05000001, of=0.05) == "5.00 %"
+    assert write_share(0.0500000001, of=0.5) == "5.00 %"
+    assert write_share(0.02512, of=0.05) == "2.52 %"
+    assert write_share(0.00001, of=0.00001) == "0.00100 %"
 
 
 def shown(items: str, *, tolerance: str = "10%", more: str = "") -> Plan:

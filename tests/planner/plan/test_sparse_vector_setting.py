@@ -9,7 +9,7 @@ from mechanisms.formula import cuts
 from mechanisms.published.sparse_vector import GeneralisedSparseVector
 from planner.errors import KeyholeError
 from planner.explain.document import explain_json
-from planner.explain.guarantee import guarantee_json, guarantee_sentence
+from planner.explain.guarantee import write_guarantee, write_guarantee_json
 from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
@@ -124,14 +124,14 @@ def test_other_mechanisms_keep_their_fingerprints() -> None:
 @pytest.mark.parametrize(("limit", "groups"), [("1", "1 group is"), ("3", "3 groups are")])
 def test_the_guarantee_says_what_a_limit_does(limit: str, groups: str) -> None:
     made = planned(most_positives=limit)
-    sentence = guarantee_sentence(made)
+    sentence = write_guarantee(made)
     assert "a group that truly qualifies is tested and missed at most 5 % of the time, " in sentence
     assert f"but at most {groups} returned, and any that come later in the order of the keys are missed" in sentence
     assert "one that fails even with 10 % slack is returned at most 10 % of the time" in sentence
     assert "epsilon for all groups together" in sentence
-    document = guarantee_json(made)
+    document = write_guarantee_json(made)
     assert (document["fnr"], document["fpr"], document["most_groups"]) == (None, 0.1, int(limit))
-    assert guarantee_json(plan(asked(COUNT), dialect=DUCKDB))["most_groups"] is None
+    assert write_guarantee_json(plan(asked(COUNT), dialect=DUCKDB))["most_groups"] is None
 
 
 def test_explain_says_that_the_loss_is_of_all_groups() -> None:

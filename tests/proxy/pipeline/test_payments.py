@@ -11,7 +11,7 @@ import duckdb
 import pytest
 
 from planner.errors import KeyholeError
-from planner.explain.payment import Left, Payer, Payment
+from planner.explain.payment import Payer, Payment, RemainingBalance
 from proxy.open_policy.accounts import nano
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
@@ -97,7 +97,7 @@ def test_as_many_more_questions_fit_as_were_told_and_not_one_more(service: Servi
     for number in range(told.further):
         told = paid(ask(service, question.format(501 + number)))
     assert told.further == 0
-    assert ": no further question like this (limit: the balance of " in told.after()
+    assert ": no further question like this (limit: the balance of " in told.write_charged()
     refused: dict[str, Any] = explained_document(service, put(service, question.format(700)))
     assert refused["refused"] is True
     assert refused["cost"]["further_questions"] == 0
@@ -150,7 +150,7 @@ def test_a_unit_pays_for_every_group_that_it_can_be_in_and_the_ledger_agrees(ser
     assert round(told.group * 1e9) == entry.charge.epsilon_nano == entry.spent.epsilon_nano
     assert told.unit is not None
     assert round(told.unit * 1e9) == entry.charge.unit_epsilon_nano == 3 * entry.charge.epsilon_nano
-    assert [(one.of, one.cap) for one in told.left] == [(Payer.GROUP, 4.0), (Payer.UNIT, 3.0)]
+    assert [(one.payer, one.cap) for one in told.left] == [(Payer.GROUP, 4.0), (Payer.UNIT, 3.0)]
     assert [one.epsilon for one in told.left] == [4.0 - told.group, pytest.approx(3.0 - 3 * told.group)]
 
 
@@ -158,21 +158,21 @@ def test_a_narrowed_question_costs_a_unit_the_groups_that_are_left(service: Serv
     one = paid(ask(service, "SELECT week FROM baskets WHERE week <= 2 GROUP BY week HAVING count(*) > 500"))
     assert one.groups == 2
     assert one.unit == pytest.approx(2 * one.group)
-    assert f"for one (household_id) in 2 groups; left {4 - one.group:.2f}"[:45] in one.after()
+    assert f"for one (household_id) in 2 groups; left {4 - one.group:.2f}"[:45] in one.write_charged()
 
 
 def test_a_row_pays_once_and_no_unit_is_mentioned(service: Service) -> None:
     told = paid(ask(service, RECEIPTS.format(500)))
     assert told.unit is None
-    assert [one.of for one in told.left] == [Payer.GROUP, Payer.TABLE]
-    assert "for one" not in told.after()
-    assert " of 1.5 of the table: " in told.after()
+    assert [one.payer for one in told.left] == [Payer.GROUP, Payer.TABLE]
+    assert "for one" not in told.write_charged()
+    assert " of 1.5 of the table: " in told.write_charged()
 
 
 def test_one_loss_for_all_groups_is_paid_once(service: Service) -> None:
     told = paid(ask(service, HOUSEHOLDS.format(500), mechanism="svt", most_positives="1"))
     assert told.unit == told.group
-    assert "groups" not in told.after()
+    assert "groups" not in told.write_charged()
 
 
 def test_an_own_cap_is_what_is_left_where_it_is_less(service: Service) -> None:
@@ -201,7 +201,7 @@ def test_who_reads_anothers_answer_is_told_what_the_own_caps_bear(service: Servi
     assert "counts towards your own caps: at most " in stored
     told = ask(service, HOUSEHOLDS.format(500), analyst="bob")
     assert told.reused
-    assert [(one.of, one.cap) for one in paid(told).left] == [(Payer.GROUP, 1.0), (Payer.UNIT, 2.5)]
+    assert [(one.payer, one.cap) for one in paid(told).left] == [(Payer.GROUP, 1.0), (Payer.UNIT, 2.5)]
     while paid(ask(service, HOUSEHOLDS.format(501 + len(service.ledger.history())), analyst="bob")).further:
         pass
     other = ask(service, HOUSEHOLDS.format(90))
@@ -223,7 +223,7 @@ PAYMENT = Payment(
     unit=4.3692,
     groups=12,
     unit_text="household_id",
-    left=(Left(Payer.GROUP, 2.999, 4.0), Left(Payer.UNIT, 3.5, 8.0)),
+    left=(RemainingBalance(Payer.GROUP, 2.999, 4.0), RemainingBalance(Payer.UNIT, 3.5, 8.0)),
     further=0,
     limit="epsilon_per_query",
 )
@@ -231,14 +231,14 @@ PAYMENT = Payment(
 
 def test_the_sentences() -> None:
     """Costs are rounded up, what is left down."""
-    assert PAYMENT.after() == (
+    assert PAYMENT.write_charged() == (
         "at most 0.37 epsilon for a group, 4.37 for one (household_id) in 12 groups; left 2.99 of 4 and 3.5 of 8: "
         "no further question like this (limit: epsilon_per_query)."
     )
-    table = (*PAYMENT.left, Left(Payer.TABLE, -0.5, 20.0))
+    table = (*PAYMENT.left, RemainingBalance(Payer.TABLE, -0.5, 20.0))
     assert (
         replace(PAYMENT, left=table, further=1)
-        .after()
+        .write_charged()
         .endswith(
             "; left 2.99 of 4, 3.5 of 8 and 0 of 20 of the table: at least 1 more like this fits "
             "(limit: epsilon_per_query)."
@@ -246,14 +246,14 @@ def test_the_sentences() -> None:
     )
     rows = replace(PAYMENT, unit=None, left=PAYMENT.left[:1], further=1234)
     assert (
-        rows.after() == "at most 0.37 epsilon for a group; left 2.99 of 4: at least 1,234 more like this fit "
+        rows.write_charged() == "at most 0.37 epsilon for a group; left 2.99 of 4: at least 1,234 more like this fit "
         "(limit: epsilon_per_query)."
     )
     assert (
-        rows.before() == "at most 0.37 epsilon for a group; left 2.99 of 4: enough for at least 1,234 like it "
+        rows.write_price() == "at most 0.37 epsilon for a group; left 2.99 of 4: enough for at least 1,234 like it "
         "(limit: epsilon_per_query)."
     )
-    assert PAYMENT.before().endswith("3.5 of 8: too little for it (limit: epsilon_per_query).")
+    assert PAYMENT.write_price().endswith("3.5 of 8: too little for it (limit: epsilon_per_query).")
 
 
 def test_no_part_of_a_loss_is_rounded_away() -> None:

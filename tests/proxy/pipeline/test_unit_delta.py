@@ -133,7 +133,7 @@ def test_more_questions_fit_and_as_many_as_was_told(opened: Open, tmp_path: Path
         assert len(answer.keys.keys) == 24
         assert answer.payment is not None
         assert answer.payment.further == told["further_questions"] - 1
-        assert "by itself" in answer.payment.after()
+        assert "by itself" in answer.payment.write_charged()
         assert count_answered(service, most=20) == told["further_questions"] > 3
         assert service.ledger.verify() == 2 * told["further_questions"]
         for question in service.ledger.history():
