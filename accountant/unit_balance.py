@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from accountant.charges import MOST_CAP_NANO, Charge
-from mechanisms.threshold.renyi import NO_CURVE, Curve, conversion, most_curve, surely
+from mechanisms.threshold.renyi import NO_CURVE, Curve, bound_curve, convert_to_epsilon, convert_to_tail_bound
 
 # how finely what fits is searched for: 1e-4 epsilon of a group, less than one is told; ten exponentials an order
 _STEP_NANO = 100_000
@@ -47,14 +47,14 @@ class UnitLoss:
         >>> UnitLoss(7, 5).nano(None)
         7
         """
-        return self._least(None if delta is None else conversion(delta))
+        return self._least(None if delta is None else convert_to_epsilon(delta))
 
     def nano_surely(self, delta: float | None) -> int:
         """Return a bound on the change of the logarithm of anybody's odds, up or down.
 
         The bound fails with probability `delta` at most.
         """
-        return self._least(None if delta is None else surely(delta / 2))
+        return self._least(None if delta is None else convert_to_tail_bound(delta / 2))
 
     def count_more(self, nano: int, curve: Curve | None, *, cap_nano: int, delta: float | None) -> int:
         """Return the number of questions like this that fit below a cap, one after the other."""
@@ -64,7 +64,7 @@ class UnitLoss:
             each = (nano,) * len(self.curve) if curve is None else curve
             counts += [
                 _fit(rest - known - added, more)
-                for known, added, more in zip(self.curve, conversion(delta), each, strict=True)
+                for known, added, more in zip(self.curve, convert_to_epsilon(delta), each, strict=True)
             ]
         return max(counts)
 
@@ -116,7 +116,7 @@ class UnitRoom:
         while high - low > 1:
             middle = (low + high) // 2
             nano = middle * _STEP_NANO
-            if self.needed_nano(groups * nano, most_curve(nano, groups=groups)) <= self.left_nano:
+            if self.needed_nano(groups * nano, bound_curve(nano, groups=groups)) <= self.left_nano:
                 low = middle
             else:
                 high = middle

@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from mechanisms.formula import TRUE, AllOf, AnyOf, Cut, Formula, Integers
-from mechanisms.noise.exact import system_noise
+from mechanisms.noise.exact import make_system_noise
 from mechanisms.protocol import DecisionTask, Mechanism
 from mechanisms.registry import DEFAULT, MECHANISMS
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once
 
 SENSITIVITIES = (1, 20, 1)  # orders, amounts of at most 20, customers
 ORDERS, AMOUNT, CUSTOMERS = range(3)
@@ -71,7 +71,7 @@ def ask(*predicates: Formula, having: Formula = TRUE, keys: int = 1) -> Decision
         formula=having,
         predicates=predicates,
         sensitivities=SENSITIVITIES,
-        exposures=all_at_once(len(SENSITIVITIES)),
+        exposures=expose_all_at_once(len(SENSITIVITIES)),
         fnr=0.05,
         fpr=0.1,
         keys=keys,
@@ -91,7 +91,7 @@ def mean_cost(having: Formula, predicates: tuple[Formula, ...], orders: Integers
     mechanism = MECHANISMS[DEFAULT]
     means = []
     for asked in (ask(*predicates, having=having, keys=KEYS), ask(*predicates, having, keys=KEYS)):
-        outcome = mechanism.decide(mechanism.calibrate(asked), aggregates, noise=system_noise())
+        outcome = mechanism.decide(mechanism.calibrate(asked), aggregates, noise=make_system_noise())
         means.append((float(outcome.epsilon.mean()), float(outcome.passed.mean())))
     return means[0][0], means[1][0], means[0][1]
 

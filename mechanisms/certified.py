@@ -22,7 +22,7 @@ class Probability:
 
     bounds: Callable[[int], tuple[int, int]]
 
-    def prefix(self, bits: int) -> int:
+    def read_prefix(self, bits: int) -> int:
         """Return `floor(value * 2**bits)`, exactly."""
         precision = max(_FIRST_PRECISION, bits + 64)
         while True:
@@ -32,12 +32,12 @@ class Probability:
                 return first
             precision *= 2
 
-    def digits(self, start: int, count: int) -> int:
+    def read_digits(self, start: int, count: int) -> int:
         """Return the binary digits `start + 1 .. start + count` behind the point, as one integer."""
-        return self.prefix(start + count) - (self.prefix(start) << count)
+        return self.read_prefix(start + count) - (self.read_prefix(start) << count)
 
 
-def rational(value: Fraction) -> Probability:
+def make_rational(value: Fraction) -> Probability:
     """Return an exact rational.
 
     Raises:
@@ -53,30 +53,30 @@ def rational(value: Fraction) -> Probability:
     return Probability(bounds)
 
 
-def exponential(rate: Fraction, *, doubled: int, most: int) -> Probability:
+def make_exponential(rate: Fraction, *, doubled: int, most: int) -> Probability:
     """Return `exp(-rate * 2**doubled)` for a rational `rate > 0`. It is irrational, so every prefix is decided.
 
     `most >= doubled` is the largest `doubled` the caller uses with this rate: all share one computation.
     """
-    return Probability(lambda precision: negative_exponentials(rate, most, precision)[doubled])
+    return Probability(lambda precision: bound_exponentials(rate, most, precision)[doubled])
 
 
-def logistic(rate: Fraction, *, doubled: int, most: int, twice: bool = False) -> Probability:
+def make_logistic(rate: Fraction, *, doubled: int, most: int, is_doubled: bool = False) -> Probability:
     """Return `1 / (1 + exp(rate * 2**doubled))`, or two times that; irrational for a rational `rate > 0`.
 
-    `most` as for `exponential`.
+    `most` as for `make_exponential`.
     """
 
     def bounds(precision: int) -> tuple[int, int]:
         one = 1 << precision
-        low, high = negative_exponentials(rate, most, precision)[doubled]
-        shift = precision + 1 if twice else precision
+        low, high = bound_exponentials(rate, most, precision)[doubled]
+        shift = precision + 1 if is_doubled else precision
         return (low << shift) // (one + low), -(-(high << shift) // (one + high))
 
     return Probability(bounds)
 
 
-def chance_unchanged(*, coarse: Fraction, fine: Fraction) -> Probability:
+def certify_unchanged(*, coarse: Fraction, fine: Fraction) -> Probability:
     """Return the probability that a gradual release draws the same noise at two levels.
 
     It is `((1 - a1) / (1 - a2))**2 * a2 / a1` with `a1 = exp(-coarse)`, `a2 = exp(-fine)`, for rational `0 < coarse <
@@ -88,8 +88,8 @@ def chance_unchanged(*, coarse: Fraction, fine: Fraction) -> Probability:
 
     def bounds(precision: int) -> tuple[int, int]:
         one = 1 << precision
-        ((low1, high1),) = negative_exponentials(coarse, 0, precision)
-        ((low2, high2),) = negative_exponentials(fine, 0, precision)
+        ((low1, high1),) = bound_exponentials(coarse, 0, precision)
+        ((low2, high2),) = bound_exponentials(fine, 0, precision)
         if low1 == 0 or high1 >= one:
             return 0, one
         low = ((one - high1) ** 2 * low2 << precision) // ((one - low2) ** 2 * high1)
@@ -99,16 +99,16 @@ def chance_unchanged(*, coarse: Fraction, fine: Fraction) -> Probability:
     return Probability(bounds)
 
 
-def not_risen(*, coarse: Fraction, fine: Fraction) -> Probability:
-    """Return `(1 - a1**2) / (1 - a1 * a2) * a2 / a1` as in `chance_unchanged`: that a noise refined upward stays.
+def certify_not_risen(*, coarse: Fraction, fine: Fraction) -> Probability:
+    """Return `(1 - a1**2) / (1 - a1 * a2) * a2 / a1` as in `certify_unchanged`: that a noise refined upward stays.
 
     Irrational for the same reason.
     """
 
     def bounds(precision: int) -> tuple[int, int]:
         one = 1 << precision
-        ((low1, high1),) = negative_exponentials(coarse, 0, precision)
-        ((low2, high2),) = negative_exponentials(fine, 0, precision)
+        ((low1, high1),) = bound_exponentials(coarse, 0, precision)
+        ((low2, high2),) = bound_exponentials(fine, 0, precision)
         if low1 == 0 or high1 >= one:
             return 0, one
         low = ((one * one - high1 * high1) * low2 << precision) // ((one * one - low1 * low2) * high1)
@@ -118,15 +118,15 @@ def not_risen(*, coarse: Fraction, fine: Fraction) -> Probability:
     return Probability(bounds)
 
 
-def chance_moved(*, coarse: Fraction, fine: Fraction) -> Probability:
+def certify_moved(*, coarse: Fraction, fine: Fraction) -> Probability:
     """Return the probability that noise of a gradual release differs at two levels.
 
-    It is `(1 - p) * 2 * a1 / (1 + a1)` with `p` the `chance_unchanged` and `a1 = exp(-coarse)`.
+    It is `(1 - p) * 2 * a1 / (1 + a1)` with `p` the `certify_unchanged` and `a1 = exp(-coarse)`.
 
     Irrational for the same reason.
     """
-    unchanged = chance_unchanged(coarse=coarse, fine=fine)
-    different = logistic(coarse, doubled=0, most=0, twice=True)
+    unchanged = certify_unchanged(coarse=coarse, fine=fine)
+    different = make_logistic(coarse, doubled=0, most=0, is_doubled=True)
 
     def bounds(precision: int) -> tuple[int, int]:
         one = 1 << precision
@@ -141,12 +141,12 @@ Survivals = Callable[[int], Iterator[tuple[int, int]]]
 """`P(N >= 1), P(N >= 2), ..` of a variable on 0, 1, .., each as the bounds of a `Probability` at a precision."""
 
 
-def geometric_survivals(first: Probability, rate: Fraction, *, doubled: int) -> Survivals:
+def list_geometric_survivals(first: Probability, rate: Fraction, *, doubled: int) -> Survivals:
     """Return `first * exp(-rate * 2**doubled * (k - 1))` for `k = 1, 2, ..` without end."""
 
     def bounds(precision: int) -> Iterator[tuple[int, int]]:
         low, high = first.bounds(precision)
-        least, most = negative_exponentials(rate, doubled, precision)[doubled]
+        least, most = bound_exponentials(rate, doubled, precision)[doubled]
         while True:
             yield low, high
             low, high = (low * least) >> precision, -((-high * most) >> precision)
@@ -154,7 +154,7 @@ def geometric_survivals(first: Probability, rate: Fraction, *, doubled: int) -> 
     return bounds
 
 
-def digits_survivals(rate: Fraction, *, doubled: int, digits: int) -> Survivals:
+def list_digit_survivals(rate: Fraction, *, doubled: int, digits: int) -> Survivals:
     """Return the survivals of some binary digits of a geometric variable, read as a number.
 
     They are `(c**k - c**m) / (1 - c**m)` with `c = exp(-rate * 2**doubled)`, `m = 2**digits`, for `k = 1 .. m - 1`. The
@@ -165,7 +165,7 @@ def digits_survivals(rate: Fraction, *, doubled: int, digits: int) -> Survivals:
 
     def bounds(precision: int) -> Iterator[tuple[int, int]]:
         one = 1 << precision
-        powers = negative_exponentials(rate, doubled + digits, precision)
+        powers = bound_exponentials(rate, doubled + digits, precision)
         (least, most), (none, all_) = powers[doubled], powers[doubled + digits]
         low, high = least, most
         for _ in range((1 << digits) - 1):
@@ -182,7 +182,7 @@ def digits_survivals(rate: Fraction, *, doubled: int, digits: int) -> Survivals:
 
 
 @lru_cache(maxsize=512)
-def negative_exponentials(rate: Fraction, doublings: int, precision: int) -> tuple[tuple[int, int], ...]:
+def bound_exponentials(rate: Fraction, doublings: int, precision: int) -> tuple[tuple[int, int], ...]:
     """Return certified bounds of `2**precision * exp(-rate * 2**j)` for `j = 0 .. doublings`.
 
     The series of `exp(r)` with `r = rate / 2**h < 1/2` has positive terms alone: truncated downward it bounds from
@@ -192,7 +192,7 @@ def negative_exponentials(rate: Fraction, doublings: int, precision: int) -> tup
     halvings = max(0, rate.numerator.bit_length() - rate.denominator.bit_length() + 2)
     working = precision + 2 * (halvings + doublings) + 16
     one = 1 << working
-    low, high = _exponential_series(rate / (1 << halvings), working)
+    low, high = _sum_exponential_series(rate / (1 << halvings), working)
     low, high = (one << working) // high, -(-(one << working) // low)
     result: list[tuple[int, int]] = []
     excess = working - precision
@@ -203,7 +203,7 @@ def negative_exponentials(rate: Fraction, doublings: int, precision: int) -> tup
     return tuple(result)
 
 
-def _exponential_series(exponent: Fraction, working: int) -> tuple[int, int]:
+def _sum_exponential_series(exponent: Fraction, working: int) -> tuple[int, int]:
     numerator, denominator = exponent.numerator, exponent.denominator
     step_low = (numerator << working) // denominator
     step_high = step_low + 1

@@ -24,13 +24,13 @@ class _FormulaTree:
 
     __slots__ = ()
 
-    def mapped(self, change: Callable[["Cut"], "Formula"]) -> "Formula":
+    def map_literals(self, change: Callable[["Cut"], "Formula"]) -> "Formula":
         """Return the formula with every literal changed, from the first to the last."""
         match self:
             case AllOf(children):
-                return AllOf(tuple(child.mapped(change) for child in children))
+                return AllOf(tuple(child.map_literals(change) for child in children))
             case AnyOf(children):
-                return AnyOf(tuple(child.mapped(change) for child in children))
+                return AnyOf(tuple(child.map_literals(change) for child in children))
             case _:
                 assert isinstance(self, Cut)
                 return change(self)
@@ -65,7 +65,7 @@ class Cut(_FormulaTree):
     above: bool
     tolerance: int
 
-    def holds(self, values: Integers) -> Booleans:
+    def evaluate(self, values: Integers) -> Booleans:
         """Return True where the literal holds on exact values (tests, the demo, and empty-group warnings alone)."""
         return values > self.cut if self.above else values <= self.cut
 
@@ -95,12 +95,12 @@ TRUE = AllOf(())
 FALSE = AnyOf(())
 
 
-def cuts(formula: Formula) -> Iterator[Cut]:
+def list_literals(formula: Formula) -> Iterator[Cut]:
     """Yield every literal, in order of appearance, with repetitions.
 
     >>> many = Cut(functional=0, cut=100, above=True, tolerance=10)
     >>> few = Cut(functional=0, cut=500, above=False, tolerance=10)
-    >>> [(one.cut, one.above) for one in cuts(AnyOf((many, AllOf((few, many)))))]
+    >>> [(one.cut, one.above) for one in list_literals(AnyOf((many, AllOf((few, many)))))]
     [(100, True), (500, False), (100, True)]
     """
     left = [formula]
@@ -118,17 +118,17 @@ def relax_formula(formula: Formula) -> Formula:
     >>> relax_formula(Cut(functional=0, cut=100, above=True, tolerance=10))
     Cut(functional=0, cut=90, above=True, tolerance=0)
     """
-    return formula.mapped(Cut.relax)
+    return formula.map_literals(Cut.relax)
 
 
-def complement(formula: Formula) -> Formula:
+def negate_formula(formula: Formula) -> Formula:
     """Return the formula that is true exactly where this one is false.
 
     Each literal keeps its tolerance, on the other side.
 
     >>> many, low = Cut(0, 100, above=True, tolerance=10), Cut(1, 9, above=False, tolerance=1)
     >>> few, high = Cut(0, 100, above=False, tolerance=10), Cut(1, 9, above=True, tolerance=1)
-    >>> complement(AllOf((many, low))) == AnyOf((few, high))
+    >>> negate_formula(AllOf((many, low))) == AnyOf((few, high))
     True
     """
 
@@ -140,12 +140,12 @@ def complement(formula: Formula) -> Formula:
     )
 
 
-def evaluate(formula: Formula, literal: Callable[[Cut], Booleans], *, keys: int) -> Booleans:
+def evaluate_formula(formula: Formula, literal: Callable[[Cut], Booleans], *, keys: int) -> Booleans:
     """Return the formula's value per key, given each literal's; arrays of shape (keys,).
 
     >>> counts, sums = np.array([90, 120, 300]), np.array([7, 7, 2])
     >>> formula = AllOf((Cut(0, 100, above=True, tolerance=10), Cut(1, 5, above=True, tolerance=1)))
-    >>> evaluate(formula, lambda cut: cut.holds((counts, sums)[cut.functional]), keys=3).tolist()
+    >>> evaluate_formula(formula, lambda cut: cut.evaluate((counts, sums)[cut.functional]), keys=3).tolist()
     [False, True, False]
     """
     match formula:
@@ -154,10 +154,10 @@ def evaluate(formula: Formula, literal: Callable[[Cut], Booleans], *, keys: int)
         case AllOf(children):
             result = np.ones(keys, dtype=np.bool_)
             for child in children:
-                result &= evaluate(child, literal, keys=keys)
+                result &= evaluate_formula(child, literal, keys=keys)
             return result
         case AnyOf(children):
             result = np.zeros(keys, dtype=np.bool_)
             for child in children:
-                result |= evaluate(child, literal, keys=keys)
+                result |= evaluate_formula(child, literal, keys=keys)
             return result

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechanisms.certified import Probability
-from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts
+from mechanisms.formula import Booleans, Cut, Formula, Integers, list_literals
 
 Epsilons = npt.NDArray[np.float64]
 
@@ -118,13 +118,13 @@ class DecisionTask:
         """All that is decided: the formula, and then the predicates in their order."""
         return (self.formula, *self.predicates)
 
-    def most_steps(self, functional: int) -> int | None:
+    def limit_blocks(self, functional: int) -> int | None:
         """Return how many blocks of its tolerance a functional's test may use; None for all of them."""
         return SHORT_BLOCKS if functional in self.short_blocks else None
 
-    def literals(self) -> Iterator[Cut]:
+    def list_literals(self) -> Iterator[Cut]:
         """Return every literal of every formula, in order of appearance, with repetitions."""
-        return (literal for formula in self.formulas for literal in cuts(formula))
+        return (literal for formula in self.formulas for literal in list_literals(formula))
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ INFORMED = frozenset({Mim.name, MimProgressive.name})
 """The mechanisms that use `DecisionTask.knowledge`."""
 
 
-def compare(task: DecisionTask, as_typed: Formula) -> dict[str, float]:
+def price_baselines(task: DecisionTask, as_typed: Formula) -> dict[str, float]:
     """Return the worst-case epsilon of the published baselines for the same contract on the formula as typed.
 
     Parameters:

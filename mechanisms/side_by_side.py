@@ -14,17 +14,17 @@ _NAME = "keyhole-keys"
 _MOST_THREADS = 4  # what is done between numpy's loops is Python, one thread at a time
 
 
-def usable_cores() -> int:
+def count_usable_cores() -> int:
     """Return the cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def count_threads() -> int:
     """Return the number of threads that are worth having."""
-    return min(usable_cores(), _MOST_THREADS)
+    return min(count_usable_cores(), _MOST_THREADS)
 
 
-def in_order(work: Callable[[_Part], _Result], parts: Sequence[_Part], *, threads: int) -> Iterator[_Result]:
+def run_in_order(work: Callable[[_Part], _Result], parts: Sequence[_Part], *, threads: int) -> Iterator[_Result]:
     """Yield the work's results in the order of the parts. One thread or one part alone is worked on in this thread.
 
     Raises:
@@ -37,7 +37,7 @@ def in_order(work: Callable[[_Part], _Result], parts: Sequence[_Part], *, thread
         yield from pool.map(work, parts)
 
 
-def while_next_is_made(work: Callable[[_Part], object], parts: Iterable[_Part]) -> None:
+def work_while_making_next(work: Callable[[_Part], object], parts: Iterable[_Part]) -> None:
     """Do the work on each part in a thread while this one makes the next part; so at most two are there at a time.
 
     Raises:

@@ -61,11 +61,13 @@ def find_undecided(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: 
     {0: [False, False], 1: [False, True]}
     """
     found: dict[int, Booleans] = {}
-    _mark(formula, verdicts, np.ones(keys, dtype=np.bool_), found)
+    _mark_undecided(formula, verdicts, np.ones(keys, dtype=np.bool_), found)
     return found
 
 
-def _mark(node: Formula, verdicts: Mapping[Cut, Verdicts], asked: Booleans, found: dict[int, Booleans]) -> None:
+def _mark_undecided(
+    node: Formula, verdicts: Mapping[Cut, Verdicts], asked: Booleans, found: dict[int, Booleans]
+) -> None:
     open_here = asked & (settle_formula(node, verdicts, keys=asked.size) == 0)
     if isinstance(node, Cut):
         before = found.get(node.functional)
@@ -73,7 +75,7 @@ def _mark(node: Formula, verdicts: Mapping[Cut, Verdicts], asked: Booleans, foun
         return
     absorbed = _find_absorbed(node, verdicts, keys=asked.size)
     for place, child in enumerate(node.children):
-        _mark(child, verdicts, open_here & ~absorbed[place] if place in absorbed else open_here, found)
+        _mark_undecided(child, verdicts, open_here & ~absorbed[place] if place in absorbed else open_here, found)
 
 
 def _find_absorbed(node: AllOf | AnyOf, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> dict[int, Booleans]:
@@ -91,15 +93,17 @@ def _find_absorbed(node: AllOf | AnyOf, verdicts: Mapping[Cut, Verdicts], *, key
     for (small, less), (large, more) in permutations(enumerate(terms), 2):
         if not less & more:
             continue
-        inside = _all_equal(less - more, verdicts, neutral, keys=keys)
+        inside = _are_all_equal(less - more, verdicts, neutral, keys=keys)
         if small > large:
-            inside &= ~_all_equal(more - less, verdicts, neutral, keys=keys)
+            inside &= ~_are_all_equal(more - less, verdicts, neutral, keys=keys)
         inside &= settle_formula(node.children[small], verdicts, keys=keys) == 0
         result[large] = result[large] | inside if large in result else inside
     return result
 
 
-def _all_equal(literals: frozenset[Formula], verdicts: Mapping[Cut, Verdicts], value: int, *, keys: int) -> Booleans:
+def _are_all_equal(
+    literals: frozenset[Formula], verdicts: Mapping[Cut, Verdicts], value: int, *, keys: int
+) -> Booleans:
     result = np.ones(keys, dtype=np.bool_)
     for literal in literals:
         assert isinstance(literal, Cut)

@@ -38,7 +38,7 @@ class RepeatedBytes:
 
     @contextmanager
     def instead(self) -> Iterator[None]:
-        """Let `system_noise` read these bytes."""
+        """Let `make_system_noise` read these bytes."""
         with (
             patch.object(random_bytes, "os", SimpleNamespace(urandom=self.urandom)),
             patch.object(exact, "count_threads", lambda: 1),  # else a race would decide who has which bytes

@@ -16,7 +16,7 @@ from benchmarks.alarms.page import document
 from benchmarks.alarms.replay import task_of
 from mechanisms.alarm.calibration import calibrate_alarm
 from mechanisms.alarm.run import draw_alarms, look_at_values
-from mechanisms.noise.exact import system_noise
+from mechanisms.noise.exact import make_system_noise
 
 DIRECTORY = Path(__file__).parents[2] / "docs" / "results"
 SEED = 2026
@@ -25,7 +25,7 @@ KEYS = 10_000
 
 def seconds_a_look() -> float:
     """Processor time of one look at many keys, counts of all sizes below the cut."""
-    calibration, noise = calibrate_alarm(task_of(looks=24, cut=1000, tolerance=100)), system_noise()
+    calibration, noise = calibrate_alarm(task_of(looks=24, cut=1000, tolerance=100)), make_system_noise()
     states = draw_alarms(keys=KEYS, noise=noise)
     counts, looks = np.random.default_rng(1).integers(0, 900, KEYS), 3
     began = time.process_time()

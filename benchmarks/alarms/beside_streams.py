@@ -14,13 +14,13 @@ from benchmarks.alarms.pickups import pickups
 from benchmarks.alarms.replay import FNR, FPR
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import Cut, Integers
-from mechanisms.noise.exact import system_noise
+from mechanisms.noise.exact import make_system_noise
 from mechanisms.standing.alarms import calibrate_standing
 from mechanisms.standing.standing_protocol import Standing
 from mechanisms.standing.standing_streams import watch_by_stream
 from mechanisms.standing.standing_task import StandingTask
 from mechanisms.streams.stream_names import WATCHING
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once
 
 BESIDE = 1_000
 
@@ -48,7 +48,7 @@ def watch_beside(by_look: Integers, *, cut: int, tolerance: int) -> tuple[Watche
     task = StandingTask(
         formula=literal,
         sensitivities=(1,),
-        exposures=all_at_once(1),
+        exposures=expose_all_at_once(1),
         regimes=(Regime.GROWING,),
         leasts=(0,),
         looks=by_look.shape[1],
@@ -67,7 +67,7 @@ def watch_beside(by_look: Integers, *, cut: int, tolerance: int) -> tuple[Watche
 
 
 def _watch(name: str, standing: Standing, by_look: Integers, literal: Cut) -> Watched:
-    noise, windows = system_noise(), len(by_look)
+    noise, windows = make_system_noise(), len(by_look)
     state, alerted_at = standing.draw(keys=windows, noise=noise), np.zeros(windows, dtype=np.int64)
     for look, values in enumerate(by_look.T, 1):
         looked = standing.look(state, values[np.newaxis], look=look, noise=noise)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from benchmarks.alarms import rivals
 from benchmarks.alarms.replay import FNR, FPR
-from mechanisms.alarm.calibration import alarm_price
-from mechanisms.alarm.prices import PricedWay, WatchedWindow, afresh_price, price_ways, signed_tree_price
+from mechanisms.alarm.calibration import price_alarm
+from mechanisms.alarm.prices import PricedWay, WatchedWindow, price_each_look, price_signed_tree, price_ways
 from mechanisms.alarm.shapes import Regime
 
 LOOKS = (24, 168, 365, 10_000)
@@ -23,15 +23,15 @@ def price_rivals(looks: int) -> dict[str, float]:
     """What each way costs at so many looks."""
     at = {"fnr": FNR, "fpr": FPR}
     return {
-        AFRESH: afresh_price(looks=looks, **at),
+        AFRESH: price_each_look(looks=looks, **at),
         "binary tree": rivals.binary_tree(looks, **at),
-        SIGNED_TREE: signed_tree_price(looks=looks, **at),
+        SIGNED_TREE: price_signed_tree(looks=looks, **at),
         "sparse vector as published": rivals.PUBLISHED.price(looks, **at),
         "with half of the noise, as counts all grow, and the best split": rivals.MONOTONE.price(looks, **at),
         "and one-sided noise on the looks": rivals.EXPONENTIAL.price(looks, **at),
         "and on the threshold": rivals.ONE_SIDED.price(looks, **at),
         "matrix mechanism, delta 1e-6, tolerance 100": rivals.matrix(looks, **at),
-        ALARM: alarm_price(looks=looks, regime=Regime.GROWING, **at),
+        ALARM: price_alarm(looks=looks, regime=Regime.GROWING, **at),
         BELOW: rivals.lower_bound(looks, **at),
     }
 
@@ -39,14 +39,14 @@ def price_rivals(looks: int) -> dict[str, float]:
 def price_regimes() -> dict[str, tuple[float, ...]]:
     """An alarm's price by how a unit changes what is watched, for each number of looks."""
     return {
-        regime.value: tuple(alarm_price(looks=looks, fnr=FNR, fpr=FPR, regime=regime) for looks in LOOKS)
+        regime.value: tuple(price_alarm(looks=looks, fnr=FNR, fpr=FPR, regime=regime) for looks in LOOKS)
         for regime in Regime
     }
 
 
 def ways_of(window: WatchedWindow) -> tuple[PricedWay, ...]:
     """Each way of watching a kind of window, the cheapest first."""
-    return price_ways(window, fnr=FNR, fpr=FPR, clearing=window.length, regime=Regime.GROWING, rows_stay=True)
+    return price_ways(window, fnr=FNR, fpr=FPR, clearing=window.length, regime=Regime.GROWING, is_append_only=True)
 
 
 def describe_windows() -> Iterator[str]:

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechanisms.alarm.calibration import AlarmTask, alarm_price, calibrate_alarm
-from mechanisms.alarm.ladder import calibrate_ladder, climb_at_values, draw_ladders, loss_so_far
-from mechanisms.alarm.run import chances_by_look, draw_alarms, look_at_values
+from mechanisms.alarm.calibration import AlarmTask, calibrate_alarm, price_alarm
+from mechanisms.alarm.ladder import calibrate_ladder, climb_at_values, draw_ladders, sum_losses_so_far
+from mechanisms.alarm.run import compute_chances_by_look, draw_alarms, look_at_values
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import Noise
@@ -69,9 +69,9 @@ def expect(by_look: Integers, *, cut: int, tolerance: int) -> Expected:
     first, beyond = first_look(by_look > cut), by_look[:, -1] <= cut - tolerance
     late, never = [], []
     different, often = np.unique(by_look[beyond], axis=0, return_counts=True)
-    wrong = [chances_by_look(alarm, values.tolist())[-1] for values in different]
+    wrong = [compute_chances_by_look(alarm, values.tolist())[-1] for values in different]
     for values, look in zip(by_look[first > 0].tolist(), first[first > 0].tolist(), strict=True):
-        chances = chances_by_look(alarm, values)
+        chances = compute_chances_by_look(alarm, values)
         late.append(1.0 - chances[look - 1])
         never.append(1.0 - chances[-1])
     return Expected(
@@ -90,7 +90,7 @@ def replay(by_look: Integers, *, cut: int, tolerance: int, noise: Noise) -> Repl
         states = look_at_values(alarm, states, values, look=look, noise=noise)
         climbing = climb_at_values(ladder, climbing, values, look=look, noise=noise)
     rang_at = np.array([state.rang_at for state in states])
-    one = alarm_price(looks=1, fnr=FNR, fpr=FPR, regime=Regime.GROWING) / (tolerance + 1)
+    one = price_alarm(looks=1, fnr=FNR, fpr=FPR, regime=Regime.GROWING) / (tolerance + 1)
     first = first_look(by_look > cut)
     true, beyond = first > 0, by_look[:, -1] <= cut - tolerance
     late = true & ((rang_at > first) | (rang_at == 0))
@@ -99,7 +99,7 @@ def replay(by_look: Integers, *, cut: int, tolerance: int, noise: Noise) -> Repl
         afresh=looks * one,
         alarm=alarm.worst_case_epsilon,
         ladder=ladder.worst_case_epsilon,
-        ladder_mean=float(np.mean([loss_so_far(ladder, state) for state in climbing])),
+        ladder_mean=float(np.mean([sum_losses_so_far(ladder, state) for state in climbing])),
         windows=len(by_look),
         true=int(true.sum()),
         late=int(late.sum()),

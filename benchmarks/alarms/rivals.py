@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, stats
 
-from mechanisms.alarm.laplace_sums import contract_width
+from mechanisms.alarm.laplace_sums import add_quantiles
 
 DELTA = 1e-6
 TOLERANCE = 100  # of the matrix mechanism, whose price depends on it
@@ -32,7 +32,7 @@ def binary_tree(looks: int, *, fnr: float, fpr: float) -> float:
     """Chan, Shi and Song: a row is in one node of each level, a look adds as many nodes as its number has ones."""
     levels = looks.bit_length()
     nodes = max(look.bit_count() for look in range(1, looks + 1))
-    return levels * contract_width(fnr=fnr, fpr=fpr, fine=nodes)
+    return levels * add_quantiles(fnr=fnr, fpr=fpr, fine=nodes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ import numpy as np
 
 from benchmarks.alarms.replay import FNR, FPR, first_look, task_of
 from mechanisms.alarm.calibration import calibrate_alarm
-from mechanisms.alarm.ladder import calibrate_ladder, climb_at_values, draw_ladders, loss_so_far
-from mechanisms.alarm.laplace_sums import contract_width, upper_quantile
+from mechanisms.alarm.ladder import calibrate_ladder, climb_at_values, draw_ladders, sum_losses_so_far
+from mechanisms.alarm.laplace_sums import add_quantiles, find_upper_quantile
 from mechanisms.alarm.run import draw_alarms, look_at_values
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.formula import Booleans, Cut, Integers
@@ -27,7 +27,7 @@ from mechanisms.streams.pegasus import Pegasus
 from mechanisms.streams.signed_tree import SignedTree
 from mechanisms.streams.stream import StreamMechanism
 from mechanisms.streams.window_sum import WindowSumSmoother
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once
 
 AROUND = 6  # looks before and after the first true one that are told
 _BITS = 20  # of a rate
@@ -129,12 +129,12 @@ def _by_ladder(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Ans
     states = draw_ladders(ladder, keys=len(by_look), noise=noise)
     for look, values in enumerate(by_look.T, 1):
         states = climb_at_values(ladder, states, values, look=look, noise=noise)
-    mean = float(np.mean([loss_so_far(ladder, state) for state in states]))
+    mean = float(np.mean([sum_losses_so_far(ladder, state) for state in states]))
     return Answers(_stay(np.array([state.rang_at for state in states]), looks), ladder.worst_case_epsilon, mean)
 
 
 def _afresh(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Answers:
-    task = DecisionTask(Cut(0, cut, above=True, tolerance=tolerance), (1,), all_at_once(1), fnr=FNR, fpr=FPR)
+    task = DecisionTask(Cut(0, cut, above=True, tolerance=tolerance), (1,), expose_all_at_once(1), fnr=FNR, fpr=FPR)
     test = Keyhole().calibrate(task)
     held = [Keyhole().decide(test, values[np.newaxis], noise=noise).passed for values in by_look.T]
     loss = by_look.shape[1] * test.worst_case_epsilon
@@ -146,7 +146,7 @@ def _by_tree(by_look: Integers, cut: int, tolerance: int, noise: Noise) -> Answe
     looks = by_look.shape[1]
     price, branching, nodes = best_tree(looks)
     tree = SignedTree(_round_up(price / (tolerance + 1)), 1, looks, branching)
-    shift = int(upper_quantile(FNR, fine=nodes) / float(tree.rate)) - 1
+    shift = int(find_upper_quantile(FNR, fine=nodes) / float(tree.rate)) - 1
     loss = float(tree.epsilon)
     return Answers(_estimate(tree, by_look, noise) > cut - shift, loss, loss)
 
@@ -157,7 +157,7 @@ def best_tree(looks: int) -> tuple[float, int, int]:
     for branching in range(3, _MOST_BRANCHING, 2):
         tree = SignedTree(Fraction(1), 1, looks, branching)
         nodes = max(sum(map(abs, _digits(look, branching, tree.levels))) for look in range(1, looks + 1))
-        found.append((tree.levels * contract_width(fnr=FNR, fpr=FPR, fine=nodes), branching, nodes))
+        found.append((tree.levels * add_quantiles(fnr=FNR, fpr=FPR, fine=nodes), branching, nodes))
     return min(found)
 
 

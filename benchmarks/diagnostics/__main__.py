@@ -18,7 +18,7 @@ from benchmarks.diagnostics.experiments import (
 )
 from benchmarks.diagnostics.residual_plots import ResidualRow, compare_plots
 from benchmarks.experiments.tables import markdown
-from mechanisms.noise.exact import system_noise
+from mechanisms.noise.exact import make_system_noise
 
 DIRECTORY = Path(__file__).parents[2] / "docs" / "results"
 SEED = 2026
@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20, help="runs of every curve")
     parser.add_argument("--directory", type=Path, default=DIRECTORY, help="where diagnostics.md goes")
     given = parser.parse_args()
-    noise = system_noise()
+    noise = make_system_noise()
     results = Results(
         areas=list(compare_areas(runs=given.runs, seed=SEED, noise_of=lambda _: noise)),
         saturated=list(compare_areas(runs=given.runs, seed=SEED, noise_of=lambda _: noise, saturated=True)),

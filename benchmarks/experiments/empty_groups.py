@@ -31,16 +31,16 @@ def _row(keys: int, tolerance: int) -> list[str]:
     alone = calibrate_test(sensitivity=1, tolerance=tolerance, fnr=FNR, fpr=FPR, allow_block=False)
     usual, sure = (
         calibrate_three_zone(
-            sensitivity=1, tolerance=tolerance, fnr=FNR, fpr=FPR, allow_block=False, two_sided=False, empty=empty
+            sensitivity=1, tolerance=tolerance, fnr=FNR, fpr=FPR, allow_block=False, is_two_sided=False, empty=empty
         )
         for empty in (None, EmptyGroups(THRESHOLD, STRAY_GROUPS / keys))
     )
     strays = [
         keys * chance
         for chance in (
-            acceptance(alone, -THRESHOLD),
-            exact_acceptance(usual, -THRESHOLD),
-            exact_acceptance(sure, -THRESHOLD),
+            compute_acceptance(alone, -THRESHOLD),
+            compute_exact_acceptance(usual, -THRESHOLD),
+            compute_exact_acceptance(sure, -THRESHOLD),
         )
     ]
     return [

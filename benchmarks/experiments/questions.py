@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.experiments.measures import Measures
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
 from mechanisms.protocol import DecisionTask
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once
 
 SHIFT = 0.30
 NAIVE_SHIFT = 0.12
@@ -116,7 +116,7 @@ def task_of(formula: Formula, sensitivities: Sequence[int], *, fnr: float = FNR,
     return DecisionTask(
         formula=formula,
         sensitivities=tuple(sensitivities),
-        exposures=all_at_once(len(sensitivities)),
+        exposures=expose_all_at_once(len(sensitivities)),
         fnr=fnr,
         fpr=fpr,
     )

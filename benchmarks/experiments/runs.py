@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.experiments.entrants import Entrant
 from mechanisms.audit.realised_rates import realised_rates
-from mechanisms.formula import Formula, Integers, cuts
+from mechanisms.formula import Formula, Integers, list_literals
 from mechanisms.protocol import Outcome, Unachievable
 from mechanisms.published.min_entropy import min_entropy_bracket
 from tests.seeded_noise import SeededNoise
@@ -141,7 +141,7 @@ def summed(
         label=entrant.label,
         mechanism=entrant.mechanism,
         with_or=case.with_or,
-        tolerances=tuple(cut.tolerance for cut in cuts(entrant.task.formula)),
+        tolerances=tuple(cut.tolerance for cut in list_literals(entrant.task.formula)),
         fnr_asked=entrant.task.fnr,
         fpr_asked=entrant.task.fpr,
         runs=runs,

@@ -13,7 +13,7 @@ import psycopg
 
 from benchmarks.oracle.statements import Branch, Statement
 from benchmarks.oracle.worlds import CATALOG, Engines, Key, bounded_name, domain
-from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate
+from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate_formula
 from planner.bind.bind_question import ask
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
@@ -93,7 +93,7 @@ def decided_by(question: Question, formula: Formula, engines: Engines) -> Iterat
     for source in engines.sources:
         compared = exact_values(question, source, engines)
         for form, one in formulas.items():
-            held = evaluate(one, partial(literal_holds, compared), keys=len(keys))
+            held = evaluate_formula(one, partial(literal_holds, compared), keys=len(keys))
             yield f"{source.dialect.name}, {form}", {key for key, truth in zip(keys, held, strict=True) if truth}
 
 
@@ -111,7 +111,7 @@ def exact_values(question: Question, source: Source, engines: Engines) -> Intege
 
 def literal_holds(values: Integers, cut: Cut) -> Booleans:
     """Where a literal holds on these integers."""
-    return cut.holds(values[cut.functional])
+    return cut.evaluate(values[cut.functional])
 
 
 def _truth(statement: Statement, engines: Engines) -> set[Key]:

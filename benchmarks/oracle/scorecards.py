@@ -19,7 +19,7 @@ import psycopg
 from benchmarks.oracle.judging import TODAY, Tally, as_literal, asked, exact_values, literal_holds
 from benchmarks.oracle.statements import Branch, Statement, compared_aggregate, having, restriction, where
 from benchmarks.oracle.worlds import CATALOG, KEYS, TABLES, Engines, bounded_name, domain
-from mechanisms.formula import Formula, evaluate
+from mechanisms.formula import Formula, evaluate_formula
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Table
 from planner.catalog.columns import Value
@@ -265,7 +265,7 @@ def _released(question: Question, source: Source, engines: Engines, *, form: str
 
     def decide(formula: Formula) -> list[bool]:
         one = formula if form == "as typed" else minimise(formula).formula
-        return list(map(bool, evaluate(one, partial(literal_holds, values), keys=space.size)))
+        return list(map(bool, evaluate_formula(one, partial(literal_holds, values), keys=space.size)))
 
     passed, *truths = (decide(formula) for formula in question.formulas)
     rows = [

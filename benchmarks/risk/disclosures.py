@@ -10,7 +10,7 @@ from benchmarks.risk.adult import Cell, People, count_marginals
 from mechanisms.protocol import FunctionalTest
 from mechanisms.risk.disclosure import chance_within, jump
 from mechanisms.risk.share_learning import SharePair, chance_at, chance_by_ratio, least_group
-from mechanisms.threshold.one_shot import acceptance, calibrate_test
+from mechanisms.threshold.one_shot import calibrate_test, compute_acceptance
 
 EPSILONS = (0.01, 0.1, 0.5, 1, 2, 5, 10, 20)
 MARGINALS = (
@@ -155,7 +155,7 @@ def _say_outright(sensitive: str, cells: Sequence[Cell]) -> KeyholeRow:
         most = max(most, guard.epsilon + test.epsilon)
         for cell in (cell for cell in cells if cell.base_rate == rate):
             above = _GRID * cell.holders - line * cell.group
-            chance = acceptance(guard, cell.group - LEAST_ROWS + 1) * acceptance(test, above)
+            chance = compute_acceptance(guard, cell.group - LEAST_ROWS + 1) * compute_acceptance(test, above)
             if above >= 0:
                 told += chance
             else:

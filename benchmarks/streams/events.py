@@ -33,7 +33,7 @@ from mechanisms.formula import AnyOf, Booleans, Cut, Integers
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.standing.close import DecidedAtClose, decide_at_close
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once
 from tests.seeded_noise import SeededNoise
 
 JUMPS = ((12, 50), (48, 100))
@@ -117,7 +117,7 @@ def _loss_with(literals: tuple[Cut, ...], tolerance: int) -> float:
 
 def _task(literals: tuple[Cut, ...], tolerance: int) -> DecisionTask:
     tolerant = tuple(replace(one, tolerance=tolerance) for one in literals)
-    return DecisionTask(AnyOf(tolerant), (1,), all_at_once(1), fnr=FNR, fpr=FPR)
+    return DecisionTask(AnyOf(tolerant), (1,), expose_all_at_once(1), fnr=FNR, fpr=FPR)
 
 
 def _add_noise(watched: Watched, values: Integers, *, parts: int, salt: int) -> Floats:
@@ -149,8 +149,8 @@ def _close_rows(
     looks = (test.look(drawn, values[np.newaxis], look=1, noise=noise) for _ in range(watched.runs))
     alerted = np.column_stack([looked.alerted for looked in looks])
     tolerance = test.calibration.tests[0].tolerance
-    events = np.any([one.holds(values) for one in literals], axis=0)
-    beyond = ~np.any([replace(one, tolerance=tolerance).relax().holds(values) for one in literals], axis=0)
+    events = np.any([one.evaluate(values) for one in literals], axis=0)
+    beyond = ~np.any([replace(one, tolerance=tolerance).relax().evaluate(values) for one in literals], axis=0)
     told = {
         "tolerance": np.full(watched.runs, float(tolerance)),
         "missed": (~alerted[events]).mean(axis=0),

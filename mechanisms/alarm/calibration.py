@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from mechanisms.alarm.shapes import Regime
-from mechanisms.alarm.weights import ROUNDED, weight
+from mechanisms.alarm.weights import ROUNDED, compute_weight
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Unachievable
-from mechanisms.threshold.one_shot import at_least
+from mechanisms.threshold.one_shot import round_up_to_float
 
 MOST_LOOKS = 100_000
 """Of one window: a look a second for a day, or a look a minute for two months."""
@@ -84,12 +84,12 @@ class AlarmCalibration:
     fpr: float
 
 
-def alarm_price(*, looks: int, fnr: float, fpr: float, regime: Regime) -> float:
+def price_alarm(*, looks: int, fnr: float, fpr: float, regime: Regime) -> float:
     """Return the least `epsilon * (tolerance + 1) / sensitivity` of an alarm: what its contract costs, free of scale.
 
     Error rates beyond what the regime's law has on either side cost what these do.
 
-    >>> [round(alarm_price(looks=looks, fnr=0.05, fpr=0.1, regime=Regime.GROWING), 3) for looks in (1, 24, 365)]
+    >>> [round(price_alarm(looks=looks, fnr=0.05, fpr=0.1, regime=Regime.GROWING), 3) for looks in (1, 24, 365)]
     [3.912, 7.09, 9.812]
     """
     shape = regime.shape
@@ -115,7 +115,7 @@ def calibrate_alarm(task: AlarmTask) -> AlarmCalibration:
     0.17725
     """
     regime, distance = task.regime, task.tolerance + 1
-    price = alarm_price(looks=task.looks, fnr=task.fnr, fpr=task.fpr, regime=regime) / regime.factor
+    price = price_alarm(looks=task.looks, fnr=task.fnr, fpr=task.fpr, regime=regime) / regime.factor
     for widening in range(_MOST_WIDENINGS):
         rate = max(LEAST_RATE, _round_up(price / distance * (1.0 + 2.0 ** (widening - _RATE_BITS))))
         if rate > GREATEST_RATE:
@@ -139,8 +139,8 @@ def fit_alarm(task: AlarmTask, *, rate: Fraction) -> AlarmCalibration:
     """
     shape = task.regime.shape
     fnr = min(Fraction(task.fnr), shape.high)
-    floor = _floor(task, rate)
-    above, below = weight(rate, task.cut + 1 - floor), weight(rate, task.cut - task.tolerance - floor)
+    floor = _choose_floor(task, rate)
+    above, below = compute_weight(rate, task.cut + 1 - floor), compute_weight(rate, task.cut - task.tolerance - floor)
     unit = int(above * (fnr / shape.high) ** shape.root)
     if unit == 0:
         raise Unachievable("an error rate this small needs weights of more digits than an alarm keeps")
@@ -155,13 +155,13 @@ def fit_alarm(task: AlarmTask, *, rate: Fraction) -> AlarmCalibration:
         floor=floor,
         unit=unit,
         loss=loss,
-        worst_case_epsilon=at_least(loss),
-        fnr=at_least(missed),
-        fpr=at_least(wrong),
+        worst_case_epsilon=round_up_to_float(loss),
+        fnr=round_up_to_float(missed),
+        fpr=round_up_to_float(wrong),
     )
 
 
-def _floor(task: AlarmTask, rate: Fraction) -> int:
+def _choose_floor(task: AlarmTask, rate: Fraction) -> int:
     """Return the value below which values count no less: all looks there together are next to nothing.
 
     A sliding window's values may fall back after its total was large. Then every one has to count for what it is.

@@ -19,7 +19,7 @@ from mechanisms.alarm.run import AlarmState, draw_alarms, look_at_values
 from mechanisms.formula import Integers
 from mechanisms.noise.exact import LEAST_RATE
 from mechanisms.protocol import Noise
-from mechanisms.threshold.one_shot import at_least
+from mechanisms.threshold.one_shot import round_up_to_float
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +70,16 @@ class LadderState:
         return self.rungs[-1].rang_at
 
     @property
-    def begun(self) -> int:
+    def begun_rungs(self) -> int:
         """Return the number of rungs that have looked at data, if any look was made."""
         return 1 + sum(state.rang_at > 0 for state in self.rungs[:-1])
 
-    def integers(self) -> tuple[int, ...]:
+    def to_integers(self) -> tuple[int, ...]:
         """Return the whole state as integers, to be stored."""
-        return tuple(number for state in self.rungs for number in state.integers())
+        return tuple(number for state in self.rungs for number in state.to_integers())
 
     @staticmethod
-    def of(integers: Sequence[int]) -> "LadderState":
+    def from_integers(integers: Sequence[int]) -> "LadderState":
         """Return the state that was stored.
 
         Raises:
@@ -88,7 +88,9 @@ class LadderState:
         each = len(AlarmState.__slots__)
         if not integers or len(integers) % each:
             raise ValueError("a ladder's state is that of its rungs")
-        return LadderState(tuple(AlarmState.of(integers[at : at + each]) for at in range(0, len(integers), each)))
+        return LadderState(
+            tuple(AlarmState.from_integers(integers[at : at + each]) for at in range(0, len(integers), each))
+        )
 
 
 def calibrate_ladder(task: AlarmTask, *, schedule: LadderSchedule = LADDER) -> LadderCalibration:
@@ -105,7 +107,7 @@ def calibrate_ladder(task: AlarmTask, *, schedule: LadderSchedule = LADDER) -> L
     >>> round(calibrate_ladder(task).worst_case_epsilon, 3), round(calibrate_alarm(task).worst_case_epsilon, 3)
     (0.872, 0.645)
     """
-    tasks = [replace(task, fnr=_part_of(task.fnr, share)) for share in schedule.shares]
+    tasks = [replace(task, fnr=_take_hundredths(task.fnr, share)) for share in schedule.shares]
     last = calibrate_alarm(tasks[-1])
     rates = [max(LEAST_RATE, part * last.rate) for part in schedule.parts]
     rungs = (*(fit_alarm(one, rate=rate) for one, rate in zip(tasks, rates, strict=False)), last)
@@ -114,8 +116,8 @@ def calibrate_ladder(task: AlarmTask, *, schedule: LadderSchedule = LADDER) -> L
         task=task,
         rungs=rungs,
         loss=loss,
-        worst_case_epsilon=at_least(loss),
-        fnr=min(task.fnr, at_least(sum((Fraction(rung.fnr) for rung in rungs), Fraction(0)))),
+        worst_case_epsilon=round_up_to_float(loss),
+        fnr=min(task.fnr, round_up_to_float(sum((Fraction(rung.fnr) for rung in rungs), Fraction(0)))),
         fpr=last.fpr,
     )
 
@@ -137,32 +139,32 @@ def climb_at_values(
     """Return the states after one look; a rung whose predecessor rings at this look makes it, too.
 
     Guarantee, parameters, errors: as `look_at_values`, with the rates and the loss of the ladder; what a key has lost
-    at any time is the sum over the rungs that have begun, `loss_so_far` (docs/proofs/alarm.md).
+    at any time is the sum over the rungs that have begun, `sum_losses_so_far` (docs/proofs/alarm.md).
 
     Raises:
         ValueError: as `look_at_values`.
     """
     rungs = [[state.rungs[place] for state in states] for place in range(len(calibration.rungs))]
-    here = np.arange(len(states))
+    ringing = np.arange(len(states))
     for calibrated, column in zip(calibration.rungs, rungs, strict=True):
-        looked = look_at_values(calibrated, [column[key] for key in here], values[here], look=look, noise=noise)
-        for key, state in zip(here, looked, strict=True):
+        looked = look_at_values(calibrated, [column[key] for key in ringing], values[ringing], look=look, noise=noise)
+        for key, state in zip(ringing, looked, strict=True):
             column[key] = state
-        here = np.array([key for key in here if column[key].rang_at], dtype=np.int64)
+        ringing = np.array([key for key in ringing if column[key].rang_at], dtype=np.int64)
     return tuple(LadderState(own) for own in zip(*rungs, strict=True))
 
 
-def loss_so_far(calibration: LadderCalibration, state: LadderState) -> float:
+def sum_losses_so_far(calibration: LadderCalibration, state: LadderState) -> float:
     """Return the loss of a key's window so far, rounded up.
 
     It is known to everybody who sees its charge, and covered by that charge.
 
     Guarantee: docs/proofs/alarm.md.
     """
-    return at_least(sum((rung.loss for rung in calibration.rungs[: state.begun]), Fraction(0)))
+    return round_up_to_float(sum((rung.loss for rung in calibration.rungs[: state.begun_rungs]), Fraction(0)))
 
 
-def _part_of(rate: float, share: int) -> float:
+def _take_hundredths(rate: float, share: int) -> float:
     """Return a share of a rate in hundredths, rounded down, so all shares together are no more than the rate."""
     part = Fraction(rate) * share / 100
     nearest = float(part)

@@ -16,7 +16,7 @@ _REACH = 60.0  # scales that one term hardly ever reaches, exp(-60); sums get as
 
 
 @lru_cache(maxsize=1024)
-def upper_quantile(chance: float, *, fine: int, coarse: int = 0, ratio: float = 1.0) -> float:
+def find_upper_quantile(chance: float, *, fine: int, coarse: int = 0, ratio: float = 1.0) -> float:
     """Return the least `x >= 0` that a sum of noise exceeds with at most the chance.
 
     For chances below 1e-10 it is somewhat more.
@@ -24,7 +24,7 @@ def upper_quantile(chance: float, *, fine: int, coarse: int = 0, ratio: float = 
     Parameters:
         fine, coarse: how many terms of scale 1 and of scale `ratio` are summed; one at least.
 
-    >>> round(upper_quantile(0.05, fine=1), 4), round(upper_quantile(0.05, fine=1, coarse=1), 4)
+    >>> round(find_upper_quantile(0.05, fine=1), 4), round(find_upper_quantile(0.05, fine=1, coarse=1), 4)
     (2.3026, 3.2718)
     """
     if chance >= 0.5:
@@ -35,7 +35,7 @@ def upper_quantile(chance: float, *, fine: int, coarse: int = 0, ratio: float = 
 
     scale = math.sqrt(2.0 * (fine + coarse * ratio**2))
     most = _REACH * max(1.0, ratio) + 40.0 * scale
-    found: float = optimize.brentq(lambda x: _tail(x, fine, coarse, ratio) - chance, 0.0, most, xtol=1e-10)
+    found: float = optimize.brentq(lambda x: _compute_tail(x, fine, coarse, ratio) - chance, 0.0, most, xtol=1e-10)
     return found
 
 
@@ -52,23 +52,23 @@ def _bound_quantile(chance: float, fine: int, coarse: int, ratio: float) -> floa
     return float(bound(float(found.x)))
 
 
-def contract_width(*, fnr: float, fpr: float, fine: int, coarse: int = 0, ratio: float = 1.0) -> float:
+def add_quantiles(*, fnr: float, fpr: float, fine: int, coarse: int = 0, ratio: float = 1.0) -> float:
     """Return the distance of two values that a threshold on a sum of noise tells apart with these error rates.
 
-    >>> round(contract_width(fnr=0.05, fpr=0.1, fine=24), 1)
+    >>> round(add_quantiles(fnr=0.05, fpr=0.1, fine=24), 1)
     20.2
     """
-    missed, wrong = (upper_quantile(chance, fine=fine, coarse=coarse, ratio=ratio) for chance in (fnr, fpr))
+    missed, wrong = (find_upper_quantile(chance, fine=fine, coarse=coarse, ratio=ratio) for chance in (fnr, fpr))
     return missed + wrong
 
 
-def _tail(x: float, fine: int, coarse: int, ratio: float) -> float:
+def _compute_tail(x: float, fine: int, coarse: int, ratio: float) -> float:
     if ratio == 1.0:
-        return _tail_of_equals(x, fine + coarse)
-    return _tail_by_inversion(x, fine, coarse, ratio)
+        return _compute_tail_of_equals(x, fine + coarse)
+    return _invert_tail(x, fine, coarse, ratio)
 
 
-def _tail_of_equals(x: float, terms: int) -> float:
+def _compute_tail_of_equals(x: float, terms: int) -> float:
     """Return the upper tail of a sum of equal Laplace noises.
 
     Such a sum is the difference of two gamma variables. It is above `x` when a Poisson variable of mean `x` and a
@@ -81,7 +81,7 @@ def _tail_of_equals(x: float, terms: int) -> float:
     return float(np.sum(np.exp(special.xlogy(arrived, x) - special.gammaln(arrived + 1) - x) * left))
 
 
-def _tail_by_inversion(x: float, fine: int, coarse: int, ratio: float) -> float:
+def _invert_tail(x: float, fine: int, coarse: int, ratio: float) -> float:
     """Return the upper tail by Gil-Pelaez from the characteristic function.
 
     The grid is so fine that what wraps around is negligible.

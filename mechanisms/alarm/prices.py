@@ -16,8 +16,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from mechanisms.alarm.calibration import alarm_price
-from mechanisms.alarm.laplace_sums import contract_width
+from mechanisms.alarm.calibration import price_alarm
+from mechanisms.alarm.laplace_sums import add_quantiles
 from mechanisms.alarm.shapes import Regime
 
 _MOST_LEVELS = 8  # of a tree: more pay from ten million looks on
@@ -62,142 +62,144 @@ class WatchedWindow:
 class PricedWay:
     """A way with its price, and after how many looks at most an alert is cleared that is no longer true.
 
-    `regime` is that of the alarm, None where there is none. `per_look`: its `fpr` is promised for each look by itself,
-    otherwise for all looks of a window together.
+    `regime` is that of the alarm, None where there is none. `is_per_look`: its `fpr` is promised for each look by
+    itself, otherwise for all looks of a window together.
     """
 
     way: Way
     price: float
     clearing: int
     regime: Regime | None
-    per_look: bool
+    is_per_look: bool
 
 
 def price_ways(
-    window: WatchedWindow, *, fnr: float, fpr: float, clearing: int, regime: Regime, rows_stay: bool
+    window: WatchedWindow, *, fnr: float, fpr: float, clearing: int, regime: Regime, is_append_only: bool
 ) -> tuple[PricedWay, ...]:
     """Return each way that clears within so many looks, the least price first.
 
     Parameters:
         clearing: looks for which an alert may be left standing at most; 0 where it has to go at once.
         regime: how a unit changes what is compared within one window: growing, coming and going, or signed.
-        rows_stay: rows are added, never changed or taken away: noise can be drawn for each tick once and for all.
+        is_append_only: rows are added, never changed or taken away: noise can be drawn for each tick once and for all.
 
-    >>> day, asked = WatchedWindow(length=24, hop=24), {"fnr": 0.05, "fpr": 0.1, "rows_stay": True}
+    >>> day, asked = WatchedWindow(length=24, hop=24), {"fnr": 0.05, "fpr": 0.1, "is_append_only": True}
     >>> ways = price_ways(day, clearing=24, regime=Regime.GROWING, **asked)
     >>> [(one.way.name, round(one.price, 1)) for one in ways]
     [('ALARM', 7.1), ('SIGNED_TREE', 20.0), ('AFRESH', 93.9)]
     """
     length, at = window.length, {"fnr": fnr, "fpr": fpr}
-    made = [_answer_each_look(Way.AFRESH, afresh_price(looks=length, **at))]
+    priced = [_answer_each_look(Way.AFRESH, price_each_look(looks=length, **at))]
     if window.hop == length:
-        price = alarm_price(looks=length, regime=regime, **at)
-        made.append(_leave_standing(Way.ALARM, price, length, regime))
-        if rows_stay:
-            made.append(_answer_each_look(Way.SIGNED_TREE, signed_tree_price(looks=length, **at)))
+        price = price_alarm(looks=length, regime=regime, **at)
+        priced.append(_leave_standing(Way.ALARM, price, length, regime))
+        if is_append_only:
+            priced.append(_answer_each_look(Way.SIGNED_TREE, price_signed_tree(looks=length, **at)))
     elif window.hop > 1:
-        price = hopping_price(window, regime=regime, **at)
-        made.append(_leave_standing(Way.ALARM_PER_HOP, price, window.hop, regime))
+        price = price_hopping_alarms(window, regime=regime, **at)
+        priced.append(_leave_standing(Way.ALARM_PER_HOP, price, window.hop, regime))
     else:
         if regime is Regime.GROWING:
-            price = alarm_price(looks=length, regime=Regime.SLIDING, **at)
-            made.append(_leave_standing(Way.ALARM_PER_EPOCH, price, length, Regime.SLIDING))
-        if rows_stay:
-            made.append(_answer_each_look(Way.TICK_NOISE, tick_noise_price(length=length, **at)))
-            price, block = block_noise_price(length=length, **at)
-            made += [_answer_each_look(Way.BLOCK_NOISE, price)] * (block > 1)
-    return tuple(sorted((one for one in made if one.clearing <= clearing), key=lambda one: one.price))
+            price = price_alarm(looks=length, regime=Regime.SLIDING, **at)
+            priced.append(_leave_standing(Way.ALARM_PER_EPOCH, price, length, Regime.SLIDING))
+        if is_append_only:
+            priced.append(_answer_each_look(Way.TICK_NOISE, price_tick_noise(length=length, **at)))
+            price, block = price_block_noise(length=length, **at)
+            priced += [_answer_each_look(Way.BLOCK_NOISE, price)] * (block > 1)
+    return tuple(sorted((one for one in priced if one.clearing <= clearing), key=lambda one: one.price))
 
 
 def _answer_each_look(way: Way, price: float) -> PricedWay:
-    return PricedWay(way=way, price=price, clearing=0, regime=None, per_look=True)
+    return PricedWay(way=way, price=price, clearing=0, regime=None, is_per_look=True)
 
 
 def _leave_standing(way: Way, price: float, clearing: int, regime: Regime) -> PricedWay:
-    return PricedWay(way=way, price=price, clearing=clearing, regime=regime, per_look=False)
+    return PricedWay(way=way, price=price, clearing=clearing, regime=regime, is_per_look=False)
 
 
-def close_price(*, fnr: float, fpr: float) -> float:
+def price_at_close(*, fnr: float, fpr: float) -> float:
     """Return the price of one question when the window closes.
 
     It says nothing before, so it cannot answer at every look.
 
-    >>> round(close_price(fnr=0.05, fpr=0.1), 3)
+    >>> round(price_at_close(fnr=0.05, fpr=0.1), 3)
     3.912
     """
-    return contract_width(fnr=fnr, fpr=fpr, fine=1)
+    return add_quantiles(fnr=fnr, fpr=fpr, fine=1)
 
 
-def afresh_price(*, looks: int, fnr: float, fpr: float) -> float:
+def price_each_look(*, looks: int, fnr: float, fpr: float) -> float:
     """Return the price of one question at each look that a row counts in; their losses add up.
 
-    >>> round(afresh_price(looks=24, fnr=0.05, fpr=0.1), 1)
+    >>> round(price_each_look(looks=24, fnr=0.05, fpr=0.1), 1)
     93.9
     """
-    return looks * contract_width(fnr=fnr, fpr=fpr, fine=1)
+    return looks * add_quantiles(fnr=fnr, fpr=fpr, fine=1)
 
 
-def hopping_price(window: WatchedWindow, *, fnr: float, fpr: float, regime: Regime) -> float:
+def price_hopping_alarms(window: WatchedWindow, *, fnr: float, fpr: float, regime: Regime) -> float:
     """Return the price of an alarm for each window, over its last hop.
 
     A row is in as many windows as a window has hops.
 
-    >>> round(hopping_price(WatchedWindow(length=24, hop=12), fnr=0.05, fpr=0.1, regime=Regime.GROWING), 1)
+    >>> round(price_hopping_alarms(WatchedWindow(length=24, hop=12), fnr=0.05, fpr=0.1, regime=Regime.GROWING), 1)
     12.8
     """
-    return window.length // window.hop * alarm_price(looks=window.hop, fnr=fnr, fpr=fpr, regime=regime)
+    return window.length // window.hop * price_alarm(looks=window.hop, fnr=fnr, fpr=fpr, regime=regime)
 
 
-def tick_noise_price(*, length: int, fnr: float, fpr: float) -> float:
+def price_tick_noise(*, length: int, fnr: float, fpr: float) -> float:
     """Return the price of noise on each tick's count, drawn once, and sums of a window's noisy counts.
 
-    >>> round(tick_noise_price(length=24, fnr=0.05, fpr=0.1), 1)
+    >>> round(price_tick_noise(length=24, fnr=0.05, fpr=0.1), 1)
     20.2
     """
-    return contract_width(fnr=fnr, fpr=fpr, fine=length)
+    return add_quantiles(fnr=fnr, fpr=fpr, fine=length)
 
 
 @lru_cache(maxsize=256)
-def block_noise_price(*, length: int, fnr: float, fpr: float) -> tuple[float, int]:
+def price_block_noise(*, length: int, fnr: float, fpr: float) -> tuple[float, int]:
     """Return the price of noise on each tick and on each block of ticks, and the best length of a block.
 
     A window is whole blocks, and ticks that are added or taken away at either end, as far as half a block: noise may be
     taken away of ticks that are still to come. The loss is split as the cube roots of how many there are of each.
 
-    >>> price, block = block_noise_price(length=168, fnr=0.05, fpr=0.1)
+    >>> price, block = price_block_noise(length=168, fnr=0.05, fpr=0.1)
     >>> round(price, 1), block
     (35.8, 16)
     """
     even = math.sqrt(length)
     low, high = (max(2, round(even * spread)) for spread in _SPREADS)
-    found = sorted((*_worst_sum(length, block), block) for block in range(low, min(high, length) + 1))
+    found = sorted((*_find_worst_sum(length, block), block) for block in range(low, min(high, length) + 1))
     if not found:
-        return tick_noise_price(length=length, fnr=fnr, fpr=fpr), 1
+        return price_tick_noise(length=length, fnr=fnr, fpr=fpr), 1
     # the variance is all but the price: the best is among the least three
-    return min((_price_of_sum(made, fnr=fnr, fpr=fpr), block) for _, made, block in found[:3])
+    return min((_price_sum(made, fnr=fnr, fpr=fpr), block) for _, made, block in found[:3])
 
 
 @lru_cache(maxsize=256)
-def signed_tree_price(*, looks: int, fnr: float, fpr: float) -> float:
+def price_signed_tree(*, looks: int, fnr: float, fpr: float) -> float:
     """Return the price of sums from a window's beginning by a tree.
 
     Its nodes are added and subtracted; its degree and height are the best.
 
     References: Andersson, Pagh, Steiner, Torkamani, "Count on your elders: Laplace vs Gaussian noise".
 
-    >>> round(signed_tree_price(looks=24, fnr=0.05, fpr=0.1), 1)
+    >>> round(price_signed_tree(looks=24, fnr=0.05, fpr=0.1), 1)
     20.0
     """
     prices = []
     for levels in range(1, min(_MOST_LEVELS, max(1, looks.bit_length())) + 1):
         even = looks ** (1.0 / levels)
         low, high = (max(2, round(even * spread)) for spread in _SPREADS)
-        nodes = min(_most_nodes(looks, degree, levels) for degree in (range(low, high + 1) if levels > 1 else (2,)))
-        prices.append(levels * contract_width(fnr=fnr, fpr=fpr, fine=nodes))
+        nodes = min(
+            _count_most_nodes(looks, degree, levels) for degree in (range(low, high + 1) if levels > 1 else (2,))
+        )
+        prices.append(levels * add_quantiles(fnr=fnr, fpr=fpr, fine=nodes))
     return min(prices)
 
 
-def _most_nodes(looks: int, degree: int, levels: int) -> int:
+def _count_most_nodes(looks: int, degree: int, levels: int) -> int:
     """Return the most nodes that make up a sum from the beginning, for a tree with so many levels."""
     cost = np.arange(looks // degree ** (levels - 1) + 3)
     for level in range(levels - 2, -1, -1):
@@ -215,7 +217,7 @@ class _NoiseSum:
     part: float
 
 
-def _worst_sum(length: int, block: int) -> tuple[float, _NoiseSum]:
+def _find_worst_sum(length: int, block: int) -> tuple[float, _NoiseSum]:
     """Return the greatest variance of a window's noise, wherever in a block it ends, and the sum that has it."""
     end = np.arange(block)
     begin = end - length
@@ -228,23 +230,23 @@ def _worst_sum(length: int, block: int) -> tuple[float, _NoiseSum]:
     ]
     ticks, blocks = (np.array(parts) for parts in zip(*sums, strict=True))
     found = []
-    part = _split(block / 2, length / block)
+    part = _split_loss(block / 2, length / block)
     for _ in range(2):  # once by what there is of each on average, once by the worst sum
         variances = ticks / part**2 + blocks / (1.0 - part) ** 2
         best = np.argmin(variances, axis=0)
         worst = int(np.argmax(variances[best, end]))
         made = _NoiseSum(ticks=int(ticks[best[worst], worst]), blocks=int(blocks[best[worst], worst]), part=part)
         found.append((float(variances[best[worst], worst]), made))
-        part = _split(made.ticks, made.blocks)
+        part = _split_loss(made.ticks, made.blocks)
     return min(found)
 
 
-def _split(ticks: float, blocks: float) -> float:
+def _split_loss(ticks: float, blocks: float) -> float:
     """Return the part of the loss with the least variance; ticks and blocks each get some of it in any case."""
     on_ticks, on_blocks = np.cbrt(max(ticks, 1.0)), np.cbrt(max(blocks, 1.0))
     return float(on_ticks / (on_ticks + on_blocks))
 
 
-def _price_of_sum(made: _NoiseSum, *, fnr: float, fpr: float) -> float:
+def _price_sum(made: _NoiseSum, *, fnr: float, fpr: float) -> float:
     ratio = made.part / (1.0 - made.part)  # of the scales: less loss is more noise
-    return contract_width(fnr=fnr, fpr=fpr, fine=made.ticks, coarse=made.blocks, ratio=ratio) / made.part
+    return add_quantiles(fnr=fnr, fpr=fpr, fine=made.ticks, coarse=made.blocks, ratio=ratio) / made.part

@@ -4,8 +4,8 @@ A key's alarm is decided by one uniform number for each window: it rings once th
 the total. Its first digits are drawn, and are to be stored, before any data are read; so a look that is repeated on
 the same values has the same answer. Further digits are drawn in the one look in 2**100 that these do not decide.
 
-A state is as secret as the data. Its whole numbers are canonical: `AlarmState.integers` and `AlarmState.of` write and
-read them.
+A state is as secret as the data. Its whole numbers are canonical: `AlarmState.to_integers` and
+`AlarmState.from_integers` write and read them.
 
 Proof: docs/proofs/alarm.md.
 """
@@ -20,7 +20,7 @@ import numpy as np
 
 from mechanisms.alarm.calibration import AlarmCalibration
 from mechanisms.alarm.shapes import Regime
-from mechanisms.alarm.weights import weight
+from mechanisms.alarm.weights import compute_weight
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
 
@@ -51,16 +51,17 @@ class AlarmState:
     last_look: int
     rang_at: int
 
-    def integers(self) -> tuple[int, ...]:
+    def to_integers(self) -> tuple[int, ...]:
         """Return the whole state as integers, to be stored.
 
-        >>> AlarmState.of((0, 0, 0, 0, 7, 5)).rang_at, AlarmState.of((0, 0, 0, 0, 7, 5)).integers()
+        >>> state = AlarmState.from_integers((0, 0, 0, 0, 7, 5))
+        >>> state.rang_at, state.to_integers()
         (5, (0, 0, 0, 0, 7, 5))
         """
         return self.uniform, self.digits, self.total, self.highest, self.last_look, self.rang_at
 
     @staticmethod
-    def of(integers: Sequence[int]) -> "AlarmState":
+    def from_integers(integers: Sequence[int]) -> "AlarmState":
         """Return the state that was stored.
 
         Raises:
@@ -112,22 +113,22 @@ def look_at_values(
         raise ValueError("an alarm's look has one value for each key")
     if not max((state.last_look for state in states), default=0) < look <= calibration.task.looks:
         raise ValueError("an alarm's looks are made in order, and no more than it was calibrated for")
-    most = _hardly_weighed(calibration)
-    weigh = cache(partial(weight, calibration.rate))  # many keys have the same value
+    most = _limit_weighed_steps(calibration)
+    weigh = cache(partial(compute_weight, calibration.rate))  # many keys have the same value
     return tuple(
-        _silence(look, rang_at=state.rang_at)
+        _make_rung_state(look, rang_at=state.rang_at)
         if state.rang_at
         else _look_at_value(calibration, state, value, look=look, most=most, weigh=weigh, noise=noise)
         for state, value in zip(states, values.tolist(), strict=True)
     )
 
 
-def chances_by_look(calibration: AlarmCalibration, values: Sequence[int]) -> tuple[float, ...]:
+def compute_chances_by_look(calibration: AlarmCalibration, values: Sequence[int]) -> tuple[float, ...]:
     """Return the chance to have rung by each look of a window with such values, made at every look. Simulations use it.
 
     >>> from mechanisms.alarm.calibration import AlarmTask, calibrate_alarm
     >>> task = AlarmTask(looks=3, cut=9, tolerance=4, sensitivity=1, fnr=0.05, fpr=0.1, regime=Regime.GROWING, least=0)
-    >>> [round(chance, 3) for chance in chances_by_look(calibrate_alarm(task), [5, 5, 10])]
+    >>> [round(chance, 3) for chance in compute_chances_by_look(calibrate_alarm(task), [5, 5, 10])]
     [0.033, 0.067, 0.951]
     """
     shape = calibration.task.regime.shape
@@ -136,8 +137,8 @@ def chances_by_look(calibration: AlarmCalibration, values: Sequence[int]) -> tup
     for value in values:
         steps = _count_steps(calibration, value, highest)
         highest = steps if calibration.task.regime is Regime.GROWING else 0
-        total += weight(calibration.rate, min(steps, _hardly_weighed(calibration)))
-        chances.append(shape.chance(total, calibration.unit, bits=FURTHER_DIGITS) / 2.0**FURTHER_DIGITS)
+        total += compute_weight(calibration.rate, min(steps, _limit_weighed_steps(calibration)))
+        chances.append(shape.compute_chance(total, calibration.unit, bits=FURTHER_DIGITS) / 2.0**FURTHER_DIGITS)
     return tuple(chances)
 
 
@@ -146,7 +147,7 @@ def _count_steps(calibration: AlarmCalibration, value: int, highest: int) -> int
     return max(0, value - calibration.floor, highest)
 
 
-def _hardly_weighed(calibration: AlarmCalibration) -> int:
+def _limit_weighed_steps(calibration: AlarmCalibration) -> int:
     """Return the number of steps that are hardly ever weighed, because the alarm has rung before."""
     return calibration.task.cut + 1 - calibration.floor + ceil(_CERTAIN / calibration.rate)
 
@@ -167,9 +168,9 @@ def _look_at_value(
     while True:
         counted = min(steps, most)
         total = state.total + weigh(counted)
-        uniform, digits, rings = _decide(calibration, uniform, digits, total, noise)
+        uniform, digits, rings = _decide_ring(calibration, uniform, digits, total, noise)
         if rings:
-            return _silence(look, rang_at=look)
+            return _make_rung_state(look, rang_at=look)
         if counted == steps:
             break
         # a value far above the cut is weighed by more only if less has left the alarm silent
@@ -178,12 +179,12 @@ def _look_at_value(
     return AlarmState(uniform=uniform, digits=digits, total=total, highest=highest, last_look=look, rang_at=0)
 
 
-def _silence(look: int, *, rang_at: int) -> AlarmState:
+def _make_rung_state(look: int, *, rang_at: int) -> AlarmState:
     """Return an alarm that has rung, without its secret digits."""
     return AlarmState(uniform=0, digits=0, total=0, highest=0, last_look=look, rang_at=rang_at)
 
 
-def _decide(
+def _decide_ring(
     calibration: AlarmCalibration, uniform: int, digits: int, total: int, noise: Noise
 ) -> tuple[int, int, bool]:
     """Return the uniform number, its digits, and True if it is below the chance of having rung.
@@ -192,7 +193,7 @@ def _decide(
     """
     shape = calibration.task.regime.shape
     while True:
-        chance = shape.chance(total, calibration.unit, bits=digits)
+        chance = shape.compute_chance(total, calibration.unit, bits=digits)
         if uniform != chance:
             return uniform, digits, uniform < chance
         (more,) = _draw_digits(1, FURTHER_DIGITS, noise)

@@ -38,20 +38,22 @@ class Shape:
         """`P(E > 1)`."""
         return 1 - self.low
 
-    def chance(self, total: int, unit: int, *, bits: int) -> int:
+    def compute_chance(self, total: int, unit: int, *, bits: int) -> int:
         """Return `floor(P(E <= total / unit) * 2**bits)`, exactly, for `total >= 0` and `unit > 0`.
 
-        >>> Shape(rise=1, root=1).chance(3, 2, bits=6), Shape(rise=1, root=2).chance(8, 2, bits=6)
+        >>> Shape(rise=1, root=1).compute_chance(3, 2, bits=6), Shape(rise=1, root=2).compute_chance(8, 2, bits=6)
         (42, 42)
         """
         if total <= unit:
             low = self.low
-            return (low.numerator * _power(total, self.rise) << bits) // (low.denominator * _power(unit, self.rise))
+            return (low.numerator * _raise_to_power(total, self.rise) << bits) // (
+                low.denominator * _raise_to_power(unit, self.rise)
+            )
         high = self.high
-        part = _power(high.numerator, self.root) * unit << bits * self.root
-        whole = _power(high.denominator, self.root) * total
+        part = _raise_to_power(high.numerator, self.root) * unit << bits * self.root
+        whole = _raise_to_power(high.denominator, self.root) * total
         powered = -(-part // whole)  # the power of what is left, rounded up
-        left = powered if self.root == 1 else _root_up(powered)
+        left = powered if self.root == 1 else _round_up_root(powered)
         return (1 << bits) - left
 
 
@@ -107,12 +109,12 @@ _SHAPES = {
 }
 
 
-def _root_up(value: int) -> int:
+def _round_up_root(value: int) -> int:
     """Return the least whole number whose square is not below the value."""
     return isqrt(value - 1) + 1 if value > 0 else 0
 
 
-def _power(value: int, exponent: int) -> int:
+def _raise_to_power(value: int, exponent: int) -> int:
     """Return a power with a whole exponent that is not negative. The result is a whole number."""
     result: int = value**exponent
     return result

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 
-from mechanisms.certified import negative_exponentials
+from mechanisms.certified import bound_exponentials
 
 DIGITS = 128
 """Significant binary digits of a weight."""
@@ -25,7 +25,7 @@ _RADIX = 8  # bits of a step that one product takes in: 256 powers kept, against
 _BITS_OF_A_NAT = 1.45  # more than 1 / ln 2
 
 
-def weight(rate: Fraction, steps: int) -> int:
+def compute_weight(rate: Fraction, steps: int) -> int:
     """Return `exp(rate * steps) * 2**127` rounded down to its first 128 binary digits, exactly.
 
     Guarantee: the quotient of two weights whose steps differ by `d > 0` lies between `exp(rate * d) * (1 - 2**-127)`
@@ -35,18 +35,18 @@ def weight(rate: Fraction, steps: int) -> int:
         rate: positive.
         steps: >= 0.
 
-    >>> weight(Fraction(1, 2), 0) == 2**127, weight(Fraction(1, 2), 4) * 1000 // 2**127
+    >>> compute_weight(Fraction(1, 2), 0) == 2**127, compute_weight(Fraction(1, 2), 4) * 1000 // 2**127
     (True, 7389)
     """
     power = _ONE
-    for place, digit in enumerate(_digits_of(steps)):
+    for place, digit in enumerate(_split_into_digits(steps)):
         if digit:
-            power = power.times(_power(rate, digit << (_RADIX * place)))
+            power = power.multiply(_compute_power(rate, digit << (_RADIX * place)))
     # what is known is below the truth, by less than the last bits that may be wrong
     least, most = (value >> (_WORKING - DIGITS) for value in (power.mantissa, power.mantissa + (1 << _WRONG)))
     if least == most or steps == 0:
         return least << power.exponent
-    return _work_out(rate, steps)
+    return _compute_weight_exactly(rate, steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class _Power:
     mantissa: int
     exponent: int
 
-    def times(self, other: "_Power") -> "_Power":
+    def multiply(self, other: "_Power") -> "_Power":
         product = self.mantissa * other.mantissa >> (_WORKING - 1)
         carried = product >> _WORKING
         return _Power(mantissa=product >> carried, exponent=self.exponent + other.exponent + carried)
@@ -65,7 +65,7 @@ class _Power:
 _ONE = _Power(mantissa=1 << (_WORKING - 1), exponent=0)
 
 
-def _digits_of(steps: int) -> list[int]:
+def _split_into_digits(steps: int) -> list[int]:
     digits = []
     while steps:
         digits.append(steps & ((1 << _RADIX) - 1))
@@ -74,33 +74,33 @@ def _digits_of(steps: int) -> list[int]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _power(rate: Fraction, steps: int) -> _Power:
-    low, _, exponent = _enclose(rate, steps, digits=_WORKING)
+def _compute_power(rate: Fraction, steps: int) -> _Power:
+    low, _, exponent = _enclose_power(rate, steps, digits=_WORKING)
     return _Power(mantissa=low, exponent=exponent)
 
 
-def _work_out(rate: Fraction, steps: int) -> int:
+def _compute_weight_exactly(rate: Fraction, steps: int) -> int:
     """Return the weight, computed with ever more digits until those that are kept are known.
 
     It is irrational, so they will be.
     """
     digits = 2 * _WORKING
     while True:
-        low, high, exponent = _enclose(rate, steps, digits=digits)
+        low, high, exponent = _enclose_power(rate, steps, digits=digits)
         least, most = low >> (digits - DIGITS), high >> (digits - DIGITS)
         if least == most:
             return least << exponent
         digits *= 2
 
 
-def _enclose(rate: Fraction, steps: int, *, digits: int) -> tuple[int, int, int]:
+def _enclose_power(rate: Fraction, steps: int, *, digits: int) -> tuple[int, int, int]:
     """Return `low <= exp(rate * steps) * 2**(digits - 1 - exponent) <= high`.
 
     Both are apart by one or two; `low` has so many digits.
     """
     nats = rate * steps
     precision = 2 * ceil(float(nats) * _BITS_OF_A_NAT) + digits + 64
-    ((least, most),) = negative_exponentials(nats, 0, precision)
+    ((least, most),) = bound_exponentials(nats, 0, precision)
     shift = 2 * precision
     low, high = (1 << shift) // most, -(-(1 << shift) // least)  # times 2**precision
     exponent = low.bit_length() - 1 - precision

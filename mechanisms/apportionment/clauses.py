@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 
-from mechanisms.formula import AnyOf, Cut, Formula, cuts
+from mechanisms.formula import AnyOf, Cut, Formula, list_literals
 
 MOST_LITERALS = 12  # beyond, sets of literals are too many to enumerate in a question's time
 _MOST_SETS = 256  # terms or clauses: each is a row of the programme that shares are found by
@@ -31,7 +31,7 @@ class Contribution:
     functional: int
     scenarios: tuple[tuple[int, ...], ...]
 
-    def probability(self, rate: Callable[[int, int], float]) -> float:
+    def compute_probability(self, rate: Callable[[int, int], float]) -> float:
         """Return the functional's error probability, given `rate(functional, distance)`.
 
         A sum of two tails is convex in the true value while both are at most one half, so its extremes suffice;
@@ -52,9 +52,9 @@ class Constraint:
 
     parts: tuple[Contribution, ...]
 
-    def probability(self, rate: Callable[[int, int], float]) -> float:
+    def bound_probability(self, rate: Callable[[int, int], float]) -> float:
         """Return the union bound over the functionals, given `rate(functional, distance)`."""
-        return sum(part.probability(rate) for part in self.parts)
+        return sum(part.compute_probability(rate) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Constraints:
 
 
 @lru_cache(maxsize=64)
-def constraints(formula: Formula) -> Constraints | None:
+def derive_constraints(formula: Formula) -> Constraints | None:
     """Return the exact form's constraints.
 
     Return None if the formula has too many literals, terms or clauses to enumerate.
@@ -77,31 +77,31 @@ def constraints(formula: Formula) -> Constraints | None:
 
     >>> from mechanisms.formula import AllOf
     >>> a, b, c = (Cut(functional, 100, above=True, tolerance=10) for functional in range(3))
-    >>> found = constraints(AnyOf((a, AllOf((b, c)))))
+    >>> found = derive_constraints(AnyOf((a, AllOf((b, c)))))
     >>> [[part.functional for part in one.parts] for one in found.fnr]
     [[0], [1, 2]]
     >>> [[part.functional for part in one.parts] for one in found.fpr]
     [[0, 1], [0, 2]]
     """
-    literals = tuple(dict.fromkeys(cuts(formula)))
+    literals = tuple(dict.fromkeys(list_literals(formula)))
     if len(literals) > MOST_LITERALS:
         return None
     places = {literal: place for place, literal in enumerate(literals)}
     try:
-        terms = _minimal_sets(formula, places, dual=False)
-        clauses = _minimal_sets(formula, places, dual=True)
+        terms = _find_minimal_sets(formula, places, dual=False)
+        clauses = _find_minimal_sets(formula, places, dual=True)
     except _TooManyError:
         return None
     return Constraints(
         fnr=_drop_dominated(
             terms,
-            feasible=lambda mask: _term(_members(literals, mask)),
-            closed=lambda mask: _closure(literals, mask, _follows),
+            feasible=lambda mask: _make_term(_list_members(literals, mask)),
+            closed=lambda mask: _close_under(literals, mask, _implies),
         ),
         fpr=_drop_dominated(
             clauses,
-            feasible=lambda mask: _clause(_members(literals, mask)),
-            closed=lambda mask: _closure(literals, mask, _fails_with),
+            feasible=lambda mask: _make_clause(_list_members(literals, mask)),
+            closed=lambda mask: _close_under(literals, mask, _excludes),
         ),
     )
 
@@ -110,7 +110,7 @@ class _TooManyError(Exception):
     pass
 
 
-def _minimal_sets(formula: Formula, places: dict[Cut, int], *, dual: bool) -> list[int]:
+def _find_minimal_sets(formula: Formula, places: dict[Cut, int], *, dual: bool) -> list[int]:
     """Return the minimal literal sets that make the formula true (its terms).
 
     With the dual formula, they make it false when false.
@@ -119,7 +119,7 @@ def _minimal_sets(formula: Formula, places: dict[Cut, int], *, dual: bool) -> li
         case Cut():
             return [1 << places[formula]]
         case _:
-            parts = [_minimal_sets(child, places, dual=dual) for child in formula.children]
+            parts = [_find_minimal_sets(child, places, dual=dual) for child in formula.children]
     if isinstance(formula, AnyOf) != dual:
         return _absorb_masks(mask for part in parts for mask in part)
     result = [0]
@@ -140,20 +140,20 @@ def _absorb_masks(masks: Iterable[int]) -> list[int]:
     return kept
 
 
-def _members(literals: Sequence[Cut], mask: int) -> list[Cut]:
+def _list_members(literals: Sequence[Cut], mask: int) -> list[Cut]:
     return [literal for place, literal in enumerate(literals) if mask >> place & 1]
 
 
-def _by_functional(members: Sequence[Cut]) -> dict[int, tuple[list[Cut], list[Cut]]]:
+def _group_by_functional(members: Sequence[Cut]) -> dict[int, tuple[list[Cut], list[Cut]]]:
     grouped: dict[int, tuple[list[Cut], list[Cut]]] = {}
     for literal in members:
         grouped.setdefault(literal.functional, ([], []))[0 if literal.above else 1].append(literal)
     return grouped
 
 
-def _term(members: Sequence[Cut]) -> Constraint | None:
+def _make_term(members: Sequence[Cut]) -> Constraint | None:
     parts = []
-    for functional, (above, below) in sorted(_by_functional(members).items()):
+    for functional, (above, below) in sorted(_group_by_functional(members).items()):
         if above and below:
             width = min(cut.cut for cut in below) - max(cut.cut for cut in above)
             if width <= 0:
@@ -164,9 +164,9 @@ def _term(members: Sequence[Cut]) -> Constraint | None:
     return Constraint(tuple(parts))
 
 
-def _clause(members: Sequence[Cut]) -> Constraint | None:
+def _make_clause(members: Sequence[Cut]) -> Constraint | None:
     parts = []
-    for functional, (above, below) in sorted(_by_functional(members).items()):
+    for functional, (above, below) in sorted(_group_by_functional(members).items()):
         greatest = min((cut.cut - cut.tolerance for cut in above), default=None)
         least = max((cut.cut + cut.tolerance + 1 for cut in below), default=None)
         rise = min((cut.cut for cut in above), default=0)
@@ -183,20 +183,20 @@ def _clause(members: Sequence[Cut]) -> Constraint | None:
     return Constraint(tuple(parts))
 
 
-def _follows(known: Cut, other: Cut) -> bool:
+def _implies(known: Cut, other: Cut) -> bool:
     """Return True if `other` is true wherever `known` is."""
     if known.functional != other.functional or known.above != other.above:
         return False
     return known.cut >= other.cut if known.above else known.cut <= other.cut
 
 
-def _fails_with(known: Cut, other: Cut) -> bool:
+def _excludes(known: Cut, other: Cut) -> bool:
     """Return True if the relaxation of `other` is false wherever that of `known` is."""
-    return _follows(other.relax(), known.relax())
+    return _implies(other.relax(), known.relax())
 
 
-def _closure(literals: Sequence[Cut], mask: int, implied: Callable[[Cut, Cut], bool]) -> int:
-    members = _members(literals, mask)
+def _close_under(literals: Sequence[Cut], mask: int, implied: Callable[[Cut, Cut], bool]) -> int:
+    members = _list_members(literals, mask)
     for place, other in enumerate(literals):
         if any(implied(known, other) for known in members):
             mask |= 1 << place
@@ -211,9 +211,9 @@ def _drop_dominated(
     result: list[Constraint] = []
     for mask, constraint in found.items():
         reach = closed(mask)
-        sides = _sides(constraint)
+        sides = _list_sides(constraint)
         cheaper = any(
-            other & reach == other and _sides(rival) < sides
+            other & reach == other and _list_sides(rival) < sides
             for other, rival in (found.items() if reach != mask else ())
             if other != mask
         )
@@ -222,5 +222,5 @@ def _drop_dominated(
     return tuple(result)
 
 
-def _sides(constraint: Constraint) -> frozenset[tuple[int, tuple[tuple[int, ...], ...]]]:
+def _list_sides(constraint: Constraint) -> frozenset[tuple[int, tuple[tuple[int, ...], ...]]]:
     return frozenset((part.functional, part.scenarios) for part in constraint.parts)

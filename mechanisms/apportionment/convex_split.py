@@ -40,7 +40,7 @@ class SplitProgram:
     upper: int | None = None
 
 
-def fair_split(program: SplitProgram, *, start: Floats, gap: float) -> Floats:
+def minimise_largest(program: SplitProgram, *, start: Floats, gap: float) -> Floats:
     """Return the minimising `v`, to within `gap` of the optimum relative to the mean weight.
 
     Ties go to the smaller sum.
@@ -57,20 +57,20 @@ def fair_split(program: SplitProgram, *, start: Floats, gap: float) -> Floats:
         rows=program.rows,
         weights=program.weights / scale,
         offsets=program.offsets / scale,
-        price=_price(program.weights / scale),
-        several=len(program.weights) > 1,
-        blocks=_blocks(program),
+        price=_make_linear_objective(program.weights / scale),
+        has_several_objectives=len(program.weights) > 1,
+        blocks=_cut_into_blocks(program),
     )
     point = start - np.log(_INWARD * max(1.0, float((program.rows @ np.exp(start)).max())))
-    if barrier.several:
+    if barrier.has_several_objectives:
         point = np.append(point, float((barrier.offsets - barrier.weights @ point).max()) + 0.1)
     terms = len(program.rows) + len(program.weights)
     sharpness, target = _FIRST_SHARPNESS, terms / gap
-    at = barrier.place(point)
+    at = barrier.evaluate(point)
     if at is None:
         return np.asarray(point[:variables])  # so large that rounding took the room: the start is as good as any
     for _ in range(_MOST_STEPS):
-        at, decrement = barrier.step(at, sharpness)
+        at, decrement = barrier.take_newton_step(at, sharpness)
         if decrement < 0.1:
             if sharpness >= target:
                 break
@@ -78,7 +78,7 @@ def fair_split(program: SplitProgram, *, start: Floats, gap: float) -> Floats:
     return np.asarray(at.point[:variables])
 
 
-def _blocks(program: SplitProgram) -> "tuple[_Block, ...]":
+def _cut_into_blocks(program: SplitProgram) -> "tuple[_Block, ...]":
     """Return the rows in as many blocks as one linear system may be solved as."""
     count, variables = program.rows.shape
     if program.upper is None or len(program.weights) > 1 or variables < _WORTH_HALVING:
@@ -88,7 +88,7 @@ def _blocks(program: SplitProgram) -> "tuple[_Block, ...]":
     return tuple(_Block(np.ascontiguousarray(program.rows[corner]), *corner) for corner in corners)
 
 
-def _price(weights: Floats) -> Floats:
+def _make_linear_objective(weights: Floats) -> Floats:
     """Return the linear objective on `v` itself: the only one there is, or the tie-break between several."""
     if len(weights) == 1:
         return np.asarray(weights[0] + 1e-9)
@@ -115,7 +115,7 @@ class _Place(NamedTuple):
     barred: float
     barred_bound: float
 
-    def value(self, sharpness: float) -> float:
+    def compute_barrier(self, sharpness: float) -> float:
         """Return the value of the barrier function."""
         total = -sharpness * self.priced - self.barred
         return total if self.room is None else total + (sharpness * self.bound - self.barred_bound)
@@ -127,10 +127,10 @@ class _Barrier:
     weights: Floats
     offsets: Floats
     price: Floats
-    several: bool
+    has_several_objectives: bool
     blocks: tuple[_Block, ...]
 
-    def place(self, point: Floats) -> _Place | None:
+    def evaluate(self, point: Floats) -> _Place | None:
         """Return the parts of the barrier at a point; None where it is infinite."""
         variables = self.rows.shape[1]
         v = point[:variables]
@@ -141,7 +141,7 @@ class _Barrier:
         if np.minimum.reduce(slack) <= 0.0:
             return None
         priced, barred = float(self.price @ v), float(np.add.reduce(np.log(slack)))
-        if not self.several:
+        if not self.has_several_objectives:
             return _Place(point, shares, slack, None, priced, 0.0, barred, 0.0)
         bound = float(point[variables])
         room = bound - self.offsets + self.weights @ v
@@ -149,7 +149,7 @@ class _Barrier:
             return None
         return _Place(point, shares, slack, room, priced, bound, barred, float(np.add.reduce(np.log(room))))
 
-    def step(self, at: _Place, sharpness: float) -> tuple[_Place, float]:
+    def take_newton_step(self, at: _Place, sharpness: float) -> tuple[_Place, float]:
         """Return one damped Newton step and the decrement before it."""
         pull = 1.0 / at.slack
         slope, curved = np.empty_like(at.shares), []
@@ -161,19 +161,19 @@ class _Barrier:
             curved.append(curvature)
         gradient = slope - sharpness * self.price
         if at.room is not None:
-            gradient, curved[0] = self._with_bound(at.room, sharpness, gradient, curved[0])
-        direction = _solve(curved, -gradient)
+            gradient, curved[0] = self._add_bound(at.room, sharpness, gradient, curved[0])
+        direction = _solve_blocks(curved, -gradient)
         decrement = -float(gradient @ direction)
-        here, length = at.value(sharpness), 1.0
+        here, length = at.compute_barrier(sharpness), 1.0
         while True:
-            reached = self.place(at.point + length * direction)
-            if reached is not None and not reached.value(sharpness) > here - 0.1 * length * decrement:
+            reached = self.evaluate(at.point + length * direction)
+            if reached is not None and not reached.compute_barrier(sharpness) > here - 0.1 * length * decrement:
                 return reached, decrement
             length *= 0.5
             if length < 1e-9:
                 return at, 0.0
 
-    def _with_bound(self, room: Floats, sharpness: float, gradient: Floats, curvature: Floats) -> tuple[Floats, Floats]:
+    def _add_bound(self, room: Floats, sharpness: float, gradient: Floats, curvature: Floats) -> tuple[Floats, Floats]:
         variables = self.rows.shape[1]
         push = 1.0 / room
         steep = np.column_stack((self.weights, np.ones(len(push)))) * push[:, np.newaxis]
@@ -183,7 +183,7 @@ class _Barrier:
         return rise, whole
 
 
-def _solve(blocks: Sequence[Floats], values: Floats) -> Floats:
+def _solve_blocks(blocks: Sequence[Floats], values: Floats) -> Floats:
     """Return the solution of a linear system of blocks of one size along the diagonal."""
     if len(blocks) == 1:
         return np.asarray(np.linalg.solve(blocks[0], values))

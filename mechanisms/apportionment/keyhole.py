@@ -17,9 +17,15 @@ from typing import TypeAlias
 import numpy as np
 
 from mechanisms.apportionment.clauses import Constraint
-from mechanisms.apportionment.convex_split import Floats, SplitProgram, fair_split
-from mechanisms.apportionment.tree import SharesTree, bound_shares, closed_form, lay_out, read_once
-from mechanisms.formula import AllOf, AnyOf, Formula, cuts
+from mechanisms.apportionment.convex_split import Floats, SplitProgram, minimise_largest
+from mechanisms.apportionment.tree import (
+    SharesTree,
+    bound_shares,
+    build_shares_tree,
+    is_read_once,
+    share_in_closed_form,
+)
+from mechanisms.formula import AllOf, AnyOf, Formula, list_literals
 from mechanisms.protocol import Exposure
 
 LossCurve = Callable[[int, float, float], tuple[float, float, float]]
@@ -52,7 +58,7 @@ class Objective:
 
     `formulas` are those with literals, each with the whole of both rates; `used` lists their functionals, `exposures`
     the parts by which one unit changes them at once, in the order of `used` (the loss is the largest sum of epsilons
-    times parts). `tied` means that the loss depends on the smaller of the two shares alone, as TSLM's does.
+    times parts). `is_tied` means that the loss depends on the smaller of the two shares alone, as TSLM's does.
     """
 
     formulas: tuple[Formula, ...]
@@ -62,17 +68,17 @@ class Objective:
     loss: LossCurve
     fnr: float
     fpr: float
-    tied: bool
+    is_tied: bool
 
     @property
-    def plain_sum(self) -> bool:
+    def is_plain_sum(self) -> bool:
         """Return True if the loss is the sum of all epsilons."""
         return len(self.exposures) == 1 and all(part == 1 for part in self.exposures[0])
 
     @property
-    def closed_form(self) -> bool:
+    def has_closed_form(self) -> bool:
         """Return True if the shares of least loss have a closed form, as far as this is visible without constraints."""
-        return self.plain_sum and not self.tied and len(self.formulas) == 1 and read_once(self.formulas[0])
+        return self.is_plain_sum and not self.is_tied and len(self.formulas) == 1 and is_read_once(self.formulas[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,20 +94,20 @@ class _Effort:
     excess: float
 
 
-_FULLY = _Effort(rounds=_ROUNDS, gap=1e-5, excess=3e-3)
-_ROUGHLY = _Effort(rounds=1, gap=1e-2, excess=6e-3)
+_FULL_EFFORT = _Effort(rounds=_ROUNDS, gap=1e-5, excess=3e-3)
+_ROUGH_EFFORT = _Effort(rounds=1, gap=1e-2, excess=6e-3)
 """While constraints are still being found: their number is the cost, not how near each solution is."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundShares:
     """Shares, and the variables that they were found as: where the next programme may start."""
 
     shares: Shares
     point: Floats
 
 
-def keyhole_shares(
+def apportion_by_clauses(
     objective: Objective,
     *,
     fnr: Sequence[Constraint],
@@ -122,28 +128,28 @@ def keyhole_shares(
         least: what a functional weighs in a constraint at least; below 1 no share exceeds the whole rate all the same.
     """
     plain = all(len(part.scenarios[0]) == 1 for constraint in (*fnr, *fpr) for part in constraint.parts)
-    if plain and not trees and objective.closed_form:
-        return _read_once_shares(objective)
-    rows_fnr = _matrix(objective, fnr, weigh_fnr, least) / objective.fnr
-    rows_fpr = _matrix(objective, fpr, weigh_fpr, least) / objective.fpr
+    if plain and not trees and objective.has_closed_form:
+        return _apportion_read_once(objective)
+    rows_fnr = _build_matrix(objective, fnr, weigh_fnr, least) / objective.fnr
+    rows_fpr = _build_matrix(objective, fpr, weigh_fpr, least) / objective.fpr
     if len(objective.formulas) > 1:
         rows_fnr, rows_fpr = _drop_slack(rows_fnr), _drop_slack(rows_fpr)
     if trees:
-        return _cut_off_trees(objective, trees, rows_fnr, rows_fpr)
-    return _least_loss(objective, rows_fnr, rows_fpr, _FULLY, start=None).shares
+        return _apportion_under_trees(objective, trees, rows_fnr, rows_fpr)
+    return _minimise_loss(objective, rows_fnr, rows_fpr, _FULL_EFFORT, start=None).shares
 
 
-def tree_shares(objective: Objective) -> Shares:
+def apportion_by_trees(objective: Objective) -> Shares:
     """Return shares in the tree form of all formulas.
 
     Violated sums of leaves become constraints until every tree is satisfied.
 
     Few steps suffice while constraints are still being found; then the programme they make is solved well.
     """
-    if objective.closed_form:
-        return _read_once_shares(objective)
+    if objective.has_closed_form:
+        return _apportion_read_once(objective)
     nothing = np.zeros((0, len(objective.used)))
-    return _cut_off_trees(objective, objective.formulas, nothing, nothing)
+    return _apportion_under_trees(objective, objective.formulas, nothing, nothing)
 
 
 def _drop_slack(rows: Floats) -> Floats:
@@ -153,35 +159,43 @@ def _drop_slack(rows: Floats) -> Floats:
     return np.array(kept).reshape(-1, rows.shape[1])
 
 
-def _cut_off_trees(objective: Objective, trees: Sequence[Formula], given_fnr: Floats, given_fpr: Floats) -> Shares:
+def _apportion_under_trees(
+    objective: Objective, trees: Sequence[Formula], given_fnr: Floats, given_fpr: Floats
+) -> Shares:
     """Return shares under the given rows and the trees' own bounds."""
     sides = [
-        _Side(bound, tuple(lay_out(part, fnr=fnr) for tree in trees for part in _bounded_alone(tree, fnr=fnr)), {})
+        _Side(
+            bound,
+            tuple(
+                build_shares_tree(part, is_fnr=fnr) for tree in trees for part in _list_bounding_parts(tree, is_fnr=fnr)
+            ),
+            {},
+        )
         for bound, fnr in ((objective.fnr, True), (objective.fpr, False))
     ]
-    counted = Counter(cut.functional for tree in trees for cut in cuts(tree))
+    counted = Counter(cut.functional for tree in trees for cut in list_literals(tree))
     repeated = tuple(functional for functional, count in counted.items() if count > 1)[:_MOST_REPEATED]
     shares = Shares(fnr=(objective.fnr,) * objective.functionals, fpr=(objective.fpr,) * objective.functionals)
     excess = 1.0
-    effort, point = _ROUGHLY, None
+    effort, point = _ROUGH_EFFORT, None
     for _ in range(_MOST_ROWS):
         excess = 1.0
         for side, chosen in zip(sides, (shares.fnr, shares.fpr), strict=True):
             for part in side.parts:
                 value, leaves = bound_shares(part, chosen)
                 if value > side.bound * (1.0 + 1e-6):
-                    for cut_off in dict.fromkeys((leaves, *_leaves_near(part, chosen, repeated))):
-                        side.cut_off(cut_off, objective)
+                    for cut_off in dict.fromkeys((leaves, *_list_leaves_near(part, chosen, repeated))):
+                        side.add_row(cut_off, objective)
                 excess = max(excess, value / side.bound)
         if excess <= 1.0 + effort.excess:
-            if effort is _FULLY or (point is None and not given_fnr.size + given_fpr.size):
+            if effort is _FULL_EFFORT or (point is None and not given_fnr.size + given_fpr.size):
                 break
-            effort = _FULLY
+            effort = _FULL_EFFORT
         rows = [
             np.vstack((given, _stack_rows(side.rows, objective)))
             for side, given in zip(sides, (given_fnr, given_fpr), strict=True)
         ]
-        found = _least_loss(objective, rows[0], rows[1], effort, start=point)
+        found = _minimise_loss(objective, rows[0], rows[1], effort, start=point)
         shares, point = found.shares, found.point
     return Shares(fnr=tuple(share / excess for share in shares.fnr), fpr=tuple(share / excess for share in shares.fpr))
 
@@ -197,7 +211,7 @@ class _Side:
     parts: tuple[SharesTree, ...]
     rows: dict[_Leaves, Floats]
 
-    def cut_off(self, leaves: Sequence[int], objective: Objective) -> None:
+    def add_row(self, leaves: Sequence[int], objective: Objective) -> None:
         """Ask from now on that the shares of these leaves' functionals sum to the bound at most."""
         counts = tuple(sorted(Counter(leaves).items()))
         if counts not in self.rows:
@@ -207,34 +221,34 @@ class _Side:
             self.rows[counts] = row / self.bound
 
 
-def _leaves_near(tree: SharesTree, shares: Sequence[float], repeated: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def _list_leaves_near(tree: SharesTree, shares: Sequence[float], repeated: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Yield the leaves that would attain the bound were a repeated functional's share somewhat smaller or larger.
 
     Any leaves that an OR or an AND may choose are a constraint that the whole tree implies; these are the likely next.
     """
-    for functional in repeated if tree.chooses else ():
+    for functional in repeated if tree.depends_on_shares else ():
         for factor in _NEARBY:
             moved = list(shares)
             moved[functional] *= factor
             yield bound_shares(tree, moved)[1]
 
 
-def _bounded_alone(formula: Formula, *, fnr: bool) -> tuple[Formula, ...]:
+def _list_bounding_parts(formula: Formula, *, is_fnr: bool) -> tuple[Formula, ...]:
     """Return the parts whose bounds' maximum is the formula's bound.
 
     They are the children of an OR for misses, of an AND for wrong keys.
     """
-    largest = AnyOf if fnr else AllOf
+    largest = AnyOf if is_fnr else AllOf
     if not isinstance(formula, largest) or not formula.children:
         return (formula,)
-    return tuple(part for child in formula.children for part in _bounded_alone(child, fnr=fnr))
+    return tuple(part for child in formula.children for part in _list_bounding_parts(child, is_fnr=is_fnr))
 
 
 def _stack_rows(rows: Mapping[_Leaves, Floats], objective: Objective) -> Floats:
     return np.array(list(rows.values())) if rows else np.zeros((0, len(objective.used)))
 
 
-def _matrix(
+def _build_matrix(
     objective: Objective, constraints: Sequence[Constraint], weigh: Callable[[int, int], float], least: float
 ) -> Floats:
     rows = np.zeros((len(constraints), len(objective.used)))
@@ -245,7 +259,7 @@ def _matrix(
     return rows if least >= 1.0 else np.vstack((rows, np.eye(len(objective.used))))
 
 
-def _read_once_shares(objective: Objective) -> Shares:
+def _apportion_read_once(objective: Objective) -> Shares:
     """Return the closed form, its weights taken from the true loss, settled by repetition, and polished."""
     at_first = [1.0] * objective.functionals
     for functional in objective.used:
@@ -254,7 +268,7 @@ def _read_once_shares(objective: Objective) -> Shares:
     weights = [at_first, at_first]
     best, best_weights, least = None, weights, math.inf
     for _ in range(_ROUNDS):
-        shares = _closed_form_shares(objective, weights)
+        shares = _apportion_in_closed_form(objective, weights)
         total, slopes = 0.0, ([0.0] * objective.functionals, [0.0] * objective.functionals)
         for functional in objective.used:
             epsilon, slopes[0][functional], slopes[1][functional] = objective.loss(
@@ -274,9 +288,9 @@ def _read_once_shares(objective: Objective) -> Shares:
     return best
 
 
-def _closed_form_shares(objective: Objective, weights: Sequence[Sequence[float]]) -> Shares:
+def _apportion_in_closed_form(objective: Objective, weights: Sequence[Sequence[float]]) -> Shares:
     given = [
-        closed_form(objective.formulas[0], bound=bound, weights=weights[side], fnr=side == 0)
+        share_in_closed_form(objective.formulas[0], bound=bound, weights=weights[side], is_fnr=side == 0)
         for side, bound in enumerate((objective.fnr, objective.fpr))
     ]
     return Shares(
@@ -295,7 +309,7 @@ def _polish_closed_form(objective: Objective, weights: Sequence[Sequence[float]]
         for side, values in zip(moved, np.exp(point).reshape(2, -1).tolist(), strict=True):
             for functional, value in zip(used, values, strict=True):
                 side[functional] = value
-        return _closed_form_shares(objective, moved)
+        return _apportion_in_closed_form(objective, moved)
 
     def total(point: Floats) -> float:
         shares = shares_at(point)
@@ -328,20 +342,20 @@ def _search_near(loss: Callable[[Floats], float], start: Floats, least: float) -
     return point
 
 
-def _least_loss(
+def _minimise_loss(
     objective: Objective, rows_fnr: Floats, rows_fpr: Floats, effort: _Effort, *, start: Floats | None
-) -> _Found:
+) -> _FoundShares:
     """Minimise the joint loss under linear constraints on the shares, by linearisation in their logarithms."""
     size = len(objective.used)
     rows_fnr, rows_fpr = _cover_unused(rows_fnr, objective.fnr), _cover_unused(rows_fpr, objective.fpr)
-    rows = _join_sides(rows_fnr, rows_fpr, tied=objective.tied)
-    upper = None if objective.tied else len(rows_fnr)
+    rows = _join_sides(rows_fnr, rows_fpr, is_tied=objective.is_tied)
+    upper = None if objective.is_tied else len(rows_fnr)
     parts = np.array(objective.exposures, dtype=np.float64)
 
     def losses(point: Floats) -> tuple[Floats, Floats]:
         epsilons, slopes = np.empty(size), np.zeros_like(point)
         for place, functional in enumerate(objective.used):
-            other = place if objective.tied else size + place
+            other = place if objective.is_tied else size + place
             epsilons[place], slope_fnr, slope_fpr = objective.loss(
                 functional, float(np.exp(point[place])), float(np.exp(point[other]))
             )
@@ -352,25 +366,25 @@ def _least_loss(
     def judge(epsilons: Floats) -> float:
         return float((parts @ epsilons).max()) + 1e-3 * float(epsilons.sum())
 
-    point = _even_start(rows) if start is None else _tighten_sides(rows, start, tied=objective.tied)
+    point = _start_evenly(rows) if start is None else _tighten_sides(rows, start, is_tied=objective.is_tied)
     epsilons, slopes = losses(point)
     least = judge(epsilons)
-    if not objective.tied and start is None:
+    if not objective.is_tied and start is None:
         # at first both sides weigh the same: the slopes of an integer test jump
         slopes = np.tile(0.5 * (slopes[:size] + slopes[size:]), 2)
     for _ in range(effort.rounds):
         weights = np.maximum(-slopes, 1e-3 * float(np.abs(slopes).max()) + 1e-300)
-        repeated = parts if objective.tied else np.tile(parts, (1, 2))
+        repeated = parts if objective.is_tied else np.tile(parts, (1, 2))
         program = SplitProgram(
             rows=rows,
             weights=repeated * weights,
             offsets=parts @ epsilons + (repeated * weights) @ point,
             upper=upper,
         )
-        aim = fair_split(program, start=point, gap=effort.gap)
+        aim = minimise_largest(program, start=point, gap=effort.gap)
         before = least
         for length in (1.0, 0.5, 0.2):
-            candidate = _tighten_sides(rows, point + length * (aim - point), tied=objective.tied)
+            candidate = _tighten_sides(rows, point + length * (aim - point), is_tied=objective.is_tied)
             candidate_epsilons, candidate_slopes = losses(candidate)
             value = judge(candidate_epsilons)
             if value < least:
@@ -378,18 +392,18 @@ def _least_loss(
                 break
         if least > before * (1.0 - _WORTHWHILE):
             break
-    if effort is _FULLY and 1 < size <= _MOST_POLISHED:
+    if effort is _FULL_EFFORT and 1 < size <= _MOST_POLISHED:
 
         def judge_near(near: Floats) -> float:
-            return judge(losses(_tighten_sides(rows, near, tied=objective.tied))[0])
+            return judge(losses(_tighten_sides(rows, near, is_tied=objective.is_tied))[0])
 
-        point = _tighten_sides(rows, _search_near(judge_near, point, least), tied=objective.tied)
-    return _Found(shares=_spread(objective, np.exp(point)), point=point)
+        point = _tighten_sides(rows, _search_near(judge_near, point, least), is_tied=objective.is_tied)
+    return _FoundShares(shares=_spread_shares(objective, np.exp(point)), point=point)
 
 
-def _join_sides(rows_fnr: Floats, rows_fpr: Floats, *, tied: bool) -> Floats:
+def _join_sides(rows_fnr: Floats, rows_fpr: Floats, *, is_tied: bool) -> Floats:
     """Return both sides' rows over one vector of variables."""
-    if tied:
+    if is_tied:
         return np.vstack((rows_fnr, rows_fpr))
     return np.vstack((np.hstack((rows_fnr, np.zeros_like(rows_fnr))), np.hstack((np.zeros_like(rows_fpr), rows_fpr))))
 
@@ -402,26 +416,26 @@ def _cover_unused(rows: Floats, bound: float) -> Floats:
     return np.vstack((rows, own))
 
 
-def _even_start(rows: Floats) -> Floats:
+def _start_evenly(rows: Floats) -> Floats:
     """Return shares that are each an equal part of their fullest row."""
     return np.asarray(-np.log((rows * rows.astype(bool).sum(axis=1)[:, np.newaxis]).max(axis=0)))
 
 
-def _tighten_sides(rows: Floats, point: Floats, *, tied: bool) -> Floats:
+def _tighten_sides(rows: Floats, point: Floats, *, is_tied: bool) -> Floats:
     """Scale each side up until one of its rows is full."""
     size = rows.shape[1]
-    sides = (slice(0, size),) if tied else (slice(0, size // 2), slice(size // 2, size))
+    sides = (slice(0, size),) if is_tied else (slice(0, size // 2), slice(size // 2, size))
     result = point.copy()
     for side in sides:
         result[side] -= np.log(float((rows[:, side] @ np.exp(point[side])).max()))
     return result
 
 
-def _spread(objective: Objective, shares: Floats) -> Shares:
+def _spread_shares(objective: Objective, shares: Floats) -> Shares:
     size = len(objective.used)
     fnr = [objective.fnr] * objective.functionals
     fpr = [objective.fpr] * objective.functionals
     for place, functional in enumerate(objective.used):
         fnr[functional] = float(shares[place])
-        fpr[functional] = float(shares[place if objective.tied else size + place])
+        fpr[functional] = float(shares[place if objective.is_tied else size + place])
     return Shares(fnr=tuple(fnr), fpr=tuple(fpr))

@@ -6,7 +6,7 @@ Proof: docs/proofs/apportionment.md, "The published rules".
 from collections.abc import Sequence
 
 
-def probe_shares(*, bound: float, weights: Sequence[float]) -> tuple[float, ...]:
+def split_by_probe(*, bound: float, weights: Sequence[float]) -> tuple[float, ...]:
     """Return `bound * w_i / sum_j o_j w_j` for each occurrence of a sub-query, re-run with fresh noise every time.
 
     Guarantee: by the union bound the error rate is at most `bound`; among such splits the sum over occurrences of
@@ -21,7 +21,7 @@ def probe_shares(*, bound: float, weights: Sequence[float]) -> tuple[float, ...]
 
     Of two sub-queries the one whose threshold shift is half as wide gets twice the share:
 
-    >>> probe_shares(bound=0.06, weights=[1 / 100, 1 / 50])
+    >>> split_by_probe(bound=0.06, weights=[1 / 100, 1 / 50])
     (0.02, 0.04)
     """
     total = sum(weights)

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from mechanisms.alarm.calibration import AlarmCalibration, AlarmTask, calibrate_alarm
-from mechanisms.alarm.ladder import LadderState, calibrate_ladder, climb_at_values, draw_ladders, loss_so_far
+from mechanisms.alarm.ladder import LadderState, calibrate_ladder, climb_at_values, draw_ladders, sum_losses_so_far
 from mechanisms.alarm.run import draw_alarms, look_at_values
 from mechanisms.alarm.shapes import Regime
 from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit, claim_always
@@ -88,7 +88,7 @@ def pair_ladders(*, noise: Noise) -> Neighbours:
             for look in range(1, _LOOKS + 1):
                 states = climb_at_values(calibration, states, np.full(samples, value), look=look, noise=noise)
             seen = [[rung.rang_at for rung in state.rungs] for state in states]
-            claimed = [loss_so_far(calibration, state) for state in states]
+            claimed = [sum_losses_so_far(calibration, state) for state in states]
             return Transcripts(seen=np.array(seen, dtype=np.int64), claimed=np.array(claimed))
 
         return release

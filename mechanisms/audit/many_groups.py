@@ -14,7 +14,7 @@ from mechanisms.audit.worst_cases import MIDDLE, Values, critical_neighbours
 from mechanisms.formula import Integers
 from mechanisms.keyhole.noise_continuation import decide_in_full
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise
-from mechanisms.threshold.renyi import conversion, curve
+from mechanisms.threshold.renyi import compute_curve, convert_to_epsilon
 
 GROUPS = 40  # of one unit: so many that the pure sum is far above what any audit can prove
 DELTA = 0.05  # so large that what exceeds it is drawn often enough; the claim is one for every delta
@@ -25,7 +25,7 @@ _KEYS_AT_ONCE = 1 << 21  # bounds memory
 
 def claim_by_curve(calibration: Calibration, *, groups: int, delta: float) -> float:
     """Return the balance of a unit after one such question alone, with a delta."""
-    by_curve = map(sum, zip(curve(calibration, groups=groups), conversion(delta), strict=True))
+    by_curve = map(sum, zip(compute_curve(calibration, groups=groups), convert_to_epsilon(delta), strict=True))
     return min(groups * calibration.worst_case_epsilon, min(by_curve) / 1e9)
 
 

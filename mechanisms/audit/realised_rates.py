@@ -14,10 +14,10 @@ from functools import lru_cache
 
 from scipy import stats
 
-from mechanisms.apportionment.clauses import constraints
-from mechanisms.apportionment.tree import tree_bound
-from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts, evaluate, relax_formula
-from mechanisms.noise.discrete_laplace import upper_tail
+from mechanisms.apportionment.clauses import derive_constraints
+from mechanisms.apportionment.tree import bound_tree
+from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate_formula, list_literals, relax_formula
+from mechanisms.noise.discrete_laplace import compute_upper_tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ def realised_rates(formula: Formula, aggregates: Integers, passed: Booleans) -> 
         passed: the answer, shape (keys,).
     """
     keys = aggregates.shape[1]
-    truth = evaluate(formula, lambda cut: cut.holds(aggregates[cut.functional]), keys=keys)
-    loose = evaluate(relax_formula(formula), lambda cut: cut.holds(aggregates[cut.functional]), keys=keys)
+    truth = evaluate_formula(formula, lambda cut: cut.evaluate(aggregates[cut.functional]), keys=keys)
+    loose = evaluate_formula(relax_formula(formula), lambda cut: cut.evaluate(aggregates[cut.functional]), keys=keys)
     return RealisedRates(
         positives=int(truth.sum()),
         missed=int((truth & ~passed).sum()),
@@ -128,7 +128,7 @@ def realised_fpr_bound(
 
 
 def _holds(formula: Formula, noisy: Integers) -> Booleans:
-    return evaluate(formula, lambda cut: cut.holds(noisy[cut.functional]), keys=noisy.shape[1])
+    return evaluate_formula(formula, lambda cut: cut.evaluate(noisy[cut.functional]), keys=noisy.shape[1])
 
 
 @lru_cache(maxsize=1024)
@@ -138,7 +138,7 @@ def _most_errors(
     """Return the quantiles at `level` of how many false keys err, and how many true ones, whatever the data."""
 
     def tail(functional: int) -> float:
-        return min(1.0, sum(upper_tail(rate, shift[functional] + 1) for rate in rates[functional]))
+        return min(1.0, sum(compute_upper_tail(rate, shift[functional] + 1) for rate in rates[functional]))
 
     wrong, missed = (stats.binom.ppf(level, keys, _worst(formula, tail, fnr=fnr)) for fnr in (False, True))
     return int(wrong), int(missed)
@@ -154,15 +154,15 @@ def _shift_thresholds(formula: Formula, shift: Sequence[int], *, outward: int) -
         step = shift[literal.functional] * outward
         return replace(literal, cut=literal.cut - step if literal.above else literal.cut + step, tolerance=0)
 
-    return formula.mapped(shift_cut)
+    return formula.map_literals(shift_cut)
 
 
 def _worst(formula: Formula, tail: Callable[[int], float], *, fnr: bool) -> float:
     """Return the largest probability that a term (or clause) whose literals all hold (or fail) has one that errs."""
-    bound, _ = tree_bound(formula, lambda cut: tail(cut.functional), fnr=fnr)
-    last = max((literal.functional for literal in cuts(formula)), default=-1)
-    exact = constraints(_shift_thresholds(formula, [0] * (1 + last), outward=1))
+    bound, _ = bound_tree(formula, lambda cut: tail(cut.functional), is_fnr=fnr)
+    last = max((literal.functional for literal in list_literals(formula)), default=-1)
+    exact = derive_constraints(_shift_thresholds(formula, [0] * (1 + last), outward=1))
     if exact is not None:
         sets = exact.fnr if fnr else exact.fpr
-        bound = min(bound, max((c.probability(lambda f, _: tail(f)) for c in sets), default=0.0))
+        bound = min(bound, max((c.bound_probability(lambda f, _: tail(f)) for c in sets), default=0.0))
     return min(1.0, bound)

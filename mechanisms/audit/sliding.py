@@ -16,7 +16,7 @@ from mechanisms.protocol import DecisionTask, Noise
 from mechanisms.standing.sealed import digest_of
 from mechanisms.standing.sliding_noise import SlidingNoise, calibrate_sliding
 from mechanisms.standing.window_noise import NoiseShape
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once
 
 SlidingWatcher: TypeAlias = Callable[[SlidingNoise, Integers, Noise], Integers]
 """Who is in the answer at each look, shape (keys, looks); `values` has shape (looks, keys). Tests pass broken ones."""
@@ -40,7 +40,7 @@ def audited_sliding(window: int, block: int) -> SlidingNoise:
 
     The audit asks if a noisy value is above zero.
     """
-    task = DecisionTask(Cut(0, 0, above=True, tolerance=1), (1,), all_at_once(1), fnr=0.05, fpr=0.1)
+    task = DecisionTask(Cut(0, 0, above=True, tolerance=1), (1,), expose_all_at_once(1), fnr=0.05, fpr=0.1)
     found = calibrate_sliding(task, window=window, looks=window + 2)
     test = replace(found.calibration.tests[0], rate=_RATE, shift=0)
     calibration = replace(found.calibration, tests=(test,), worst_case_epsilon=float(_RATE))

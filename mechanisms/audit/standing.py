@@ -17,7 +17,7 @@ from mechanisms.protocol import Epsilons, Exposure, Noise
 from mechanisms.standing.alarms import StandingAlarms, calibrate_standing
 from mechanisms.standing.distance import StandingDistance, calibrate_distance
 from mechanisms.standing.standing_task import StandingTask
-from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
 
 _LOOKS = 3  # before, at and after what a unit changes
 _TOLERANCE = 4  # so that two alarms claim a loss of 2.3 together, half of which a thousand windows disprove
@@ -45,7 +45,7 @@ def watch_keys(standing: Watched, values: Integers, noise: Noise) -> tuple[Integ
 def audited_standing(
     formula: type[AllOf] | type[AnyOf],
     *,
-    exposures: tuple[Exposure, ...] = all_at_once(2),
+    exposures: tuple[Exposure, ...] = expose_all_at_once(2),
     progressive: bool = False,
     looks: int = _LOOKS,
 ) -> StandingAlarms:
@@ -74,7 +74,7 @@ def pair_formulas(*, noise: Noise) -> Iterator[Neighbours]:
     for progressive in (False, True):
         yield pair_both(audited_standing(AllOf, progressive=progressive), watch_keys, noise=noise)
         yield pair_either(audited_standing(AnyOf, progressive=progressive), watch_keys, noise=noise)
-    apart = sets_at_once([[0], [1]], functionals=2)
+    apart = expose_sets_at_once([[0], [1]], functionals=2)
     yield pair_either(audited_standing(AnyOf, exposures=apart), watch_keys, noise=noise, changed=(1, 0))
     yield pair_signed(audited_distance(Regime.SIGNED), watch_keys, noise=noise)
     yield pair_coming(audited_distance(Regime.COMING_AND_GOING), watch_keys, noise=noise)

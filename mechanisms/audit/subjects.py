@@ -29,7 +29,7 @@ from mechanisms.audit.worst_cases import (
     widen_tolerances,
 )
 from mechanisms.formula import Integers
-from mechanisms.keyhole.noise_continuation import CONTINUABLE, carry_on, continue_on
+from mechanisms.keyhole.noise_continuation import CONTINUABLE, decide_on_refined_paths, lay_on_paths
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise, Outcome, Unachievable
 from mechanisms.registry import MECHANISMS
@@ -269,10 +269,10 @@ def audit_reuse(
         def release(samples: int) -> Transcripts:
             aggregates = np.repeat(np.array(values, dtype=np.int64)[:, np.newaxis], samples, axis=1)
             before = mechanism.decide(first, aggregates, noise=noise)
-            question = continue_on(second, before.paths)
+            question = lay_on_paths(second, before.paths)
             if question is None:
                 raise Unachievable("the first question leaves nothing that the second could continue")
-            after = carry_on(question, aggregates, noise=noise)
+            after = decide_on_refined_paths(question, aggregates, noise=noise)
             claimed = before.epsilon + (after.epsilon if after.fresh is None else after.fresh)
             columns = [*_list_answers(before), *_list_answers(after)]
             for path in after.paths:

@@ -14,10 +14,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, evaluate
+from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, evaluate_formula
 from mechanisms.protocol import Calibration, CommonSums, DecisionTask, Exposure, Mechanism
 from mechanisms.published.probe import PHASES_RESERVED
-from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
 
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """From just true to just false beyond the tolerance: all may reveal most."""
@@ -35,7 +35,7 @@ def audit_tasks() -> dict[str, DecisionTask]:
     """Return the questions. Their tolerances are small, so losses are large enough to tell apart."""
     first = Cut(functional=0, cut=20, above=True, tolerance=4)
     second = Cut(functional=1, cut=30, above=False, tolerance=4)
-    together, apart = all_at_once(2), sets_at_once(((0,), (1,)), functionals=2)
+    together, apart = expose_all_at_once(2), expose_sets_at_once(((0,), (1,)), functionals=2)
     sums = tuple(Cut(functional=f, cut=40, above=True, tolerance=8) for f in range(3))
     whole, half, nothing = Fraction(1), Fraction(1, 2), Fraction(0)
     parts: tuple[Exposure, ...] = ((whole, half, nothing), (half, whole, nothing), (nothing, nothing, whole))
@@ -72,8 +72,8 @@ def audit_tasks() -> dict[str, DecisionTask]:
     low, high = (Cut(functional=1, cut=cut, above=True, tolerance=4) for cut in (30, 33))
     larger = Cut(functional=0, cut=24, above=True, tolerance=4)
     return {
-        "one condition": task(first, (1,), all_at_once(1)),
-        "coarse units": task(first, (3,), all_at_once(1)),
+        "one condition": task(first, (1,), expose_all_at_once(1)),
+        "coarse units": task(first, (3,), expose_all_at_once(1)),
         "both of two": task(AllOf((first, second)), (1, 1), together),
         "either of two apart": task(AnyOf((first, second)), (1, 1), apart),
         "parts of sums": task(AllOf(sums), (4, 4, 4), parts, blocks=frozenset()),
@@ -106,7 +106,7 @@ def _widen(literal: Cut, times: int) -> Cut:
 
 def _change_literals(task: DecisionTask, change: Callable[[Cut], Cut]) -> DecisionTask:
     """Return the task with every literal of every formula changed."""
-    formula, *predicates = (formula.mapped(change) for formula in task.formulas)
+    formula, *predicates = (formula.map_literals(change) for formula in task.formulas)
     return replace(task, formula=formula, predicates=tuple(predicates))
 
 
@@ -164,7 +164,7 @@ def _neighbours_on_sums(
     task: DecisionTask, common: CommonSums, depths: Sequence[float]
 ) -> Iterator[tuple[Values, Values]]:
     places = range(len(common.sensitivities))
-    for literal, depth, exposure in product(dict.fromkeys(task.literals()), depths, common.exposures):
+    for literal, depth, exposure in product(dict.fromkeys(task.list_literals()), depths, common.exposures):
         values = [_ROWS] * len(common.sensitivities)
         (first, _), *others = common.readings[literal.functional]
         (wanted,) = _values_in({0: literal}, [depth])
@@ -193,7 +193,7 @@ def _list_bands(task: DecisionTask) -> list[dict[int, Cut]]:
     The first has the first literals, the second the second ones, and so on; functionals without one are left out.
     """
     own: dict[int, list[Cut]] = {}
-    for literal in dict.fromkeys(task.literals()):
+    for literal in dict.fromkeys(task.list_literals()):
         own.setdefault(literal.functional, []).append(literal)
     most = max(map(len, own.values()), default=1)
     return [{f: literals[min(turn, len(literals) - 1)] for f, literals in own.items()} for turn in range(most)]
@@ -216,5 +216,5 @@ def _turns_on(formula: Formula, functionals: set[int], *, others_hold: bool) -> 
     def literal(cut: Cut) -> Booleans:
         return np.array([True, False] if cut.functional in functionals else [others_hold] * 2)
 
-    true, false = evaluate(formula, literal, keys=2)
+    true, false = evaluate_formula(formula, literal, keys=2)
     return bool(true != false)

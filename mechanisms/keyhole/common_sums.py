@@ -22,11 +22,11 @@ from fractions import Fraction
 import numpy as np
 
 from mechanisms.apportionment.keyhole import Shares
-from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts
-from mechanisms.keyhole.contract import OneShotKind, list_mentioned, meet_contract, task_tolerances
+from mechanisms.formula import Booleans, Cut, Formula, Integers, list_literals
+from mechanisms.keyhole.contract import OneShotKind, list_mentioned, list_task_tolerances, meet_contract
 from mechanisms.keyhole.key_parts import decide_in_parts
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
-from mechanisms.noise.gradual_release import release_chain
+from mechanisms.noise.gradual_release import draw_chain
 from mechanisms.protocol import (
     Beside,
     Calibration,
@@ -40,16 +40,16 @@ from mechanisms.protocol import (
 )
 from mechanisms.three_valued import Verdicts, settle_formula
 from mechanisms.threshold.boundary_crossing import MARGIN
-from mechanisms.threshold.joint_loss import joint_loss, sum_rates
+from mechanisms.threshold.joint_loss import compute_joint_loss, list_sum_rates
 from mechanisms.threshold.one_shot import (
-    at_least,
-    calibrate_at,
+    calibrate_at_rate,
     calibrate_test,
-    least_epsilon,
-    rounded_up,
-    tail_beside,
+    compute_tail_of_two_sums,
+    find_least_epsilon,
+    round_rate_up,
+    round_up_to_float,
 )
-from mechanisms.threshold.three_zone import EmptyGroups, Schedule, chance_missed, with_looks, wrong
+from mechanisms.threshold.three_zone import EmptyGroups, Schedule, add_union_looks, bound_missed, bound_wrong
 
 ONE_LOOK = Schedule(rates=(), shares=())
 
@@ -84,27 +84,27 @@ def calibrate_on_sums(
     assert common is not None
     _check_readings(task, common)
     rates = _Rates(task, common, schedule, empty)
-    near = task_tolerances(task)
+    near = list_task_tolerances(task)
     own = tuple(common.sensitivities[reading[0][0]] for reading in common.readings)
 
     def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
-        fine = fine_tolerance(near[functional], common.scales[functional])
-        return least_epsilon(sensitivity=own[functional], tolerance=fine, fnr=fnr, fpr=fpr, allow_block=False)
+        fine = scale_tolerance(near[functional], common.scales[functional])
+        return find_least_epsilon(sensitivity=own[functional], tolerance=fine, fnr=fnr, fpr=fpr, allow_block=False)
 
     kind = OneShotKind(
         loss=loss,
-        calibrate=_calibrate_none,
-        tied=False,
-        missed=chance_missed,
-        wrong=wrong,
-        several=True,
-        together=rates.tests,
-        in_closed_form=any(_reads_one_sum_often(formula, common) for formula in task.formulas),
+        calibrate=_refuse_calibration,
+        is_tied=False,
+        bound_missed=bound_missed,
+        bound_wrong=bound_wrong,
+        decides_several=True,
+        calibrate_together=rates.calibrate_tests,
+        has_closed_form=any(_reads_one_sum_often(formula, common) for formula in task.formulas),
     )
-    apportioned = replace(task, sensitivities=own, exposures=_alternatives(common), blocks=frozenset())
+    apportioned = replace(task, sensitivities=own, exposures=_list_alternatives(common), blocks=frozenset())
     found = meet_contract(mechanism, apportioned, kind)
-    worst = joint_loss(_losses(sum_rates(found), common), common.exposures)
-    return replace(found, task=task, worst_case_epsilon=at_least(worst))
+    worst = compute_joint_loss(_list_losses(list_sum_rates(found), common), common.exposures)
+    return replace(found, task=task, worst_case_epsilon=round_up_to_float(worst))
 
 
 def decide_on_sums(calibration: Calibration, sums: Integers, *, noise: Noise) -> Outcome:
@@ -127,7 +127,7 @@ def decide_on_sums(calibration: Calibration, sums: Integers, *, noise: Noise) ->
 
     def decide(part: slice) -> _SumsRun:
         run = _SumsRun(calibration, common, sums[:, part])
-        run.reveal(noise)
+        run.take_looks(noise)
         return run
 
     for part, run in decide_in_parts(decide, keys, noise=noise):
@@ -153,29 +153,29 @@ class _SumsRun:
         self._calibration, self._common, self._sums = calibration, common, sums
         self._task = calibration.task
         self._keys = sums.shape[1]
-        self._literals = tuple(dict.fromkeys(self._task.literals()))
+        self._literals = tuple(dict.fromkeys(self._task.list_literals()))
         self._verdicts: dict[Cut, Verdicts] = {cut: np.zeros(self._keys, dtype=np.int8) for cut in self._literals}
         self.answer: Verdicts = np.zeros(self._keys, dtype=np.int8)
         self.predicates: tuple[Verdicts, ...] = ()
         self.lost = np.zeros(self._keys)
 
-    def reveal(self, noise: Noise) -> None:
+    def take_looks(self, noise: Noise) -> None:
         """Take looks until every key is settled."""
-        parts = look_parts(self._calibration)
-        rates = sum_rates(self._calibration)
-        worst = joint_loss(_losses(rates, self._common), self._common.exposures)
+        parts = list_look_parts(self._calibration)
+        rates = list_sum_rates(self._calibration)
+        worst = compute_joint_loss(_list_losses(rates, self._common), self._common.exposures)
         chains = {
-            place: release_chain([rate * part for part in parts], size=self._keys, noise=noise)
+            place: draw_chain([rate * part for part in parts], size=self._keys, noise=noise)
             for place, rate in enumerate(rates)
             if rate
         }
         open_ = np.arange(self._keys)
         for look, part in enumerate(parts):
             noisy = {place: self._sums[place, open_] + chain[look, open_] for place, chain in chains.items()}
-            coins = self._toss(open_.size, noise) if look == len(parts) - 1 else {}
+            coins = self._toss_coins(open_.size, noise) if look == len(parts) - 1 else {}
             for cut in self._literals:
-                self._decide(cut, look, open_, noisy, coins)
-            self.lost[open_] = min(at_least(worst * part), self._calibration.worst_case_epsilon)
+                self._decide_literal(cut, look, open_, noisy, coins)
+            self.lost[open_] = min(round_up_to_float(worst * part), self._calibration.worst_case_epsilon)
             self.answer, *others = (
                 settle_formula(formula, self._verdicts, keys=self._keys) for formula in self._task.formulas
             )
@@ -188,7 +188,7 @@ class _SumsRun:
                 return
         raise AssertionError("a key is still open after every look")
 
-    def _toss(self, keys: int, noise: Noise) -> dict[int, Booleans]:
+    def _toss_coins(self, keys: int, noise: Noise) -> dict[int, Booleans]:
         """Toss one coin per key and functional for values on the very boundary.
 
         Literals on one value keep their order.
@@ -196,7 +196,7 @@ class _SumsRun:
         tests = enumerate(self._calibration.tests)
         return {f: noise.bernoulli(probability=test.tie, size=keys) for f, test in tests if test.tie}
 
-    def _decide(
+    def _decide_literal(
         self,
         cut: Cut,
         look: int,
@@ -222,18 +222,18 @@ class _SumsRun:
         self._verdicts[cut][where] = np.where(before == 0, np.subtract(high, low, dtype=np.int8), before)
 
 
-def fine_tolerance(tolerance: int, scale: int) -> int:
+def scale_tolerance(tolerance: int, scale: int) -> int:
     """Return a tolerance in steps, `scale` of which make one.
 
     Values that just hold and that just fail lie this and one apart.
 
-    >>> fine_tolerance(3, 1), fine_tolerance(3, 10)
+    >>> scale_tolerance(3, 1), scale_tolerance(3, 10)
     (3, 39)
     """
     return scale * (tolerance + 1) - 1
 
 
-def look_parts(calibration: Calibration) -> tuple[Fraction, ...]:
+def list_look_parts(calibration: Calibration) -> tuple[Fraction, ...]:
     """Return the parts of the last rates at which all sums are looked at, coarse to fine."""
     test = next(test for test in calibration.tests if test.rate)
     return (*(look.rate / test.rate for look in test.looks), Fraction(1))
@@ -259,7 +259,7 @@ class _Rates:
         empty: Callable[[int], EmptyGroups | None],
     ) -> None:
         self._common, self._schedule, self._empty = common, schedule, empty
-        self._near = task_tolerances(task)
+        self._near = list_task_tolerances(task)
         used = list_mentioned(task)
         self._plain = [one for one in used if len(common.readings[one]) == 1]
         pairs: dict[tuple[int, int], list[int]] = {}
@@ -270,7 +270,7 @@ class _Rates:
         self._pairs = [_Pair(first, further, tuple(found)) for (first, further), found in pairs.items()]
         self._kept = schedule.last * (1.0 - MARGIN)
 
-    def tests(self, shares: Shares) -> Mapping[int, FunctionalTest]:
+    def calibrate_tests(self, shares: Shares) -> Mapping[int, FunctionalTest]:
         """Return the tests of all functionals. Raise `Unachievable` if there are none."""
         rates = [Fraction(0)] * len(self._common.sensitivities)
         for functional in self._plain:
@@ -284,14 +284,14 @@ class _Rates:
             )
             rates[place] = max(rates[place], test.rate)
         for pair in self._pairs:
-            wanted = self._rate_of_further(pair, shares)
+            wanted = self._choose_further_rate(pair, shares)
             rates[pair.further] = max(rates[pair.further], wanted)
         for pair in self._pairs:
-            rates[pair.first] = max(rates[pair.first], self._rate_of_first(pair, shares, rates[pair.further]))
+            rates[pair.first] = max(rates[pair.first], self._find_first_rate(pair, shares, rates[pair.further]))
         if any(rate and rate * self._least_part < LEAST_RATE for rate in rates):
             raise Unachievable("noise this wide cannot be drawn")
         return {
-            functional: self._add_looks(self._test(functional, shares, rates), functional, shares)
+            functional: self._add_looks(self._make_test(functional, shares, rates), functional, shares)
             for functional in (*self._plain, *(one for pair in self._pairs for one in pair.functionals))
         }
 
@@ -299,39 +299,39 @@ class _Rates:
     def _least_part(self) -> Fraction:
         return min(self._schedule.rates, default=Fraction(1))
 
-    def _rate_of_further(self, pair: _Pair, shares: Shares) -> Fraction:
+    def _choose_further_rate(self, pair: _Pair, shares: Shares) -> Fraction:
         """Return about the rate of the further sum with which both cost least.
 
         It supposes continuous Laplace noise and a sum of losses. Any rate is sound.
         """
-        prices = self._price(pair.first), self._price(pair.further)
-        widest = max(1, *(abs(self._times(one)) for one in pair.functionals))
+        prices = self._price_rate(pair.first), self._price_rate(pair.further)
+        widest = max(1, *(abs(self._read_times(one)) for one in pair.functionals))
         best, chosen = math.inf, 0.0
         for ratio in _RATIOS:
             first = max(
                 (
-                    _reach(ratio * abs(self._times(one)) / widest, self._kept * shares.fnr[one])
-                    + _reach(ratio * abs(self._times(one)) / widest, self._kept * shares.fpr[one])
+                    _find_reach(ratio * abs(self._read_times(one)) / widest, self._kept * shares.fnr[one])
+                    + _find_reach(ratio * abs(self._read_times(one)) / widest, self._kept * shares.fpr[one])
                 )
-                / (self._fine(one) + 1)
+                / (self._scale_tolerance(one) + 1)
                 for one in pair.functionals
             )
             further = first * widest / ratio
             price = first * prices[0] + further * prices[1]
             if price < best:
                 best, chosen = price, further
-        return rounded_up(min(max(chosen, float(LEAST_RATE)), float(GREATEST_RATE)))
+        return round_rate_up(min(max(chosen, float(LEAST_RATE)), float(GREATEST_RATE)))
 
-    def _rate_of_first(self, pair: _Pair, shares: Shares, further: Fraction) -> Fraction:
+    def _find_first_rate(self, pair: _Pair, shares: Shares, further: Fraction) -> Fraction:
         """Return the least rate of the sum with which every functional of a pair is met, as bisection finds it."""
 
         def met(rate: Fraction) -> bool:
-            return all(self._shift(one, shares, rate, further) is not None for one in pair.functionals)
+            return all(self._find_shift(one, shares, rate, further) is not None for one in pair.functionals)
 
         guesses = [
-            least_epsilon(
+            find_least_epsilon(
                 sensitivity=1,
-                tolerance=self._fine(one),
+                tolerance=self._scale_tolerance(one),
                 fnr=self._kept * shares.fnr[one],
                 fpr=self._kept * shares.fpr[one],
                 allow_block=False,
@@ -342,35 +342,37 @@ class _Rates:
         high = low
         for _ in range(_DOUBLINGS):
             high *= 2.0
-            if rounded_up(high) > GREATEST_RATE:
+            if round_rate_up(high) > GREATEST_RATE:
                 break
-            if met(rounded_up(high)):
+            if met(round_rate_up(high)):
                 for _ in range(_HALVINGS):
                     middle = 0.5 * (low + high)
-                    low, high = (low, middle) if met(rounded_up(middle)) else (middle, high)
-                return rounded_up(high)
+                    low, high = (low, middle) if met(round_rate_up(middle)) else (middle, high)
+                return round_rate_up(high)
             low = high
         raise Unachievable("the tolerances are too narrow for thresholds that share a noisy count")
 
-    def _shift(self, functional: int, shares: Shares, rate: Fraction, further: Fraction) -> int | None:
+    def _find_shift(self, functional: int, shares: Shares, rate: Fraction, further: Fraction) -> int | None:
         """Return the least shift that keeps false negatives, None if false positives are too many then.
 
         A value that just holds is `scale` steps beyond the threshold: the noise has to fall short by `shift + scale` of
         them.
         """
-        test = self._bare(functional, shares, rate, further)
+        test = self._make_unshifted_test(functional, shares, rate, further)
         limit, scale = self._kept * shares.fnr[functional], self._common.scales[functional]
-        most = self._fine(functional) + 1
+        most = self._scale_tolerance(functional) + 1
         low, high = 0, most
-        if tail_beside(test, rate, high) > limit:
+        if compute_tail_of_two_sums(test, rate, high) > limit:
             return None
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if tail_beside(test, rate, middle) <= limit else (middle, high)
-        accepted = tail_beside(test, rate, most + 1 - high)
+            low, high = (low, middle) if compute_tail_of_two_sums(test, rate, middle) <= limit else (middle, high)
+        accepted = compute_tail_of_two_sums(test, rate, most + 1 - high)
         return high - scale if accepted <= self._kept * shares.fpr[functional] else None
 
-    def _bare(self, functional: int, shares: Shares, rate: Fraction, further: Fraction) -> FunctionalTest:
+    def _make_unshifted_test(
+        self, functional: int, shares: Shares, rate: Fraction, further: Fraction
+    ) -> FunctionalTest:
         """Return the test of what is read off two sums at these rates, without its shift and looks."""
         scale = self._common.scales[functional]
         return FunctionalTest(
@@ -381,15 +383,15 @@ class _Rates:
             fnr=shares.fnr[functional],
             fpr=shares.fpr[functional],
             tolerance=self._near[functional],
-            beside=Beside(times=self._times(functional), rate=further, scale=scale),
+            beside=Beside(times=self._read_times(functional), rate=further, scale=scale),
         )
 
-    def _test(self, functional: int, shares: Shares, rates: Sequence[Fraction]) -> FunctionalTest:
+    def _make_test(self, functional: int, shares: Shares, rates: Sequence[Fraction]) -> FunctionalTest:
         """Return the test with one look, at the sums' rates."""
         (place, _), *others = self._common.readings[functional]
         rate, near = rates[place], self._near[functional]
         if not others:
-            test = calibrate_at(
+            test = calibrate_at_rate(
                 rate=rate,
                 tolerance=near,
                 fnr=self._kept * shares.fnr[functional],
@@ -399,10 +401,10 @@ class _Rates:
                 raise Unachievable("no cut-off meets both rates at the noise that a sum shares")
             return replace(test, fnr=shares.fnr[functional], fpr=shares.fpr[functional])
         further = rates[others[0][0]]
-        shift = self._shift(functional, shares, rate, further)
+        shift = self._find_shift(functional, shares, rate, further)
         if shift is None:
             raise Unachievable("no cut-off meets both rates at the noise that a sum shares")
-        return replace(self._bare(functional, shares, rate, further), shift=shift)
+        return replace(self._make_unshifted_test(functional, shares, rate, further), shift=shift)
 
     def _add_looks(self, test: FunctionalTest, functional: int, shares: Shares) -> FunctionalTest:
         if not self._schedule.rates:
@@ -412,20 +414,20 @@ class _Rates:
             empty = replace(empty, distance=scale * empty.distance)
         schedule = replace(self._schedule, empty=empty)
         near = scale * self._near[functional]
-        return with_looks(test, near, shares.fnr[functional], shares.fpr[functional], schedule)
+        return add_union_looks(test, near, shares.fnr[functional], shares.fpr[functional], schedule)
 
-    def _fine(self, functional: int) -> int:
-        return fine_tolerance(self._near[functional], self._common.scales[functional])
+    def _scale_tolerance(self, functional: int) -> int:
+        return scale_tolerance(self._near[functional], self._common.scales[functional])
 
-    def _times(self, functional: int) -> int:
+    def _read_times(self, functional: int) -> int:
         return self._common.readings[functional][1][1]
 
-    def _price(self, place: int) -> float:
+    def _price_rate(self, place: int) -> float:
         """Return the highest cost of a unit of a sum's rate."""
         return float(max(one[place] for one in self._common.exposures)) * self._common.sensitivities[place]
 
 
-def _reach(ratio: float, share: float) -> float:
+def _find_reach(ratio: float, share: float) -> float:
     """Return the reach of `X + ratio * Y` with a probability, X and Y Laplace of scale one."""
     if share >= 0.5:
         return 0.0
@@ -442,11 +444,13 @@ def _reach(ratio: float, share: float) -> float:
 
 
 def _reads_one_sum_often(formula: Formula, common: CommonSums) -> bool:
-    read = Counter(common.readings[functional][0][0] for functional in {cut.functional for cut in cuts(formula)})
+    read = Counter(
+        common.readings[functional][0][0] for functional in {cut.functional for cut in list_literals(formula)}
+    )
     return max(read.values(), default=0) > _MOST_ALTERNATIVES
 
 
-def _alternatives(common: CommonSums) -> tuple[Exposure, ...]:
+def _list_alternatives(common: CommonSums) -> tuple[Exposure, ...]:
     """Return the sums' exposures with the loss of each sum laid onto one functional that is read off it, each in turn.
 
     Shares are apportioned by them, since a sum costs what the most expensive of its functionals needs.
@@ -465,11 +469,11 @@ def _alternatives(common: CommonSums) -> tuple[Exposure, ...]:
     return tuple(found)
 
 
-def _losses(rates: Sequence[Fraction], common: CommonSums) -> list[Fraction]:
+def _list_losses(rates: Sequence[Fraction], common: CommonSums) -> list[Fraction]:
     return [rate * sensitivity for rate, sensitivity in zip(rates, common.sensitivities, strict=True)]
 
 
-def _calibrate_none(functional: int, fnr: float, fpr: float) -> FunctionalTest:
+def _refuse_calibration(functional: int, fnr: float, fpr: float) -> FunctionalTest:
     raise AssertionError(f"functional {functional} has no noise of its own for {fnr} and {fpr}")
 
 
@@ -485,7 +489,7 @@ def _check_readings(task: DecisionTask, common: CommonSums) -> None:
         if not (alone or (len(reading) == 2 and reading[0][0] not in further)) or reading[0][1] != 1:
             raise ValueError("a functional is read off one sum, or off one and any times another one")
     thresholds: dict[int, int] = {}
-    for cut in task.literals():
+    for cut in task.list_literals():
         known = thresholds.setdefault(cut.functional, cut.cut)
         if known != cut.cut and len(common.readings[cut.functional]) == 2:
             raise Unachievable("a mean with several thresholds of one kind is tested on noise of its own")

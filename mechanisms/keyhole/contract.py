@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 
-from mechanisms.apportionment.clauses import Constraint, constraints
-from mechanisms.apportionment.keyhole import LossCurve, Objective, Shares, keyhole_shares, tree_shares
-from mechanisms.apportionment.tree import tree_bound
-from mechanisms.formula import AllOf, Formula, cuts
+from mechanisms.apportionment.clauses import Constraint, derive_constraints
+from mechanisms.apportionment.keyhole import LossCurve, Objective, Shares, apportion_by_clauses, apportion_by_trees
+from mechanisms.apportionment.tree import bound_tree
+from mechanisms.formula import AllOf, Formula, list_literals
 from mechanisms.protocol import Calibration, DecisionTask, Exposure, FunctionalTest, Unachievable
-from mechanisms.threshold.joint_loss import check_covered, drop_dominated, joint_loss
-from mechanisms.threshold.one_shot import acceptance, at_least, rejection
+from mechanisms.threshold.joint_loss import check_covered, compute_joint_loss, drop_dominated
+from mechanisms.threshold.one_shot import compute_acceptance, compute_rejection, round_up_to_float
 
 TREE_NOTE = "too many literals to enumerate: the rates are split over the tree as typed, which may cost more."
 EMPTY_PROMISE_NOTE = "within the tolerances the formula always holds: the false-positive promise is empty."
@@ -37,26 +37,27 @@ class OneShotKind:
     """The test of one functional: the price of a pair of shares, and the test that meets it.
 
     `loss(f, fnr, fpr)` gives epsilon and its slopes; `calibrate(f, fnr, fpr)` the test, or raises `Unachievable`.
-    `tied` when only the smaller share counts, `several` when the mechanism decides several formulas on one value.
-    `missed(test, distance)` and `wrong(test, distance)` bound the rates at which the literal is rejected and accepted
-    at a distance. `together(shares)` gives all tests at once, in the place of `calibrate`, where their noise is not
-    each one's own. With `in_closed_form` shares are those of the least sum of losses, where no formula has a functional
+    `is_tied` when only the smaller share counts, `decides_several` when the mechanism decides several formulas on one
+    value. `bound_missed(test, distance)` and `bound_wrong(test, distance)` bound the rates at which the literal is
+    rejected and accepted at a distance. `calibrate_together(shares)` gives all tests at once, in the place of
+    `calibrate`, where their noise is not each one's own. With `has_closed_form` shares are those of the least sum of
+    losses, where no formula has a functional
     twice: milliseconds where the least joint loss takes seconds.
     """
 
     loss: LossCurve
     calibrate: Callable[[int, float, float], FunctionalTest]
-    tied: bool
-    missed: Callable[[FunctionalTest, int], float] = rejection
-    wrong: Callable[[FunctionalTest, int], float] = acceptance
-    several: bool = False
-    together: Callable[[Shares], Mapping[int, FunctionalTest]] | None = None
-    in_closed_form: bool = False
+    is_tied: bool
+    bound_missed: Callable[[FunctionalTest, int], float] = compute_rejection
+    bound_wrong: Callable[[FunctionalTest, int], float] = compute_acceptance
+    decides_several: bool = False
+    calibrate_together: Callable[[Shares], Mapping[int, FunctionalTest]] | None = None
+    has_closed_form: bool = False
 
     def calibrate_all(self, shares: Shares, used: Sequence[int]) -> dict[int, FunctionalTest]:
         """Return the tests of the functionals that are used: all at once where their noise is common to them."""
-        if self.together is not None:
-            return dict(self.together(shares))
+        if self.calibrate_together is not None:
+            return dict(self.calibrate_together(shares))
         return {one: self.calibrate(one, shares.fnr[one], shares.fpr[one]) for one in used}
 
 
@@ -76,15 +77,17 @@ class _Promises:
     empty: tuple[Formula, ...]
 
     @property
-    def exact(self) -> bool:
+    def has_constraints(self) -> bool:
         """Return True if any formula has its constraints."""
         return len(self.trees) < len(self.formulas)
 
     @staticmethod
-    def of(task: DecisionTask) -> "_Promises":
+    def from_task(task: DecisionTask) -> "_Promises":
         """Return the promises of a task."""
-        formulas = tuple(dict.fromkeys(formula for formula in task.formulas if any(True for _ in cuts(formula))))
-        found = {formula: constraints(formula) for formula in formulas}
+        formulas = tuple(
+            dict.fromkeys(formula for formula in task.formulas if any(True for _ in list_literals(formula)))
+        )
+        found = {formula: derive_constraints(formula) for formula in formulas}
         known = [exact for exact in found.values() if exact is not None]
         return _Promises(
             formulas=formulas,
@@ -95,13 +98,13 @@ class _Promises:
         )
 
 
-def check_task(task: DecisionTask, *, several: bool = False) -> None:
+def check_task(task: DecisionTask, *, decides_several: bool = False) -> None:
     """Raise `Unachievable` or ValueError for a task that cannot be calibrated.
 
-    Rates outside (0, 1) or summing to one are `Unachievable`, and predicates unless `several` formulas can be decided.
-    A malformed task is a ValueError.
+    Rates outside (0, 1) or summing to one are `Unachievable`, and predicates unless `decides_several` formulas can be
+    decided. A malformed task is a ValueError.
     """
-    if task.predicates and not several:
+    if task.predicates and not decides_several:
         raise Unachievable(SEVERAL_REFUSED, instead=_DECIDES_SEVERAL)
     if not (0.0 < task.fnr < 1.0 and 0.0 < task.fpr < 1.0):
         raise Unachievable("error rates must lie strictly between 0 and 1")
@@ -109,30 +112,30 @@ def check_task(task: DecisionTask, *, several: bool = False) -> None:
         raise Unachievable("error rates that sum to one or more promise nothing")
     if any(sensitivity < 1 for sensitivity in task.sensitivities):
         raise ValueError("sensitivities are integers of at least one unit")
-    for cut in task.literals():
+    for cut in task.list_literals():
         if not 0 <= cut.functional < len(task.sensitivities) or cut.tolerance < 0:
             raise ValueError("a literal names an unknown functional or a negative tolerance")
 
 
-def tolerances(formula: Formula, functionals: int) -> tuple[int, ...]:
+def list_tolerances(formula: Formula, functionals: int) -> tuple[int, ...]:
     """Return each functional's tolerance: the least of its literals', zero if it has none."""
     least: dict[int, int] = {}
-    for cut in cuts(formula):
+    for cut in list_literals(formula):
         least[cut.functional] = min(cut.tolerance, least.get(cut.functional, cut.tolerance))
     return tuple(least.get(functional, 0) for functional in range(functionals))
 
 
-def task_tolerances(task: DecisionTask) -> tuple[int, ...]:
+def list_task_tolerances(task: DecisionTask) -> tuple[int, ...]:
     """Return each functional's tolerance: the least of its literals' in any formula, zero if it has none."""
-    return tolerances(AllOf(task.formulas), len(task.sensitivities))
+    return list_tolerances(AllOf(task.formulas), len(task.sensitivities))
 
 
-def exact_epsilon(test: FunctionalTest, sensitivity: int) -> Fraction:
+def compute_exact_epsilon(test: FunctionalTest, sensitivity: int) -> Fraction:
     """Return the loss of one privacy unit through one noisy value."""
     return test.rate * (sensitivity if test.block == 1 else 1)
 
 
-def idle_test(task: DecisionTask) -> FunctionalTest:
+def make_idle_test(task: DecisionTask) -> FunctionalTest:
     """Return the stand-in for a functional that no formula mentions: nothing is drawn, nothing is revealed."""
     return FunctionalTest(
         epsilon=0.0,
@@ -156,27 +159,27 @@ def meet_contract(mechanism: str, task: DecisionTask, kind: OneShotKind) -> Cali
 
     References: docs/proofs/apportionment.md, docs/proofs/several_formulas.md.
     """
-    check_task(task, several=kind.several)
+    check_task(task, decides_several=kind.decides_several)
     used = list_mentioned(task)
-    tests = [idle_test(task)] * len(task.sensitivities)
+    tests = [make_idle_test(task)] * len(task.sensitivities)
     if not used:
         return Calibration(mechanism=mechanism, task=task, tests=tuple(tests), worst_case_epsilon=0.0, fnr=0.0, fpr=0.0)
-    promises = _Promises.of(task)
-    objective = _objective(task, promises, kind, used)
-    shares = _share_in_closed_form(objective) if kind.in_closed_form else None
+    promises = _Promises.from_task(task)
+    objective = _make_objective(task, promises, kind, used)
+    shares = _share_in_closed_form(objective) if kind.has_closed_form else None
     for attempt in range(_MOST_ATTEMPTS):
-        if shares is None or (promises.exact and not kind.in_closed_form and 0 < attempt < _RESOLVED):
+        if shares is None or (promises.has_constraints and not kind.has_closed_form and 0 < attempt < _RESOLVED):
             shares = _apportion(objective, promises, tests if attempt else None, task)
         for functional, test in kind.calibrate_all(shares, used).items():
             tests[functional] = test
-        rates = _TestRates.of(tests, kind)
+        rates = _TestRates.from_tests(tests, kind)
         broken = _find_excesses(task, promises, rates)
         if not broken.fnr and not broken.fpr:
             found = _make_calibration(mechanism, task, tests, promises, rates)
-            settled = len(promises.formulas) == 1 or kind.in_closed_form
+            settled = len(promises.formulas) == 1 or kind.has_closed_form
             return found if settled else _use_wide_tolerances(found, objective, promises, kind)
-        if not promises.exact or kind.in_closed_form or attempt >= _RESOLVED - 1:
-            shares = Shares(fnr=_shrunk(shares.fnr, broken.fnr), fpr=_shrunk(shares.fpr, broken.fpr))
+        if not promises.has_constraints or kind.has_closed_form or attempt >= _RESOLVED - 1:
+            shares = Shares(fnr=_shrink_shares(shares.fnr, broken.fnr), fpr=_shrink_shares(shares.fpr, broken.fpr))
     raise Unachievable("the tolerances are too narrow for both error rates on every interval")
 
 
@@ -191,18 +194,18 @@ def _use_wide_tolerances(
     errs there, and leaves what it may err to the other functionals of its clauses. Once is enough: a second time saves
     a ten-thousandth of the loss on average, three thousandths at most in 250 drawn scorecards, and takes as long.
     """
-    if not promises.exact:
+    if not promises.has_constraints:
         return first
-    near, rates = task_tolerances(first.task), _TestRates.of(first.tests, kind)
+    near, rates = list_task_tolerances(first.task), _TestRates.from_tests(first.tests, kind)
 
     def weigh_fnr(functional: int, distance: int) -> float:
-        return _part_of(rates.missed(functional, max(1, distance)), rates.missed(functional, 1))
+        return _divide_rates(rates.bound_missed(functional, max(1, distance)), rates.bound_missed(functional, 1))
 
     def weigh_fpr(functional: int, distance: int) -> float:
         edge = -near[functional]
-        return _part_of(rates.wrong(functional, min(edge, distance)), rates.wrong(functional, edge))
+        return _divide_rates(rates.bound_wrong(functional, min(edge, distance)), rates.bound_wrong(functional, edge))
 
-    shares = keyhole_shares(
+    shares = apportion_by_clauses(
         objective,
         fnr=promises.fnr,
         fpr=promises.fpr,
@@ -218,7 +221,7 @@ def _use_wide_tolerances(
     return min(first, found, key=lambda one: one.worst_case_epsilon)
 
 
-def _part_of(rate: float, whole: float) -> float:
+def _divide_rates(rate: float, whole: float) -> float:
     return rate / whole if whole > 0.0 else 1.0
 
 
@@ -230,40 +233,40 @@ def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares:
     Raises:
         Unachievable: no finite loss meets the contract.
     """
-    check_task(task, several=kind.several)
+    check_task(task, decides_several=kind.decides_several)
     used = list_mentioned(task)
-    tests = [idle_test(task)] * len(task.sensitivities)
-    promises = _Promises.of(task)
+    tests = [make_idle_test(task)] * len(task.sensitivities)
+    promises = _Promises.from_task(task)
     for _ in range(_MOST_ATTEMPTS):
         for functional, test in kind.calibrate_all(shares, used).items():
             tests[functional] = test
-        rates = _TestRates.of(tests, kind)
+        rates = _TestRates.from_tests(tests, kind)
         broken = _find_excesses(task, promises, rates)
         if not broken.fnr and not broken.fpr:
             return _make_calibration(mechanism, task, tests, promises, rates)
-        shares = Shares(fnr=_shrunk(shares.fnr, broken.fnr), fpr=_shrunk(shares.fpr, broken.fpr))
+        shares = Shares(fnr=_shrink_shares(shares.fnr, broken.fnr), fpr=_shrink_shares(shares.fpr, broken.fpr))
     raise Unachievable("the tolerances are too narrow for both error rates on every interval")
 
 
 def list_mentioned(task: DecisionTask) -> tuple[int, ...]:
     """Return the functionals that some formula mentions, in their order."""
-    return tuple(sorted({cut.functional for cut in task.literals()}))
+    return tuple(sorted({cut.functional for cut in task.list_literals()}))
 
 
-def _objective(task: DecisionTask, promises: _Promises, kind: OneShotKind, used: tuple[int, ...]) -> Objective:
+def _make_objective(task: DecisionTask, promises: _Promises, kind: OneShotKind, used: tuple[int, ...]) -> Objective:
     return Objective(
         formulas=promises.formulas,
         used=used,
         functionals=len(task.sensitivities),
-        exposures=_used_exposures(task, used),
+        exposures=_list_used_exposures(task, used),
         loss=kind.loss,
         fnr=task.fnr,
         fpr=task.fpr,
-        tied=kind.tied,
+        is_tied=kind.is_tied,
     )
 
 
-def _used_exposures(task: DecisionTask, used: Sequence[int]) -> tuple[Exposure, ...]:
+def _list_used_exposures(task: DecisionTask, used: Sequence[int]) -> tuple[Exposure, ...]:
     """Return the exposures' parts of the formulas' functionals, in the order of `used`.
 
     Exposures that others cover are left out.
@@ -279,11 +282,11 @@ def _share_in_closed_form(objective: Objective) -> Shares | None:
     """
     fnr, fpr = [objective.fnr] * objective.functionals, [objective.fpr] * objective.functionals
     for formula in objective.formulas:
-        used = tuple(sorted({cut.functional for cut in cuts(formula)}))
+        used = tuple(sorted({cut.functional for cut in list_literals(formula)}))
         alone = replace(objective, formulas=(formula,), used=used, exposures=((Fraction(1),) * len(used),))
-        if not alone.closed_form:
+        if not alone.has_closed_form:
             return None
-        found = tree_shares(alone)
+        found = apportion_by_trees(alone)
         for functional in used:
             fnr[functional] = min(fnr[functional], found.fnr[functional])
             fpr[functional] = min(fpr[functional], found.fpr[functional])
@@ -293,22 +296,22 @@ def _share_in_closed_form(objective: Objective) -> Shares | None:
 def _apportion(
     objective: Objective, promises: _Promises, tests: Sequence[FunctionalTest] | None, task: DecisionTask
 ) -> Shares:
-    if not promises.exact:
-        return tree_shares(objective)
-    near = task_tolerances(task)
+    if not promises.has_constraints:
+        return apportion_by_trees(objective)
+    near = list_task_tolerances(task)
 
     def weigh_fnr(functional: int, distance: int) -> float:
         if tests is None or distance <= 1:
             return 1.0 if distance <= 1 else 0.0
-        return rejection(tests[functional], distance) / rejection(tests[functional], 1)
+        return compute_rejection(tests[functional], distance) / compute_rejection(tests[functional], 1)
 
     def weigh_fpr(functional: int, distance: int) -> float:
         edge = -near[functional]
         if tests is None or distance >= edge:
             return 1.0 if distance >= edge else 0.0
-        return acceptance(tests[functional], distance) / acceptance(tests[functional], edge)
+        return compute_acceptance(tests[functional], distance) / compute_acceptance(tests[functional], edge)
 
-    return keyhole_shares(
+    return apportion_by_clauses(
         objective,
         fnr=promises.fnr,
         fpr=promises.fpr,
@@ -319,7 +322,7 @@ def _apportion(
 
 
 @dataclass(frozen=True, slots=True)
-class _Broken:
+class _ShrinkFactors:
     """By functional, the factor its share must shrink by."""
 
     fnr: dict[int, float]
@@ -330,49 +333,52 @@ class _Broken:
 class _TestRates:
     """Each test's error rates by functional and distance, each computed once: the check and the result read them."""
 
-    missed: Callable[[int, int], float]
-    wrong: Callable[[int, int], float]
+    bound_missed: Callable[[int, int], float]
+    bound_wrong: Callable[[int, int], float]
 
     @staticmethod
-    def of(tests: Sequence[FunctionalTest], kind: OneShotKind) -> "_TestRates":
+    def from_tests(tests: Sequence[FunctionalTest], kind: OneShotKind) -> "_TestRates":
         given = tuple(tests)
         return _TestRates(
-            missed=cache(lambda functional, distance: kind.missed(given[functional], distance)),
-            wrong=cache(lambda functional, distance: kind.wrong(given[functional], distance)),
+            bound_missed=cache(lambda functional, distance: kind.bound_missed(given[functional], distance)),
+            bound_wrong=cache(lambda functional, distance: kind.bound_wrong(given[functional], distance)),
         )
 
-    def of_tree(self, formula: Formula) -> tuple[float, float]:
+    def bound_tree(self, formula: Formula) -> tuple[float, float]:
         """Return the whole formula's bounds."""
-        fnr, _ = tree_bound(formula, lambda cut: self.missed(cut.functional, 1), fnr=True)
-        fpr, _ = tree_bound(formula, lambda cut: self.wrong(cut.functional, -cut.tolerance), fnr=False)
+        fnr, _ = bound_tree(formula, lambda cut: self.bound_missed(cut.functional, 1), is_fnr=True)
+        fpr, _ = bound_tree(formula, lambda cut: self.bound_wrong(cut.functional, -cut.tolerance), is_fnr=False)
         return fnr, fpr
 
 
-def _find_excesses(task: DecisionTask, promises: _Promises, rates: _TestRates) -> _Broken:
-    broken = _Broken(
-        fnr=_excesses(promises.fnr, rates.missed, task.fnr), fpr=_excesses(promises.fpr, rates.wrong, task.fpr)
+def _find_excesses(task: DecisionTask, promises: _Promises, rates: _TestRates) -> _ShrinkFactors:
+    broken = _ShrinkFactors(
+        fnr=_find_constraint_excesses(promises.fnr, rates.bound_missed, task.fnr),
+        fpr=_find_constraint_excesses(promises.fpr, rates.bound_wrong, task.fpr),
     )
     for tree in promises.trees:
         for value, bound, factors in zip(
-            rates.of_tree(tree), (task.fnr, task.fpr), (broken.fnr, broken.fpr), strict=True
+            rates.bound_tree(tree), (task.fnr, task.fpr), (broken.fnr, broken.fpr), strict=True
         ):
             if value > bound:
-                for functional in {cut.functional for cut in cuts(tree)}:
+                for functional in {cut.functional for cut in list_literals(tree)}:
                     factors[functional] = min(factors.get(functional, 1.0), bound / value)
     return broken
 
 
-def _excesses(sums: Sequence[Constraint], rate: Callable[[int, int], float], bound: float) -> dict[int, float]:
+def _find_constraint_excesses(
+    sums: Sequence[Constraint], rate: Callable[[int, int], float], bound: float
+) -> dict[int, float]:
     factors: dict[int, float] = {}
     for constraint in sums:
-        value = constraint.probability(rate)
+        value = constraint.bound_probability(rate)
         if value > bound:
             for part in constraint.parts:
                 factors[part.functional] = min(factors.get(part.functional, 1.0), bound / value)
     return factors
 
 
-def _shrunk(shares: Sequence[float], factors: dict[int, float]) -> tuple[float, ...]:
+def _shrink_shares(shares: Sequence[float], factors: dict[int, float]) -> tuple[float, ...]:
     return tuple(
         share * factors[functional] * (1.0 - 1e-6) if functional in factors else share
         for functional, share in enumerate(shares)
@@ -386,9 +392,13 @@ def _make_calibration(
     promises: _Promises,
     rates: _TestRates,
 ) -> Calibration:
-    of_trees = [rates.of_tree(tree) for tree in promises.trees]
-    fnr = max([*(c.probability(rates.missed) for c in promises.fnr), *(fnr for fnr, _ in of_trees)], default=0.0)
-    fpr = max([*(c.probability(rates.wrong) for c in promises.fpr), *(fpr for _, fpr in of_trees)], default=0.0)
+    of_trees = [rates.bound_tree(tree) for tree in promises.trees]
+    fnr = max(
+        [*(c.bound_probability(rates.bound_missed) for c in promises.fnr), *(fnr for fnr, _ in of_trees)], default=0.0
+    )
+    fpr = max(
+        [*(c.bound_probability(rates.bound_wrong) for c in promises.fpr), *(fpr for _, fpr in of_trees)], default=0.0
+    )
     notes = [TREE_NOTE] if promises.trees else []
     if task.formula in promises.empty:
         notes.append(EMPTY_PROMISE_NOTE)
@@ -397,17 +407,19 @@ def _make_calibration(
         for number, predicate in enumerate(task.predicates, start=1)
         if predicate in promises.empty
     ]
-    losses = [exact_epsilon(test, sensitivity) for test, sensitivity in zip(tests, task.sensitivities, strict=True)]
+    losses = [
+        compute_exact_epsilon(test, sensitivity) for test, sensitivity in zip(tests, task.sensitivities, strict=True)
+    ]
     return Calibration(
         mechanism=mechanism,
         task=task,
-        tests=tuple(_with_epsilon(test, at_least(loss)) for test, loss in zip(tests, losses, strict=True)),
-        worst_case_epsilon=at_least(joint_loss(losses, task.exposures)),
+        tests=tuple(_set_epsilon(test, round_up_to_float(loss)) for test, loss in zip(tests, losses, strict=True)),
+        worst_case_epsilon=round_up_to_float(compute_joint_loss(losses, task.exposures)),
         fnr=fnr,
         fpr=fpr,
         notes=tuple(notes),
     )
 
 
-def _with_epsilon(test: FunctionalTest, epsilon: float) -> FunctionalTest:
+def _set_epsilon(test: FunctionalTest, epsilon: float) -> FunctionalTest:
     return test if test.epsilon == epsilon else replace(test, epsilon=epsilon)

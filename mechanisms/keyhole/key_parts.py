@@ -5,14 +5,14 @@ from typing import TypeVar
 
 from mechanisms.noise.exact import ExactNoise
 from mechanisms.protocol import Noise
-from mechanisms.side_by_side import in_order
+from mechanisms.side_by_side import run_in_order
 
 KEYS_AT_ONCE = 1 << 17  # bounds memory; with a fourth of it threads wait for each other half of the time
 
 _Result = TypeVar("_Result")
 
 
-def key_parts(keys: int) -> list[slice]:
+def cut_keys_into_parts(keys: int) -> list[slice]:
     """Return the parts, in order; one without keys if there are none."""
     return [slice(start, min(keys, start + KEYS_AT_ONCE)) for start in range(0, max(keys, 1), KEYS_AT_ONCE)]
 
@@ -23,6 +23,6 @@ def decide_in_parts(decide: Callable[[slice], _Result], keys: int, *, noise: Noi
     Raises:
         Exception: what it raises for the first part for which it does.
     """
-    parts = key_parts(keys)
+    parts = cut_keys_into_parts(keys)
     threads = noise.threads if isinstance(noise, ExactNoise) else 1
-    yield from zip(parts, in_order(decide, parts, threads=threads), strict=True)
+    yield from zip(parts, run_in_order(decide, parts, threads=threads), strict=True)

@@ -1,8 +1,8 @@
 """Continuing noise paths: a later question about values that earlier ones have left noisy pays for the difference.
 
-`continue_on` lays a calibrated question's tests on the paths' rates, from public inputs alone; `settle` decides it
-where what is known suffices, `carry_on` reveals what is missing. A functional without a path is drawn again in the same
-run.
+`lay_on_paths` lays a calibrated question's tests on the paths' rates, from public inputs alone;
+`decide_on_known_values` decides it where what is known suffices, `decide_on_refined_paths` reveals what is missing. A
+functional without a path is drawn again in the same run.
 
 | here | meaning |
 |---|---|
@@ -23,10 +23,10 @@ import numpy as np
 from mechanisms.apportionment.keyhole import Shares
 from mechanisms.formula import Integers
 from mechanisms.keyhole.common_sums import decide_on_sums
-from mechanisms.keyhole.contract import exact_epsilon, keep_contract, task_tolerances
+from mechanisms.keyhole.contract import compute_exact_epsilon, keep_contract, list_task_tolerances
 from mechanisms.keyhole.one_shot import Keyhole
-from mechanisms.keyhole.progressive import Progressive, empty_groups, two_sided
-from mechanisms.keyhole.run_looks import decide_anew, decide_on_known, decide_on_paths, unread
+from mechanisms.keyhole.progressive import Progressive, find_empty_groups, find_two_sided
+from mechanisms.keyhole.run_looks import decide_on_fresh_noise, decide_on_known, decide_on_paths, price_unread
 from mechanisms.protocol import (
     Calibration,
     DecisionTask,
@@ -37,9 +37,9 @@ from mechanisms.protocol import (
     Outcome,
     Unachievable,
 )
-from mechanisms.threshold.joint_loss import joint_loss, joint_losses
-from mechanisms.threshold.one_shot import at_least
-from mechanisms.threshold.path_tests import one_shot_on_path, three_zone_on_path
+from mechanisms.threshold.joint_loss import compute_joint_loss, compute_joint_losses
+from mechanisms.threshold.one_shot import round_up_to_float
+from mechanisms.threshold.path_tests import calibrate_one_shot_on_path, calibrate_three_zone_on_path
 
 MOST_RATES = 64
 """A path of so many rates is not made longer."""
@@ -69,7 +69,7 @@ class Continuation:
     public_fresh_worst: float
 
 
-def continue_on(calibration: Calibration, paths: Paths) -> Continuation | None:
+def lay_on_paths(calibration: Calibration, paths: Paths) -> Continuation | None:
     """Return the question on these paths; None if none of them is of use to it.
 
     Guarantee: the calibration's contract, verified anew. Which paths are used, and what for, depends on the contract
@@ -92,27 +92,29 @@ def continue_on(calibration: Calibration, paths: Paths) -> Continuation | None:
         return None
     if len(paths) != len(task.sensitivities) or len({path.reached.size for path in paths if path is not None}) > 1:
         raise ValueError("there is one path or None for each functional, all of the same keys")
-    used = {cut.functional for cut in task.literals()}
+    used = {cut.functional for cut in task.list_literals()}
     tests = calibration.tests
     laid: dict[int, NoisePath] = {}
     for functional, path in enumerate(paths):
         if path is None or functional not in used:
             continue
         try:
-            test = _on_path(calibration.mechanism, task, functional, path, tests[functional].fnr, tests[functional].fpr)
+            test = _calibrate_on_path(
+                calibration.mechanism, task, functional, path, tests[functional].fnr, tests[functional].fpr
+            )
         except Unachievable:
             continue
-        if _above(test, path, task.sensitivities[functional]) < exact_epsilon(
+        if _price_above_path(test, path, task.sensitivities[functional]) < compute_exact_epsilon(
             tests[functional], task.sensitivities[functional]
         ):
             laid[functional] = path
     if not laid:
         return None
-    anew = mechanism.kind(task)
+    anew = mechanism.make_kind(task)
 
     def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
         if functional in laid:
-            return _on_path(calibration.mechanism, task, functional, laid[functional], fnr, fpr)
+            return _calibrate_on_path(calibration.mechanism, task, functional, laid[functional], fnr, fpr)
         return anew.calibrate(functional, fnr, fpr)
 
     kind = replace(anew, calibrate=calibrate)
@@ -122,28 +124,29 @@ def continue_on(calibration: Calibration, paths: Paths) -> Continuation | None:
     except Unachievable:
         return None
     found = replace(found, notes=calibration.notes, compared=calibration.compared)
-    return _with_losses(found, tuple(laid.get(functional) for functional in range(len(tests))))
+    return _make_continuation(found, tuple(laid.get(functional) for functional in range(len(tests))))
 
 
-def settle(continuation: Continuation, *, noise: Noise) -> Outcome | None:
+def decide_on_known_values(continuation: Continuation, *, noise: Noise) -> Outcome | None:
     """Decide every key on what is known; None where that may leave a key open.
 
-    Guarantee: the answer is the one `carry_on` gives; nothing is revealed, so the fresh losses are zero, and there are
-    no new paths. The noise only tosses the coins of values on a boundary, and none where the result is None. Whether it
+    Guarantee: the answer is the one `decide_on_refined_paths` gives; nothing is revealed, so the fresh losses are zero,
+    and there are no new paths. The noise only tosses the coins of values on a boundary, and none where the result is
+    None. Whether it
     is None depends on what other questions have revealed: where analysts' balances are kept apart, only to be asked
     where that is public, as it is for paths that one-shot questions alone have made.
     """
     everything = continuation.calibration.mechanism == Keyhole.name
-    return decide_on_known(continuation.calibration, continuation.paths, everything=everything, noise=noise)
+    return decide_on_known(continuation.calibration, continuation.paths, looks_at_everything=everything, noise=noise)
 
 
-def carry_on(
+def decide_on_refined_paths(
     continuation: Continuation,
     aggregates: Integers,
     *,
     noise: Noise,
-    known_first: bool = False,
-    keep_paths: bool = True,
+    reads_known_first: bool = False,
+    keeps_paths: bool = True,
 ) -> Outcome:
     """Decide every key, refining its paths where what is known does not settle it.
 
@@ -152,24 +155,26 @@ def carry_on(
 
     Parameters:
         aggregates: exact values, shape (functionals, keys), within +-2**62; of the same data as the paths.
-        known_first: read whatever is known of any functional before refining another. Saves fresh loss in questions
+        reads_known_first: read whatever is known of any functional before refining another. Saves fresh loss in questions
             about several functionals; but then `epsilon` tells what other questions have revealed, so never where
             analysts' own balances are kept apart.
-        keep_paths: whether the outcome carries the paths as they are now. They must be kept if they are ever to be
+        keeps_paths: whether the outcome carries the paths as they are now. They must be kept if they are ever to be
             continued again.
     """
     return decide_on_paths(
         continuation.calibration,
         aggregates,
         continuation.paths,
-        everything=continuation.calibration.mechanism == Keyhole.name,
-        known_first=known_first,
-        keep_paths=keep_paths,
+        looks_at_everything=continuation.calibration.mechanism == Keyhole.name,
+        reads_known_first=reads_known_first,
+        keeps_paths=keeps_paths,
         noise=noise,
     )
 
 
-def decide_in_full(calibration: Calibration, aggregates: Integers, *, noise: Noise, keep_paths: bool = True) -> Outcome:
+def decide_in_full(
+    calibration: Calibration, aggregates: Integers, *, noise: Noise, keeps_paths: bool = True
+) -> Outcome:
     """Decide every key on fresh noise of which all is revealed at once, up to the finest rate of every functional.
 
     Guarantee: the answer has the law of the mechanism's own `decide`, since a look that is not needed decides nothing;
@@ -186,25 +191,27 @@ def decide_in_full(calibration: Calibration, aggregates: Integers, *, noise: Noi
     if calibration.task.common is not None:
         found = decide_on_sums(calibration, aggregates, noise=noise)
         return replace(found, epsilon=np.full_like(found.epsilon, calibration.worst_case_epsilon))
-    return decide_anew(calibration, aggregates, everything=True, keep_paths=keep_paths, noise=noise)
+    return decide_on_fresh_noise(
+        calibration, aggregates, looks_at_everything=True, keeps_paths=keeps_paths, noise=noise
+    )
 
 
-def _on_path(
+def _calibrate_on_path(
     mechanism: str, task: DecisionTask, functional: int, path: NoisePath, fnr: float, fpr: float
 ) -> FunctionalTest:
-    near = task_tolerances(task)[functional]
+    near = list_task_tolerances(task)[functional]
     sensitivity = task.sensitivities[functional]
     if mechanism == Keyhole.name:
-        test = one_shot_on_path(path.rates, sensitivity=sensitivity, tolerance=near, fnr=fnr, fpr=fpr)
+        test = calibrate_one_shot_on_path(path.rates, sensitivity=sensitivity, tolerance=near, fnr=fnr, fpr=fpr)
     else:
-        test = three_zone_on_path(
+        test = calibrate_three_zone_on_path(
             path.rates,
             sensitivity=sensitivity,
             tolerance=near,
             fnr=fnr,
             fpr=fpr,
-            two_sided=functional in two_sided(task),
-            empty=empty_groups(task, functional, near),
+            is_two_sided=functional in find_two_sided(task),
+            empty=find_empty_groups(task, functional, near),
         )
     further = sum(rate not in path.rates for rate in (*(look.rate for look in test.looks), test.rate))
     if further and len(path.rates) + further > MOST_RATES:
@@ -212,12 +219,12 @@ def _on_path(
     return test
 
 
-def _above(test: FunctionalTest, path: NoisePath, sensitivity: int) -> Fraction:
+def _price_above_path(test: FunctionalTest, path: NoisePath, sensitivity: int) -> Fraction:
     """Return epsilon of the rates above a path's finest."""
     return max(Fraction(0), test.rate - path.rates[-1]) * sensitivity
 
 
-def _with_losses(calibration: Calibration, paths: Paths) -> Continuation:
+def _make_continuation(calibration: Calibration, paths: Paths) -> Continuation:
     task = calibration.task
     keys = next(path.reached.size for path in paths if path is not None)
     left: dict[int, Epsilons] = {}
@@ -226,14 +233,14 @@ def _with_losses(calibration: Calibration, paths: Paths) -> Continuation:
         zip(calibration.tests, paths, task.sensitivities, strict=True)
     ):
         scale = sensitivity if test.block == 1 else 1
-        above.append(test.rate * scale if path is None else _above(test, path, sensitivity))
+        above.append(test.rate * scale if path is None else _price_above_path(test, path, sensitivity))
         if test.rate:
-            left[functional] = unread(path, test.rate, sensitivity=scale, keys=keys)
-    by_key = np.minimum(joint_losses(left, task.exposures, keys=keys), calibration.worst_case_epsilon)
+            left[functional] = price_unread(path, test.rate, sensitivity=scale, keys=keys)
+    by_key = np.minimum(compute_joint_losses(left, task.exposures, keys=keys), calibration.worst_case_epsilon)
     return Continuation(
         calibration=calibration,
         paths=paths,
         fresh_by_key=by_key,
         fresh_worst=float(by_key.max(initial=0.0)),
-        public_fresh_worst=at_least(joint_loss(above, task.exposures)),
+        public_fresh_worst=round_up_to_float(compute_joint_loss(above, task.exposures)),
     )

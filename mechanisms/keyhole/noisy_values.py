@@ -13,10 +13,10 @@ from functools import lru_cache
 import numpy as np
 
 from mechanisms.formula import Booleans, Cut, Integers
-from mechanisms.noise.gradual_release import refine, release_chain
+from mechanisms.noise.gradual_release import draw_chain, refine_noise
 from mechanisms.protocol import Epsilons, FunctionalTest, Levels, Noise, NoisePath
 from mechanisms.three_valued import Verdicts
-from mechanisms.threshold.one_shot import at_least
+from mechanisms.threshold.one_shot import round_up_to_float
 
 _MANY_OF = 8  # one key of so many is enough to work on all: to find a key, and put it back, takes that much longer
 _FEW = 1 << 13  # keys of which nothing is worth saving
@@ -28,29 +28,29 @@ _ALL = slice(None)
 class ChosenKeys:
     """Keys that take a look, numbered `where`.
 
-    Of all keys, which `where` is then, they are those of the mask `among`. The draws and results for them have `size`
+    Of all keys, which `where` is then, they are those of the mask `mask`. The draws and results for them have `size`
     entries, one for each of `where`.
     """
 
     where: Integers | slice
-    among: Booleans | None
+    mask: Booleans | None
     size: int
 
     @staticmethod
-    def of(chosen: Booleans, *, all_at_once: bool) -> "ChosenKeys":
+    def from_mask(chosen: Booleans, *, allows_mask: bool) -> "ChosenKeys":
         """Return the keys of a mask. Many keys keep the mask if they may."""
         count = int(np.count_nonzero(chosen))
-        if all_at_once and count > _FEW and count * _MANY_OF >= chosen.size:
+        if allows_mask and count > _FEW and count * _MANY_OF >= chosen.size:
             return ChosenKeys(_ALL, chosen, chosen.size)
         return ChosenKeys(np.flatnonzero(chosen), None, count)
 
     def settle(self, verdicts: Verdicts, found: Verdicts) -> None:
         """Give those that have no verdict yet the one that was found for them."""
-        if self.among is None:
+        if self.mask is None:
             before = verdicts[self.where]
             verdicts[self.where] = np.where(before == 0, found, before)
         else:
-            np.copyto(verdicts, found, where=self.among & (verdicts == 0))
+            np.copyto(verdicts, found, where=self.mask & (verdicts == 0))
 
 
 class NoisyValues:
@@ -60,10 +60,10 @@ class NoisyValues:
     """
 
     def __init__(
-        self, test: FunctionalTest, exact: Integers, path: NoisePath | None, sensitivity: int, *, keep_path: bool
+        self, test: FunctionalTest, exact: Integers, path: NoisePath | None, sensitivity: int, *, keeps_path: bool
     ) -> None:
         before = () if path is None else path.rates
-        own = levels(test)
+        own = list_levels(test)
         self.test = test
         self.rates = (*before, *(rate for rate in own if rate not in before))
         self.taken: Levels = np.zeros(exact.size, dtype=np.int8)
@@ -74,7 +74,7 @@ class NoisyValues:
         self._exact = exact
         self._fresh = path is None
         # a look decides at once: what was revealed before it is kept for others alone, or to be refined
-        self._newest_alone = self._fresh and not keep_path
+        self._newest_alone = self._fresh and not keeps_path
         self._noisy = np.zeros((1 if self._newest_alone else len(self.rates), exact.size), dtype=np.int64)
         self._chain: Integers | None = None  # the noise of looks to come, once a first one was taken
         self._scale = sensitivity if test.block == 1 else 1
@@ -83,7 +83,7 @@ class NoisyValues:
 
     def choose(self, keys: Booleans) -> ChosenKeys:
         """Return the keys of a mask that take a look."""
-        return ChosenKeys.of(keys, all_at_once=self._fresh)
+        return ChosenKeys.from_mask(keys, allows_mask=self._fresh)
 
     def is_known(self, look: int) -> Booleans:
         """Return True for the keys whose value at a look had been revealed before this run."""
@@ -107,29 +107,29 @@ class NoisyValues:
             if here.size:
                 self._reveal_next(level, ChosenKeys(here, None, here.size), noise)
 
-    def distances(self, cut: Cut, look: int, keys: ChosenKeys) -> tuple[Integers, int]:
+    def compute_distances(self, cut: Cut, look: int, keys: ChosenKeys) -> tuple[Integers, int]:
         """Return the literal's noisy distances at a look that the keys have just taken, or had known.
 
         The second part is still to be subtracted; it is in blocks if the noise is.
         """
-        noisy = self._noisy[self._kept_at(self._rows[look]), keys.where]
+        noisy = self._noisy[self._find_kept_row(self._rows[look]), keys.where]
         if self.test.block > 1:
             exact = self._exact[keys.where]
             index = (exact - (cut.cut + 1)) // self.test.block + (noisy - exact)
             return (index, -1) if cut.above else (-index, 0)
         return (noisy, cut.cut) if cut.above else (-noisy, -(cut.cut + 1))
 
-    def total_loss(self) -> Epsilons:
+    def compute_total_loss(self) -> Epsilons:
         """Return epsilon of all that this question has read, per key, rounded up."""
-        lost: Epsilons = _losses_between(levels(self.test), scale=self._scale)[0, self.taken]
+        lost: Epsilons = _tabulate_losses(list_levels(self.test), scale=self._scale)[0, self.taken]
         return lost
 
-    def fresh(self) -> Epsilons:
+    def compute_fresh_loss(self) -> Epsilons:
         """Return epsilon of what this run has revealed beyond what was known, per key, rounded up."""
-        lost: Epsilons = _losses_between(self.rates, scale=self._scale)[self._before, self.reached]
+        lost: Epsilons = _tabulate_losses(self.rates, scale=self._scale)[self._before, self.reached]
         return lost
 
-    def path(self) -> NoisePath | None:
+    def make_path(self) -> NoisePath | None:
         """Return all that has been revealed.
 
         Return None if it was not kept, and for noise on block indices, which serves one threshold alone.
@@ -138,27 +138,27 @@ class NoisyValues:
             return None
         return NoisePath(rates=self.rates, values=self._noisy, reached=self.reached)
 
-    def _kept_at(self, level: int) -> int:
+    def _find_kept_row(self, level: int) -> int:
         return 0 if self._newest_alone else level
 
     def _reveal_next(self, level: int, keys: ChosenKeys, noise: Noise) -> None:
         """Reveal a level of keys of which all coarser ones are revealed, and no other."""
         drawn = self._draw_level(level, keys, noise)
-        kept = self._noisy[self._kept_at(level)]
-        if keys.among is None:
+        kept = self._noisy[self._find_kept_row(level)]
+        if keys.mask is None:
             kept[keys.where] = self._exact[keys.where] + drawn
             self.reached[keys.where] = level + 1
             return
         if self._newest_alone:
             np.add(self._exact, drawn, out=kept)  # what the other keys have here is overwritten before they look
         else:
-            np.copyto(kept, self._exact + drawn, where=keys.among)
-        self.reached += keys.among
+            np.copyto(kept, self._exact + drawn, where=keys.mask)
+        self.reached += keys.mask
 
     def _draw_level(self, level: int, keys: ChosenKeys, noise: Noise) -> Integers:
         if self._fresh:
             if level == 0:  # a key's first look, whenever that comes
-                chain = release_chain(self.rates, size=keys.size, noise=noise)
+                chain = draw_chain(self.rates, size=keys.size, noise=noise)
                 self._keep_chain(chain[1:], keys)
                 return np.asarray(chain[0])
             assert self._chain is not None, "noise was drawn at the first look"
@@ -167,27 +167,29 @@ class NoisyValues:
         if level == 0:
             return noise.discrete_laplace(rate=self.rates[0], size=keys.size)
         coarser = self._noisy[level - 1, keys.where] - self._exact[keys.where]
-        return refine(coarser, coarse=self.rates[level - 1], fine=self.rates[level], noise=noise)
+        return refine_noise(coarser, coarse=self.rates[level - 1], fine=self.rates[level], noise=noise)
 
     def _keep_chain(self, finer: Integers, keys: ChosenKeys) -> None:
-        if self._chain is None and keys.among is not None:
+        if self._chain is None and keys.mask is not None:
             self._chain = finer
             return
         if self._chain is None:
             self._chain = np.zeros((len(self.rates) - 1, self.taken.size), dtype=np.int64)
-        if keys.among is None:
+        if keys.mask is None:
             self._chain[:, keys.where] = finer
         else:
-            np.copyto(self._chain, finer, where=keys.among)
+            np.copyto(self._chain, finer, where=keys.mask)
 
 
-def levels(test: FunctionalTest) -> tuple[Fraction, ...]:
+def list_levels(test: FunctionalTest) -> tuple[Fraction, ...]:
     """Return the rates at which a test looks, coarse to fine, the last one included."""
     return (*(look.rate for look in test.looks), test.rate)
 
 
 @lru_cache(maxsize=128)
-def _losses_between(rates: tuple[Fraction, ...], *, scale: int) -> Epsilons:
+def _tabulate_losses(rates: tuple[Fraction, ...], *, scale: int) -> Epsilons:
     """Return epsilon from each level, 0 for none, to each other one, rounded up; zero to coarser ones."""
     every = (Fraction(0), *rates)
-    return np.array([[at_least(max(Fraction(0), fine - coarse) * scale) for fine in every] for coarse in every])
+    return np.array(
+        [[round_up_to_float(max(Fraction(0), fine - coarse) * scale) for fine in every] for coarse in every]
+    )

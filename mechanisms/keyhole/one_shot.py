@@ -10,11 +10,11 @@ import numpy as np
 from mechanisms.apportionment.keyhole import LossCurve
 from mechanisms.formula import Integers
 from mechanisms.keyhole.common_sums import ONE_LOOK, calibrate_on_sums, decide_on_sums
-from mechanisms.keyhole.contract import OneShotKind, meet_contract, task_tolerances
-from mechanisms.keyhole.run_looks import decide_anew
+from mechanisms.keyhole.contract import OneShotKind, list_task_tolerances, meet_contract
+from mechanisms.keyhole.run_looks import decide_on_fresh_noise
 from mechanisms.keyhole.run_once import run_once
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome, Unachievable
-from mechanisms.threshold.one_shot import calibrate_test, least_epsilon
+from mechanisms.threshold.one_shot import calibrate_test, find_least_epsilon
 
 
 class Keyhole:
@@ -31,12 +31,12 @@ class Keyhole:
         """Calibrate one test per functional. Raise `Unachievable` if none exists."""
         if task.common is not None:
             return calibrate_on_sums(self.name, task, schedule=ONE_LOOK, empty=lambda _functional: None)
-        return meet_contract(self.name, task, self.kind(task))
+        return meet_contract(self.name, task, self.make_kind(task))
 
-    def kind(self, task: DecisionTask) -> OneShotKind:
+    def make_kind(self, task: DecisionTask) -> OneShotKind:
         """Return how a functional of the task is tested."""
-        near = task_tolerances(task)
-        alone = single_thresholds(task)
+        near = list_task_tolerances(task)
+        alone = find_single_thresholds(task)
 
         def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
             try:
@@ -46,60 +46,62 @@ class Keyhole:
                     fnr=fnr,
                     fpr=fpr,
                     allow_block=functional in alone,
-                    most_steps=task.most_steps(functional),
+                    most_steps=task.limit_blocks(functional),
                 )
             except Unachievable as refusal:
                 raise Unachievable(refusal.reason, functional=functional) from refusal
 
-        return OneShotKind(loss=optimal_loss(task), calibrate=calibrate, tied=False, several=True)
+        return OneShotKind(loss=make_loss_curve(task), calibrate=calibrate, is_tied=False, decides_several=True)
 
     def decide(
-        self, calibration: Calibration, aggregates: Integers, *, noise: Noise, keep_paths: bool = True
+        self, calibration: Calibration, aggregates: Integers, *, noise: Noise, keeps_paths: bool = True
     ) -> Outcome:
         """Decide every key on one noisy value per functional; the loss is the worst case for all keys alike."""
         if calibration.task.common is not None:
             return decide_on_sums(calibration, aggregates, noise=noise)
-        return decide_anew(calibration, aggregates, everything=True, keep_paths=keep_paths, noise=noise)
+        return decide_on_fresh_noise(
+            calibration, aggregates, looks_at_everything=True, keeps_paths=keeps_paths, noise=noise
+        )
 
 
-def uniform_outcome(calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
+def decide_once(calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
     """Decide by `run_once`, charging every key the worst case."""
     passed = run_once(calibration.task.formula, calibration.tests, aggregates, noise=noise)
     return Outcome(passed=passed, epsilon=np.full(passed.size, calibration.worst_case_epsilon))
 
 
-def optimal_loss(task: DecisionTask) -> LossCurve:
+def make_loss_curve(task: DecisionTask) -> LossCurve:
     """Return the cost of a pair of shares for each functional with the optimal one-shot test.
 
     Apportionment minimises it.
     """
-    near = task_tolerances(task)
-    alone = single_thresholds(task)
+    near = list_task_tolerances(task)
+    alone = find_single_thresholds(task)
 
     def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
-        return least_epsilon(
+        return find_least_epsilon(
             sensitivity=task.sensitivities[functional],
             tolerance=near[functional],
             fnr=fnr,
             fpr=fpr,
             allow_block=functional in alone,
-            most_steps=task.most_steps(functional),
+            most_steps=task.limit_blocks(functional),
         )
 
     return loss
 
 
-def single_thresholds(task: DecisionTask) -> frozenset[int]:
+def find_single_thresholds(task: DecisionTask) -> frozenset[int]:
     """Return the functionals with one threshold in all formulas together.
 
     It may be crossed, not crossed, or both. Their noise may live on block indices if the task allows it.
     """
-    thresholds = Counter(functional for functional, _ in {(cut.functional, cut.cut) for cut in task.literals()})
+    thresholds = Counter(functional for functional, _ in {(cut.functional, cut.cut) for cut in task.list_literals()})
     alone = frozenset(functional for functional, count in thresholds.items() if count == 1)
     return alone if task.blocks is None else alone & task.blocks
 
 
-def cheaper_alone(calibration: Calibration) -> dict[int, float]:
+def price_cheaper_alone(calibration: Calibration) -> dict[int, float]:
     """Return the epsilon of a test in blocks per functional, if that would be less than its shared noisy value.
 
     A block test serves one threshold only, so functionals with several cannot use it; EXPLAIN prints
@@ -110,7 +112,7 @@ def cheaper_alone(calibration: Calibration) -> dict[int, float]:
         sensitivity = calibration.task.sensitivities[functional]
         if test.rate == 0 or test.block > 1 or sensitivity == 1:
             continue
-        alone, _, _ = least_epsilon(
+        alone, _, _ = find_least_epsilon(
             sensitivity=sensitivity,
             tolerance=test.tolerance,
             fnr=test.fnr,

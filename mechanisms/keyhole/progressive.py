@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from mechanisms.formula import Integers
 from mechanisms.keyhole.common_sums import calibrate_on_sums, decide_on_sums
-from mechanisms.keyhole.contract import OneShotKind, meet_contract, task_tolerances
-from mechanisms.keyhole.one_shot import optimal_loss, single_thresholds
-from mechanisms.keyhole.run_looks import decide_anew
+from mechanisms.keyhole.contract import OneShotKind, list_task_tolerances, meet_contract
+from mechanisms.keyhole.one_shot import find_single_thresholds, make_loss_curve
+from mechanisms.keyhole.run_looks import decide_on_fresh_noise
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome, Unachievable
-from mechanisms.threshold.three_zone import SCHEDULE, EmptyGroups, calibrate_three_zone, chance_missed, wrong
+from mechanisms.threshold.three_zone import SCHEDULE, EmptyGroups, bound_missed, bound_wrong, calibrate_three_zone
 
 STRAY_GROUPS = 0.05  # of a question's empty groups, how many early looks may return in the mean: one in twenty answers
 
@@ -34,21 +34,21 @@ class Progressive:
     def calibrate(self, task: DecisionTask) -> Calibration:
         """Calibrate one three-zone test per functional. Raise `Unachievable` if none exists."""
         if task.common is not None:
-            short, near = _shortfalls(task), task_tolerances(task)
+            short, near = _list_shortfalls(task), list_task_tolerances(task)
             return calibrate_on_sums(
                 self.name,
                 task,
                 schedule=SCHEDULE,
-                empty=lambda functional: _nearest(short.get(functional, ()), near[functional], keys=task.keys),
+                empty=lambda functional: _find_nearest(short.get(functional, ()), near[functional], keys=task.keys),
             )
-        return meet_contract(self.name, task, self.kind(task))
+        return meet_contract(self.name, task, self.make_kind(task))
 
-    def kind(self, task: DecisionTask) -> OneShotKind:
+    def make_kind(self, task: DecisionTask) -> OneShotKind:
         """Return how a functional of the task is tested."""
-        near = task_tolerances(task)
-        alone = single_thresholds(task)
-        both = two_sided(task)
-        short = _shortfalls(task)
+        near = list_task_tolerances(task)
+        alone = find_single_thresholds(task)
+        both = find_two_sided(task)
+        short = _list_shortfalls(task)
 
         def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
             try:
@@ -58,56 +58,58 @@ class Progressive:
                     fnr=fnr,
                     fpr=fpr,
                     allow_block=functional in alone,
-                    most_steps=task.most_steps(functional),
-                    two_sided=functional in both,
-                    empty=_nearest(short.get(functional, ()), near[functional], keys=task.keys),
+                    most_steps=task.limit_blocks(functional),
+                    is_two_sided=functional in both,
+                    empty=_find_nearest(short.get(functional, ()), near[functional], keys=task.keys),
                 )
             except Unachievable as refusal:
                 raise Unachievable(refusal.reason, functional=functional) from refusal
 
         return OneShotKind(
-            loss=optimal_loss(task),
+            loss=make_loss_curve(task),
             calibrate=calibrate,
-            tied=False,
-            missed=chance_missed,
-            wrong=wrong,
-            several=True,
+            is_tied=False,
+            bound_missed=bound_missed,
+            bound_wrong=bound_wrong,
+            decides_several=True,
         )
 
     def decide(
-        self, calibration: Calibration, aggregates: Integers, *, noise: Noise, keep_paths: bool = True
+        self, calibration: Calibration, aggregates: Integers, *, noise: Noise, keeps_paths: bool = True
     ) -> Outcome:
         """Decide every key, look by look; `aggregates` has shape (functionals, keys), within +-2**62."""
         if calibration.task.common is not None:
             return decide_on_sums(calibration, aggregates, noise=noise)
-        return decide_anew(calibration, aggregates, everything=False, keep_paths=keep_paths, noise=noise)
+        return decide_on_fresh_noise(
+            calibration, aggregates, looks_at_everything=False, keeps_paths=keeps_paths, noise=noise
+        )
 
 
-def empty_groups(task: DecisionTask, functional: int, tolerance: int) -> EmptyGroups | None:
+def find_empty_groups(task: DecisionTask, functional: int, tolerance: int) -> EmptyGroups | None:
     """Return the distance from which a group without rows passes the literals that it fails by more than the tolerance.
 
     Its functionals are zero. Return None if there are no such literals.
     """
-    return _nearest(_shortfalls(task).get(functional, ()), tolerance, keys=task.keys)
+    return _find_nearest(_list_shortfalls(task).get(functional, ()), tolerance, keys=task.keys)
 
 
-def _shortfalls(task: DecisionTask) -> dict[int, list[int]]:
+def _list_shortfalls(task: DecisionTask) -> dict[int, list[int]]:
     """Return the distances of zero from each of its literals in any formula, by functional.
 
     Negative where it passes.
     """
     found: dict[int, list[int]] = {}
-    for cut in task.literals():
+    for cut in task.list_literals():
         found.setdefault(cut.functional, []).append(cut.cut if cut.above else -(cut.cut + 1))
     return found
 
 
-def _nearest(shortfalls: Sequence[int], tolerance: int, *, keys: int) -> EmptyGroups | None:
+def _find_nearest(shortfalls: Sequence[int], tolerance: int, *, keys: int) -> EmptyGroups | None:
     distance = min((short for short in shortfalls if short > tolerance), default=None)
     return None if distance is None else EmptyGroups(distance, STRAY_GROUPS / keys)
 
 
-def two_sided(task: DecisionTask) -> frozenset[int]:
+def find_two_sided(task: DecisionTask) -> frozenset[int]:
     """Return the functionals with literals of both directions, whether in one formula or in several."""
-    directions = {(cut.functional, cut.above) for cut in task.literals()}
+    directions = {(cut.functional, cut.above) for cut in task.list_literals()}
     return frozenset(f for f, _ in directions if {(f, True), (f, False)} <= directions)

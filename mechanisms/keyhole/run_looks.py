@@ -19,19 +19,19 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts
-from mechanisms.keyhole.key_parts import decide_in_parts, key_parts
+from mechanisms.formula import Booleans, Cut, Formula, Integers, list_literals
+from mechanisms.keyhole.key_parts import cut_keys_into_parts, decide_in_parts
 from mechanisms.keyhole.noisy_values import ChosenKeys, NoisyValues
 from mechanisms.protocol import Calibration, Epsilons, Noise, NoisePath, Outcome
 from mechanisms.three_valued import Verdicts, find_undecided, settle_formula
-from mechanisms.threshold.joint_loss import joint_losses
-from mechanisms.threshold.one_shot import at_least
+from mechanisms.threshold.joint_loss import compute_joint_losses
+from mechanisms.threshold.one_shot import round_up_to_float
 
 Paths = Sequence[NoisePath | None]
 
 
-def decide_anew(
-    calibration: Calibration, aggregates: Integers, *, everything: bool, keep_paths: bool, noise: Noise
+def decide_on_fresh_noise(
+    calibration: Calibration, aggregates: Integers, *, looks_at_everything: bool, keeps_paths: bool, noise: Noise
 ) -> Outcome:
     """Decide every key on fresh noise; parameters as for `decide_on_paths`. All of the loss is fresh."""
     none = (None,) * len(calibration.task.sensitivities)
@@ -39,9 +39,9 @@ def decide_anew(
         calibration,
         aggregates,
         none,
-        everything=everything,
-        known_first=False,
-        keep_paths=keep_paths,
+        looks_at_everything=looks_at_everything,
+        reads_known_first=False,
+        keeps_paths=keeps_paths,
         noise=noise,
     )
 
@@ -51,9 +51,9 @@ def decide_on_paths(
     aggregates: Integers,
     paths: Paths,
     *,
-    everything: bool,
-    known_first: bool,
-    keep_paths: bool,
+    looks_at_everything: bool,
+    reads_known_first: bool,
+    keeps_paths: bool,
     noise: Noise,
 ) -> Outcome:
     """Decide every key, revealing what is not known yet.
@@ -65,64 +65,70 @@ def decide_on_paths(
     Parameters:
         aggregates: exact values, int64, shape (functionals, keys), within +-2**62; of the very rows `paths` speak of.
         paths: by functional, what was revealed before; the calibration's tests look at their rates or above them.
-        everything: look at every key's every functional, not only where it matters; then all keys lose the worst case.
-        known_first: take every look that costs nothing before any that does. Then which values the question has read,
+        looks_at_everything: look at every key's every functional, not only where it matters; then all keys lose the worst case.
+        reads_known_first: take every look that costs nothing before any that does. Then which values the question has read,
             and so `epsilon`, depends on what others have revealed; else on the values it reads alone.
-        keep_paths: whether the outcome carries the paths, which take as much memory as the looks times the keys.
+        keeps_paths: whether the outcome carries the paths, which take as much memory as the looks times the keys.
 
     Raises:
         ValueError: the paths are of another number of keys.
     """
     if any(path is not None and path.reached.size != aggregates.shape[1] for path in paths):
         raise ValueError("paths and aggregates are of the same keys")
-    anew = all(path is None for path in paths)
-    decided = _Decided.none(aggregates.shape[1], predicates=len(calibration.task.predicates), anew=anew)
+    is_fresh = all(path is None for path in paths)
+    decided = _KeyResults.make_empty(
+        aggregates.shape[1], predicates=len(calibration.task.predicates), is_fresh=is_fresh
+    )
 
-    def decide(part: slice) -> _Closed:
+    def decide(part: slice) -> _PartResults:
         run = _KeysRun(
             calibration,
             aggregates[:, part],
             _slice_paths(paths, part),
-            everything=everything,
-            keep_paths=keep_paths,
+            looks_at_everything=looks_at_everything,
+            keeps_paths=keeps_paths,
             noise=noise,
         )
-        if known_first:
+        if reads_known_first:
             run.read_known()
-            run.flip()
-        run.reveal()
-        return run.close()
+            run.toss_coins()
+        run.take_looks()
+        return run.collect_results()
 
     for part, closed in decide_in_parts(decide, aggregates.shape[1], noise=noise):
-        decided.add(part, closed)
-    return decided.outcome(keep_paths=keep_paths)
+        decided.add_part(part, closed)
+    return decided.make_outcome(keep_paths=keeps_paths)
 
 
-def decide_on_known(calibration: Calibration, paths: Paths, *, everything: bool, noise: Noise) -> Outcome | None:
+def decide_on_known(
+    calibration: Calibration, paths: Paths, *, looks_at_everything: bool, noise: Noise
+) -> Outcome | None:
     """Decide every key on what was revealed before; None where that may leave a key open, whatever the coins.
 
     The choice of None is made before any coin is tossed, so that trying again with more values favours no answer.
     """
     keys = next(path.reached.size for path in paths if path is not None)
-    decided = _Decided.none(keys, predicates=len(calibration.task.predicates), anew=False)
-    for part in key_parts(keys):
+    decided = _KeyResults.make_empty(keys, predicates=len(calibration.task.predicates), is_fresh=False)
+    for part in cut_keys_into_parts(keys):
         nothing = np.zeros((len(paths), part.stop - part.start), dtype=np.int64)
         known = _slice_paths(paths, part)
-        run = _KeysRun(calibration, nothing, known, everything=everything, keep_paths=False, noise=noise)
+        run = _KeysRun(
+            calibration, nothing, known, looks_at_everything=looks_at_everything, keeps_paths=False, noise=noise
+        )
         run.read_known()
-        if run.short():
+        if run.needs_values():
             return None
-        run.flip()
-        decided.add(part, run.close())
-    return decided.outcome(keep_paths=False)
+        run.toss_coins()
+        decided.add_part(part, run.collect_results())
+    return decided.make_outcome(keep_paths=False)
 
 
-def unread(path: NoisePath | None, top: Fraction, *, sensitivity: int, keys: int) -> Epsilons:
+def price_unread(path: NoisePath | None, top: Fraction, *, sensitivity: int, keys: int) -> Epsilons:
     """Return epsilon of what is still to be revealed of one functional up to the rate `top`, per key, rounded up."""
     if path is None:
-        return np.full(keys, at_least(top * sensitivity))
+        return np.full(keys, round_up_to_float(top * sensitivity))
     before = (Fraction(0), *path.rates)
-    return np.array([at_least(max(Fraction(0), top - rate) * sensitivity) for rate in before])[path.reached]
+    return np.array([round_up_to_float(max(Fraction(0), top - rate) * sensitivity) for rate in before])[path.reached]
 
 
 def _slice_paths(paths: Paths, part: slice) -> list[NoisePath | None]:
@@ -132,7 +138,7 @@ def _slice_paths(paths: Paths, part: slice) -> list[NoisePath | None]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Closed:
+class _PartResults:
     """The rest of a run once its keys are decided."""
 
     passed: Booleans
@@ -146,11 +152,11 @@ class _Closed:
 class _Stage:
     """Formulas that are settled together, by the functionals that they mention, in a public order.
 
-    `of_returned` where they are open only for keys that may be returned.
+    `needs_returned` where they are open only for keys that may be returned.
     """
 
     formulas: Mapping[int, tuple[Formula, ...]]
-    of_returned: bool
+    needs_returned: bool
 
 
 class _KeysRun:
@@ -162,85 +168,91 @@ class _KeysRun:
         aggregates: Integers,
         paths: Paths,
         *,
-        everything: bool,
-        keep_paths: bool,
+        looks_at_everything: bool,
+        keeps_paths: bool,
         noise: Noise,
     ) -> None:
         task = calibration.task
         self._calibration = calibration
         self._task = task
         self._noise = noise
-        self._everything = everything
-        self._keep_paths = keep_paths
+        self._everything = looks_at_everything
+        self._keep_paths = keeps_paths
         self._anew = all(path is None for path in paths)
         self._keys = aggregates.shape[1]
-        self._literals = tuple(dict.fromkeys(task.literals()))
+        self._literals = tuple(dict.fromkeys(task.list_literals()))
         self._verdicts: dict[Cut, Verdicts] = {cut: np.zeros(self._keys, dtype=np.int8) for cut in self._literals}
         used = {cut.functional for cut in self._literals}
         self._order = sorted(used, key=lambda functional: calibration.tests[functional].epsilon)
         self._stages = (
-            _Stage(self._list_by_functional((task.formula,)), of_returned=False),
-            _Stage(self._list_by_functional(task.predicates), of_returned=True),
+            _Stage(self._list_by_functional((task.formula,)), needs_returned=False),
+            _Stage(self._list_by_functional(task.predicates), needs_returned=True),
         )
         self._values = {
-            f: NoisyValues(calibration.tests[f], aggregates[f], paths[f], task.sensitivities[f], keep_path=keep_paths)
+            f: NoisyValues(calibration.tests[f], aggregates[f], paths[f], task.sensitivities[f], keeps_path=keeps_paths)
             for f in used
         }
 
     def read_known(self) -> None:
         """Take every look that matters and costs nothing; values on the very boundary wait for their coins."""
-        for stage, functional, look in self._turns():
+        for stage, functional, look in self._list_turns():
             concerned = self._find_concerned(stage, functional, look)
-            self._take(functional, look, concerned & self._values[functional].is_known(look), coins=False)
+            self._take_look(functional, look, concerned & self._values[functional].is_known(look), tosses_coins=False)
 
-    def short(self) -> bool:
-        """Return True if an unknown value could still matter, however the coins of `flip` fall."""
-        return any(self._unread(stage, functional).any() for stage in self._stages for functional in stage.formulas)
+    def needs_values(self) -> bool:
+        """Return True if an unknown value could still matter, however the coins of `toss_coins` fall."""
+        return any(
+            self._find_unread(stage, functional).any() for stage in self._stages for functional in stage.formulas
+        )
 
-    def flip(self) -> None:
+    def toss_coins(self) -> None:
         """Toss the coins of the values that `read_known` found on the boundary of a last look."""
         for functional in self._order:
             values = self._values[functional]
             last = len(values.test.looks)
-            open_ = [self._verdicts[cut] == 0 for cut in self._own(functional)]
+            open_ = [self._verdicts[cut] == 0 for cut in self._list_literals(functional)]
             looked = values.choose(np.logical_or.reduce(open_) & (values.taken > last))
             if looked.size:
-                self._decide(functional, last, looked, tie=self._coins(functional, looked))
+                self._decide_literals(functional, last, looked, tie=self._toss(functional, looked))
 
-    def reveal(self) -> None:
+    def take_looks(self) -> None:
         """Take looks until every key's formulas are settled, its predicates where it is returned."""
-        for stage, functional, look in self._turns():
+        for stage, functional, look in self._list_turns():
             last = look == len(self._values[functional].test.looks)
-            self._take(functional, look, self._find_concerned(stage, functional, look), coins=last)
+            self._take_look(functional, look, self._find_concerned(stage, functional, look), tosses_coins=last)
 
-    def close(self) -> _Closed:
+    def collect_results(self) -> _PartResults:
         """Return the answers and losses of keys that are all settled."""
         task, worst = self._task, self._calibration.worst_case_epsilon
         answer, *values_of = (settle_formula(formula, self._verdicts, keys=self._keys) for formula in task.formulas)
         assert np.all(answer != 0), "a key's formula is still open after every look"
         passed = answer == 1
         assert all(np.all(value[passed] != 0) for value in values_of), "a returned key's predicate is still open"
-        lost = {functional: values.total_loss() for functional, values in self._values.items()}
-        fresh = {} if self._anew else {functional: values.fresh() for functional, values in self._values.items()}
-        own = np.minimum(joint_losses(lost, task.exposures, keys=self._keys), worst)
+        lost = {functional: values.compute_total_loss() for functional, values in self._values.items()}
+        fresh = (
+            {}
+            if self._anew
+            else {functional: values.compute_fresh_loss() for functional, values in self._values.items()}
+        )
+        own = np.minimum(compute_joint_losses(lost, task.exposures, keys=self._keys), worst)
         if self._everything:
             own = np.full(self._keys, worst)
-        paths = [self._values[f].path() if f in self._values else None for f in range(len(task.sensitivities))]
-        return _Closed(
+        paths = [self._values[f].make_path() if f in self._values else None for f in range(len(task.sensitivities))]
+        return _PartResults(
             passed=passed,
             predicates=tuple(passed & (value == 1) for value in values_of),
             lost=own,
-            fresh=own if self._anew else np.minimum(joint_losses(fresh, task.exposures, keys=self._keys), own),
+            fresh=own if self._anew else np.minimum(compute_joint_losses(fresh, task.exposures, keys=self._keys), own),
             paths=tuple(paths) if self._keep_paths else (),
         )
 
     def _list_by_functional(self, formulas: Sequence[Formula]) -> dict[int, tuple[Formula, ...]]:
         """Return the formulas that mention each functional, the cheapest to look at first."""
-        mentioned = {formula: {cut.functional for cut in cuts(formula)} for formula in formulas}
+        mentioned = {formula: {cut.functional for cut in list_literals(formula)} for formula in formulas}
         own = {f: tuple(formula for formula, used in mentioned.items() if f in used) for f in self._order}
         return {functional: formulas for functional, formulas in own.items() if formulas}
 
-    def _turns(self) -> Iterator[tuple[_Stage, int, int]]:
+    def _list_turns(self) -> Iterator[tuple[_Stage, int, int]]:
         """Yield stages, their functionals and their looks in a public order.
 
         Tests of a stage end together: those with fewer looks start later.
@@ -258,7 +270,7 @@ class _KeysRun:
         """Return the keys that have the look still to come and for which it matters."""
         return self._find_mattering(stage, functional, self._values[functional].taken == look)
 
-    def _unread(self, stage: _Stage, functional: int) -> Booleans:
+    def _find_unread(self, stage: _Stage, functional: int) -> Booleans:
         """Return the keys for which the functional matters and has looks left."""
         left = self._values[functional].taken <= len(self._values[functional].test.looks)
         return self._find_mattering(stage, functional, left)
@@ -267,7 +279,7 @@ class _KeysRun:
         """Return the keys, among some, whose functional can still change a formula of the stage that may be shown."""
         if self._everything:
             return among
-        if stage.of_returned:
+        if stage.needs_returned:
             among = among & (settle_formula(self._task.formula, self._verdicts, keys=self._keys) >= 0)
         if not among.any():
             return among
@@ -276,18 +288,18 @@ class _KeysRun:
             matters |= find_undecided(formula, self._verdicts, keys=self._keys)[functional]
         return among & matters
 
-    def _take(self, functional: int, look: int, concerned: Booleans, *, coins: bool) -> None:
+    def _take_look(self, functional: int, look: int, concerned: Booleans, *, tosses_coins: bool) -> None:
         looking = self._values[functional].choose(concerned)
         if looking.size:
-            tie = self._coins(functional, looking) if coins else None
+            tie = self._toss(functional, looking) if tosses_coins else None
             self._values[functional].reveal(look, looking, noise=self._noise)
-            self._decide(functional, look, looking, tie=tie)
+            self._decide_literals(functional, look, looking, tie=tie)
 
-    def _decide(self, functional: int, look: int, looking: ChosenKeys, *, tie: Booleans | None) -> None:
+    def _decide_literals(self, functional: int, look: int, looking: ChosenKeys, *, tie: Booleans | None) -> None:
         values = self._values[functional]
         test = values.test
-        for cut in self._own(functional):
-            noisy, origin = values.distances(cut, look, looking)
+        for cut in self._list_literals(functional):
+            noisy, origin = values.compute_distances(cut, look, looking)
             if look < len(test.looks):
                 zone = test.looks[look]
                 high, low = noisy >= origin + zone.accepting, noisy <= origin + zone.rejecting
@@ -299,15 +311,15 @@ class _KeysRun:
                     low = ~high
             looking.settle(self._verdicts[cut], np.subtract(high, low, dtype=np.int8))
 
-    def _coins(self, functional: int, looking: ChosenKeys) -> Booleans:
+    def _toss(self, functional: int, looking: ChosenKeys) -> Booleans:
         return self._noise.bernoulli(probability=self._values[functional].test.tie, size=looking.size)
 
-    def _own(self, functional: int) -> Sequence[Cut]:
+    def _list_literals(self, functional: int) -> Sequence[Cut]:
         return [cut for cut in self._literals if cut.functional == functional]
 
 
 @dataclass(frozen=True, slots=True)
-class _Decided:
+class _KeyResults:
     """The decisions on all keys, part by part, in arrays that exist once."""
 
     passed: Booleans
@@ -317,17 +329,17 @@ class _Decided:
     paths: list[tuple[NoisePath | None, ...]]
 
     @staticmethod
-    def none(keys: int, *, predicates: int, anew: bool) -> "_Decided":
+    def make_empty(keys: int, *, predicates: int, is_fresh: bool) -> "_KeyResults":
         """Return the state in which nothing is decided."""
-        return _Decided(
+        return _KeyResults(
             passed=np.zeros(keys, dtype=np.bool_),
             predicates=tuple(np.zeros(keys, dtype=np.bool_) for _ in range(predicates)),
             lost=np.zeros(keys),
-            fresh=None if anew else np.zeros(keys),
+            fresh=None if is_fresh else np.zeros(keys),
             paths=[],
         )
 
-    def add(self, part: slice, closed: _Closed) -> None:
+    def add_part(self, part: slice, closed: _PartResults) -> None:
         """Add keys that are settled."""
         self.passed[part] = closed.passed
         self.lost[part] = closed.lost
@@ -337,18 +349,18 @@ class _Decided:
             all_[part] = own
         self.paths.append(closed.paths)
 
-    def outcome(self, *, keep_paths: bool) -> Outcome:
+    def make_outcome(self, *, keep_paths: bool) -> Outcome:
         """Return the outcome of all keys."""
         return Outcome(
             passed=self.passed,
             predicates=self.predicates,
             epsilon=self.lost,
             fresh=self.fresh,
-            paths=tuple(map(_one_path, zip(*self.paths, strict=True))) if keep_paths else (),
+            paths=tuple(map(_join_paths, zip(*self.paths, strict=True))) if keep_paths else (),
         )
 
 
-def _one_path(parts: Sequence[NoisePath | None]) -> NoisePath | None:
+def _join_paths(parts: Sequence[NoisePath | None]) -> NoisePath | None:
     known = [part for part in parts if part is not None]
     if len(known) <= 1:
         return known[0] if known else None

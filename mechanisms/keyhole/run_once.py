@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts, evaluate
+from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate_formula, list_literals
 from mechanisms.protocol import FunctionalTest, Noise
 
 
@@ -25,7 +25,7 @@ def run_once(formula: Formula, tests: tuple[FunctionalTest, ...], aggregates: In
     """
     keys = aggregates.shape[1]
     answers: dict[Cut, Booleans] = {}
-    literals = tuple(dict.fromkeys(cuts(formula)))
+    literals = tuple(dict.fromkeys(list_literals(formula)))
     for functional in sorted({cut.functional for cut in literals}):
         own = [cut for cut in literals if cut.functional == functional]
         test = tests[functional]
@@ -36,29 +36,31 @@ def run_once(formula: Formula, tests: tuple[FunctionalTest, ...], aggregates: In
             answers |= {cut: _decide_block(cut, test, values, drawn, tie) for cut in own}
         else:
             noisy = values + drawn
-            answers |= {cut: _decide(cut, test, noisy, tie) for cut in own}
-    return evaluate(formula, answers.__getitem__, keys=keys)
+            answers |= {cut: _decide_value(cut, test, noisy, tie) for cut in own}
+    return evaluate_formula(formula, answers.__getitem__, keys=keys)
 
 
 def decide_literal(cut: Cut, test: FunctionalTest, values: Integers, *, noise: Noise) -> Booleans:
     """Decide one literal on fresh noise, for mechanisms that re-run every occurrence."""
     drawn = noise.discrete_laplace(rate=test.rate, size=values.size)
     tie = noise.bernoulli(probability=test.tie, size=values.size)
-    return _decide(cut, test, values + drawn, tie)
+    return _decide_value(cut, test, values + drawn, tie)
 
 
-def _decide(cut: Cut, test: FunctionalTest, noisy: Integers, tie: Booleans) -> Booleans:
+def _decide_value(cut: Cut, test: FunctionalTest, noisy: Integers, tie: Booleans) -> Booleans:
     if cut.above:
         boundary = cut.cut - test.shift
-        return _either(np.greater, noisy, boundary, tie)
+        return _decide_with_tie(np.greater, noisy, boundary, tie)
     boundary = cut.cut + 1 + test.shift
-    return _either(np.less, noisy, boundary, tie)
+    return _decide_with_tie(np.less, noisy, boundary, tie)
 
 
 def _decide_block(cut: Cut, test: FunctionalTest, values: Integers, drawn: Integers, tie: Booleans) -> Booleans:
     index = (values - (cut.cut + 1)) // test.block + drawn
-    return _either(np.greater, index if cut.above else -1 - index, -1 - test.shift, tie)
+    return _decide_with_tie(np.greater, index if cut.above else -1 - index, -1 - test.shift, tie)
 
 
-def _either(beyond: Callable[[Integers, int], Booleans], noisy: Integers, boundary: int, tie: Booleans) -> Booleans:
+def _decide_with_tie(
+    beyond: Callable[[Integers, int], Booleans], noisy: Integers, boundary: int, tie: Booleans
+) -> Booleans:
     return np.asarray(beyond(noisy, boundary) | ((noisy == boundary) & tie), dtype=np.bool_)

@@ -3,20 +3,20 @@
 import math
 
 
-def mass(rate: float, value: int) -> float:
+def compute_mass(rate: float, value: int) -> float:
     """Return `P(K = value)`, of noise at a rate.
 
-    >>> round(mass(0.5, 0), 4), round(mass(0.5, 3) / mass(0.5, 4), 4) == round(math.exp(0.5), 4)
+    >>> round(compute_mass(0.5, 0), 4), round(compute_mass(0.5, 3) / compute_mass(0.5, 4), 4) == round(math.exp(0.5), 4)
     (0.2449, True)
     """
     decay = math.exp(-rate)
     return -math.expm1(-rate) / (1.0 + decay) * math.exp(-rate * abs(value))
 
 
-def upper_tail(rate: float, value: int) -> float:
+def compute_upper_tail(rate: float, value: int) -> float:
     """Return `P(K >= value)`, to a relative 1e-14 also where it is tiny.
 
-    >>> round(upper_tail(0.5, 1), 4), f"{upper_tail(0.5, 1000):.3g}"
+    >>> round(compute_upper_tail(0.5, 1), 4), f"{compute_upper_tail(0.5, 1000):.3g}"
     (0.3775, '4.43e-218')
     """
     if value >= 1:
@@ -24,6 +24,6 @@ def upper_tail(rate: float, value: int) -> float:
     return 1.0 - math.exp(-rate * (1 - value)) / (1.0 + math.exp(-rate))
 
 
-def lower_tail(rate: float, value: int) -> float:
+def compute_lower_tail(rate: float, value: int) -> float:
     """Return `P(K <= value)`; the law is symmetric."""
-    return upper_tail(rate, -value)
+    return compute_upper_tail(rate, -value)

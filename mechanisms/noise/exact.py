@@ -12,10 +12,17 @@ from itertools import pairwise
 
 import numpy as np
 
-from mechanisms.certified import Probability, digits_survivals, exponential, geometric_survivals, logistic, rational
+from mechanisms.certified import (
+    Probability,
+    list_digit_survivals,
+    list_geometric_survivals,
+    make_exponential,
+    make_logistic,
+    make_rational,
+)
 from mechanisms.formula import Booleans, Integers
 from mechanisms.noise.inversion import Inversion, RandomBytes
-from mechanisms.noise.random_bytes import random_bytes
+from mechanisms.noise.random_bytes import draw_random_bytes
 from mechanisms.protocol import Unachievable
 from mechanisms.side_by_side import count_threads
 
@@ -38,9 +45,9 @@ class _Coin:
     further: np.uint64
 
     @staticmethod
-    def of(probability: Probability) -> "_Coin":
+    def from_probability(probability: Probability) -> "_Coin":
         # a coin of probability one never ties in its first bits; its further digits are all zero
-        first, further = probability.prefix(_FIRST_BITS), probability.digits(_FIRST_BITS, _FURTHER_BITS)
+        first, further = probability.read_prefix(_FIRST_BITS), probability.read_digits(_FIRST_BITS, _FURTHER_BITS)
         return _Coin(probability=probability, first=first, further=np.uint64(further))
 
 
@@ -54,36 +61,41 @@ class _Digits:
 
 
 @lru_cache(maxsize=256)
-def _geometric_law(rate: Fraction) -> _Digits:
-    places = _low_places(rate)
+def _make_geometric_law(rate: Fraction) -> _Digits:
+    places = _count_low_places(rate)
     parts = -(-places // _DIGITS_AT_ONCE)
     ends = [places * part // parts for part in range(parts + 1)] if parts else []
     low = tuple(
-        (start, Inversion.of(digits_survivals(rate, doubled=start, digits=end - start), endless=False))
+        (
+            start,
+            Inversion.from_survivals(list_digit_survivals(rate, doubled=start, digits=end - start), is_endless=False),
+        )
         for start, end in pairwise(ends)
     )
-    first = exponential(rate, doubled=places, most=places)
-    rest = Inversion.of(geometric_survivals(first, rate, doubled=places), endless=True)
+    first = make_exponential(rate, doubled=places, most=places)
+    rest = Inversion.from_survivals(list_geometric_survivals(first, rate, doubled=places), is_endless=True)
     return _Digits(low=low, places=places, rest=rest)
 
 
 @lru_cache(maxsize=256)
-def _laplace_law(rate: Fraction) -> _Digits:
-    return _thinned_law(rate, logistic(rate, doubled=0, most=_low_places(rate), twice=True))
+def _make_laplace_law(rate: Fraction) -> _Digits:
+    return _make_thinned_law(rate, make_logistic(rate, doubled=0, most=_count_low_places(rate), is_doubled=True))
 
 
 @lru_cache(maxsize=256)
-def _thinned_law(rate: Fraction, nonzero: Probability) -> _Digits:
+def _make_thinned_law(rate: Fraction, nonzero: Probability) -> _Digits:
     """Return the digits of one less than the magnitude.
 
     The rest is one more, so zero is the zero of the variable itself.
     """
-    law = _geometric_law(rate)
-    survivals = geometric_survivals(nonzero, rate, doubled=law.places)
-    return _Digits(low=law.low, places=law.places, rest=Inversion.of(survivals, endless=True, tail=law.rest))
+    law = _make_geometric_law(rate)
+    survivals = list_geometric_survivals(nonzero, rate, doubled=law.places)
+    return _Digits(
+        low=law.low, places=law.places, rest=Inversion.from_survivals(survivals, is_endless=True, tail=law.rest)
+    )
 
 
-def _low_places(rate: Fraction) -> int:
+def _count_low_places(rate: Fraction) -> int:
     places = 0
     while rate * (1 << places) < _LEAST_TABLE_RATE:
         places += 1
@@ -91,17 +103,17 @@ def _low_places(rate: Fraction) -> int:
 
 
 @lru_cache(maxsize=256)
-def _single_coin(probability: Fraction) -> _Coin:
-    return _Coin.of(rational(probability))
+def _make_rational_coin(probability: Fraction) -> _Coin:
+    return _Coin.from_probability(make_rational(probability))
 
 
 @lru_cache(maxsize=1024)
-def _certified_coin(probability: Probability) -> _Coin:
-    return _Coin.of(probability)
+def _make_irrational_coin(probability: Probability) -> _Coin:
+    return _Coin.from_probability(probability)
 
 
 class ExactNoise:
-    """Exact sampling from a stream of independent uniform bytes: `random_bytes(count)` gives the next `count`.
+    """Exact sampling from a stream of independent uniform bytes: `draw_random_bytes(count)` gives the next `count`.
 
     Parameters:
         threads: how many may draw at a time; more than one where no two calls can ever be given the same bytes.
@@ -126,7 +138,7 @@ class ExactNoise:
         References: docs/proofs/discrete_laplace.md.
         """
         check_rate(rate)
-        return self._draw(_laplace_law(rate), size, signed=True)
+        return self._draw(_make_laplace_law(rate), size, signed=True)
 
     def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
         """Draw `size` exact values: with exactly the probability `nonzero` a discrete Laplace draw that is not zero.
@@ -138,7 +150,7 @@ class ExactNoise:
         References: docs/proofs/discrete_laplace.md.
         """
         check_rate(rate)
-        return self._draw(_thinned_law(rate, nonzero), size, signed=True)
+        return self._draw(_make_thinned_law(rate, nonzero), size, signed=True)
 
     def geometric(self, *, rate: Fraction, size: int) -> Integers:
         """Draw `size` exact values with `P(G = n) = (1 - a) * a**n` for `n >= 0`, `a = exp(-rate)`; one-sided noise.
@@ -148,15 +160,15 @@ class ExactNoise:
         References: docs/proofs/discrete_laplace.md.
         """
         check_rate(rate)
-        return self._draw(_geometric_law(rate), size, signed=False)
+        return self._draw(_make_geometric_law(rate), size, signed=False)
 
     def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
         """Draw `size` exact values, each true with exactly `probability`, in [0, 1]."""
-        return self._flip(_single_coin(probability), size)
+        return self._flip_coins(_make_rational_coin(probability), size)
 
     def coin(self, *, probability: Probability, size: int) -> Booleans:
         """Draw `size` exact values, each true with exactly `probability`; pass one object again to reuse its digits."""
-        return self._flip(_certified_coin(probability), size)
+        return self._flip_coins(_make_irrational_coin(probability), size)
 
     def _draw(self, law: _Digits, size: int, *, signed: bool) -> Integers:
         if size <= _DRAWS_AT_ONCE:
@@ -182,7 +194,7 @@ class ExactNoise:
             magnitude *= np.sign(rest)
         return magnitude
 
-    def _flip(self, coin: _Coin, size: int) -> Booleans:
+    def _flip_coins(self, coin: _Coin, size: int) -> Booleans:
         drawn = np.frombuffer(self._bytes(size), dtype=np.uint8)
         result = drawn < np.uint16(coin.first)
         tied = np.flatnonzero(drawn == np.uint16(coin.first))
@@ -190,25 +202,25 @@ class ExactNoise:
             words = np.frombuffer(self._bytes(8 * tied.size), dtype="<u8")
             result[tied] = words < coin.further
             for tie in np.flatnonzero(words == coin.further):
-                result[tied[tie]] = self._settle(coin.probability)
+                result[tied[tie]] = self._settle_tie(coin.probability)
         return result
 
-    def _settle(self, probability: Probability) -> bool:
+    def _settle_tie(self, probability: Probability) -> bool:
         start = _FIRST_BITS + _FURTHER_BITS
         while True:
             word = int.from_bytes(self._bytes(_FURTHER_BITS // 8), "big")
-            digits = probability.digits(start, _FURTHER_BITS)
+            digits = probability.read_digits(start, _FURTHER_BITS)
             if word != digits:
                 return word < digits
             start += _FURTHER_BITS
 
 
-def system_noise() -> ExactNoise:
+def make_system_noise() -> ExactNoise:
     """Return noise from the operating system's cryptographic generator: the product's only source of randomness.
 
     Many bytes at once are a cipher's under a fresh key of that generator's (docs/decisions/0032-random-bytes.md).
     """
-    return ExactNoise(random_bytes, threads=count_threads())
+    return ExactNoise(draw_random_bytes, threads=count_threads())
 
 
 def check_rate(rate: Fraction) -> None:

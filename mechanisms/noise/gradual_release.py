@@ -1,13 +1,13 @@
 """Gradual release: noise at growing accuracy whose whole history costs no more than its last level.
 
-`release_chain` draws all levels at once, fine to coarse; `refine` draws a finer value given a stored coarse one. Both
-have the same joint law, Koufogiannis, Han and Pappas' (2015): every coarser noise is the next finer one plus an
+`draw_chain` draws all levels at once, fine to coarse; `refine_noise` draws a finer value given a stored coarse one.
+Both have the same joint law, Koufogiannis, Han and Pappas' (2015): every coarser noise is the next finer one plus an
 independent increment, so anybody who has seen the finest value learns nothing from the coarser ones.
 
 | here | the proof | MIDE |
 |---|---|---|
 | coarse, fine (rates) | -ln a1, -ln a2 | eps_(j-1), eps_j |
-| `release_chain`, `refine` | V1 = V2 + W; V2 given V1 | PRIVRELAX |
+| `draw_chain`, `refine_noise` | V1 = V2 + W; V2 given V1 | PRIVRELAX |
 
 References: Koufogiannis, Han, Pappas, "Gradual release of sensitive data under differential privacy"; MIDE
 section 5.3. Proof: docs/proofs/gradual_release.md.
@@ -21,13 +21,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from mechanisms.certified import Probability, chance_moved, not_risen
+from mechanisms.certified import Probability, certify_moved, certify_not_risen
 from mechanisms.formula import Integers
 from mechanisms.noise.exact import GREATEST_RATE, check_rate
 from mechanisms.protocol import Noise
 
 
-def release_chain(rates: Sequence[Fraction], *, size: int, noise: Noise) -> Integers:
+def draw_chain(rates: Sequence[Fraction], *, size: int, noise: Noise) -> Integers:
     """Draw noises `K_1 .. K_m` for `size` values, to be revealed in this order.
 
     Each is discrete Laplace of its own rate.
@@ -48,16 +48,16 @@ def release_chain(rates: Sequence[Fraction], *, size: int, noise: Noise) -> Inte
     chain = np.empty((len(rates), size), dtype=np.int64)
     chain[-1] = noise.discrete_laplace(rate=rates[-1], size=size)
     for level in range(len(rates) - 2, -1, -1):
-        moved = _chance_moved(rates[level], rates[level + 1])
+        moved = _certify_moved(rates[level], rates[level + 1])
         increment = noise.thinned_laplace(rate=rates[level], nonzero=moved, size=size)
         np.add(chain[level + 1], increment, out=chain[level])
     return chain
 
 
-def refine(value: Integers, *, coarse: Fraction, fine: Fraction, noise: Noise) -> Integers:
+def refine_noise(value: Integers, *, coarse: Fraction, fine: Fraction, noise: Noise) -> Integers:
     """Draw the noise of rate `fine` given that the noise of rate `coarse` was `value`.
 
-    Guarantee: exactly the conditional law of `release_chain`, so stored noise may be refined any number of times, to
+    Guarantee: exactly the conditional law of `draw_chain`, so stored noise may be refined any number of times, to
     rates chosen from what was revealed before, and the total loss is the last level's.
 
     By symmetry `value >= 0`. With independent geometric `below` of rate `coarse + fine` and `kept` of rate `fine -
@@ -72,34 +72,34 @@ def refine(value: Integers, *, coarse: Fraction, fine: Fraction, noise: Noise) -
         Unachievable: a rate lies outside the sampler's range.
         ValueError: `fine` is not above `coarse`.
     """
-    law = _refinement(coarse, fine)
+    law = _make_refinement(coarse, fine)
     size = np.abs(value.reshape(value.size))
-    finer = _geometric(law.kept, size.size, noise)
-    finer -= _geometric(law.below, size.size, noise)
+    finer = _draw_geometric(law.kept, size.size, noise)
+    finer -= _draw_geometric(law.below, size.size, noise)
     reached = np.flatnonzero(finer >= size)
     finer[reached] = size[reached]
     risen = reached[~noise.coin(probability=law.not_risen, size=reached.size)]
-    finer[risen] += _geometric(law.below, risen.size, noise)
+    finer[risen] += _draw_geometric(law.below, risen.size, noise)
     finer = finer.reshape(value.shape)
     return np.where(value < 0, -finer, finer)
 
 
-def _geometric(rate: Fraction, size: int, noise: Noise) -> Integers:
+def _draw_geometric(rate: Fraction, size: int, noise: Noise) -> Integers:
     """Draw `G` with `P(G = n) = (1 - a) a**n`; beyond the sampler's range the lesser of two at half the rate."""
     if rate > GREATEST_RATE:
-        return np.minimum(_geometric(rate / 2, size, noise), _geometric(rate / 2, size, noise))
+        return np.minimum(_draw_geometric(rate / 2, size, noise), _draw_geometric(rate / 2, size, noise))
     return noise.geometric(rate=rate, size=size)
 
 
 @lru_cache(maxsize=1024)
-def _chance_moved(coarse: Fraction, fine: Fraction) -> Probability:
+def _certify_moved(coarse: Fraction, fine: Fraction) -> Probability:
     """Return one object per pair of rates, so that its digits are worked out once."""
-    return chance_moved(coarse=coarse, fine=fine)
+    return certify_moved(coarse=coarse, fine=fine)
 
 
 @dataclass(frozen=True, slots=True)
 class _Refinement:
-    """The draw of `refine` for one pair of rates: two geometric distributions by their rates, and a coin."""
+    """The draw of `refine_noise` for one pair of rates: two geometric distributions by their rates, and a coin."""
 
     kept: Fraction
     below: Fraction
@@ -107,10 +107,10 @@ class _Refinement:
 
 
 @lru_cache(maxsize=1024)
-def _refinement(coarse: Fraction, fine: Fraction) -> _Refinement:
-    """Return one object per pair of rates, so that its digits are worked out once. Raise as `refine` does."""
+def _make_refinement(coarse: Fraction, fine: Fraction) -> _Refinement:
+    """Return one object per pair of rates, so that its digits are worked out once. Raise as `refine_noise` does."""
     if fine <= coarse:
         raise ValueError("the rates of a gradual release strictly increase")
     check_rate(coarse)
     check_rate(fine)
-    return _Refinement(kept=fine - coarse, below=coarse + fine, not_risen=not_risen(coarse=coarse, fine=fine))
+    return _Refinement(kept=fine - coarse, below=coarse + fine, not_risen=certify_not_risen(coarse=coarse, fine=fine))

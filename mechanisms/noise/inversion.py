@@ -35,17 +35,18 @@ class Inversion:
     """The law of a variable on 0, 1, .., with the digits that decide most draws worked out once.
 
     `first` has the first digits of `P(N >= k)` for `k = n, .., 1`, rising, each once; `further` their next ones. Of a
-    law that is `endless`, anybody who reaches `n` goes on by what `tail` draws, where None stands for the law itself.
+    law that is `is_endless`, anybody who reaches `n` goes on by what `tail` draws, where None stands for the law
+    itself.
     """
 
     survivals: Survivals
-    endless: bool
+    is_endless: bool
     tail: "Inversion | None"
     first: Words
     further: npt.NDArray[np.uint64]
 
     @staticmethod
-    def of(survivals: Survivals, *, endless: bool, tail: "Inversion | None" = None) -> "Inversion":
+    def from_survivals(survivals: Survivals, *, is_endless: bool, tail: "Inversion | None" = None) -> "Inversion":
         """Return the sampler with these survivals, irrational ones.
 
         Parameters:
@@ -55,16 +56,16 @@ class Inversion:
         """
         first: list[int] = []
         further: list[int] = []
-        for digits in _digits(survivals):
+        for digits in _list_digits(survivals):
             head = digits >> _FURTHER_DIGITS
             if first and head == first[-1]:
-                assert endless, "a law with an end has few values"
+                assert is_endless, "a law with an end has few values"
                 break
             first.append(head)
             further.append(digits - (head << _FURTHER_DIGITS))
         return Inversion(
             survivals=survivals,
-            endless=endless,
+            is_endless=is_endless,
             tail=tail,
             first=np.array(first[::-1], dtype=np.uint16),
             further=np.array(further[::-1], dtype=np.uint64),
@@ -74,20 +75,20 @@ class Inversion:
         """Draw `size` values, int64; `signed` with a fair sign of their own each."""
         words = np.frombuffer(random_bytes(2 * size), dtype="<u2")
         if size < _TABLE_PAYS:
-            return self._settle(words, random_bytes, signed=signed)
-        found = np.take(_table(self, signed=signed), words)
+            return self._count_survivals(words, random_bytes, signed=signed)
+        found = np.take(_make_table(self, signed=signed), words)
         result: Integers = found.astype(np.int64)
         undecided = np.flatnonzero(found == _UNDECIDED)
         if undecided.size:
-            result[undecided] = self._settle(words[undecided], random_bytes, signed=signed)
+            result[undecided] = self._count_survivals(words[undecided], random_bytes, signed=signed)
         return result
 
-    def _settle(self, words: Words, random_bytes: RandomBytes, *, signed: bool) -> Integers:
+    def _count_survivals(self, words: Words, random_bytes: RandomBytes, *, signed: bool) -> Integers:
         """Return the values that the words decide, and read further words where they do not.
 
         Decided words read no further byte.
         """
-        counts, tied = self._compare(words)
+        counts, tied = self._compare_first_digits(words)
         places = np.flatnonzero(tied)
         if places.size:
             rows = self.first.size - 1 - counts[places]
@@ -95,13 +96,13 @@ class Inversion:
             counts[places] += drawn < limits
             for tie in np.flatnonzero(drawn == limits):
                 counts[places[tie]] += self._settle_tie(int(counts[places[tie]]) + 1, random_bytes)
-        if self.endless:
+        if self.is_endless:
             ended = np.flatnonzero(counts == self.first.size)
             if ended.size:
                 counts[ended] += (self.tail or self).draw(ended.size, random_bytes, signed=False)
         return np.where(words & 1, -counts, counts) if signed else counts
 
-    def _compare(self, words: Words) -> tuple[Integers, npt.NDArray[np.bool_]]:
+    def _compare_first_digits(self, words: Words) -> tuple[Integers, npt.NDArray[np.bool_]]:
         """Return how many survivals surely lie above, and if the next one has these very first digits."""
         digits = np.right_shift(words, 1, dtype=np.uint16)
         counts: Integers = self.first.size - np.searchsorted(self.first, digits, side="right")
@@ -114,11 +115,11 @@ class Inversion:
         while True:
             word = int.from_bytes(random_bytes(_FURTHER_DIGITS // 8), "big")
             known += _FURTHER_DIGITS
-            digits = self._prefix(which, known) % (1 << _FURTHER_DIGITS)
+            digits = self._read_prefix(which, known) % (1 << _FURTHER_DIGITS)
             if word != digits:
                 return word < digits
 
-    def _prefix(self, which: int, bits: int) -> int:
+    def _read_prefix(self, which: int, bits: int) -> int:
         precision = max(_PRECISION, bits + 64)
         while True:
             low, high = next(islice(self.survivals(precision), which - 1, None))
@@ -128,7 +129,7 @@ class Inversion:
             precision *= 2
 
 
-def _digits(survivals: Survivals) -> list[int]:
+def _list_digits(survivals: Survivals) -> list[int]:
     """Return the first and further digits of the survivals.
 
     They end with the first survival that has the first digits of the one before.
@@ -150,11 +151,11 @@ def _digits(survivals: Survivals) -> list[int]:
 
 
 @lru_cache(maxsize=64)
-def _table(law: Inversion, *, signed: bool) -> Table:
+def _make_table(law: Inversion, *, signed: bool) -> Table:
     """Return the meaning of each word, 128 kB."""
     words = np.arange(1 << 16, dtype=np.uint16)
-    counts, undecided = law._compare(words)
-    if law.endless:
+    counts, undecided = law._compare_first_digits(words)
+    if law.is_endless:
         undecided |= counts == law.first.size
     if signed:
         counts = np.where(words & 1, -counts, counts)

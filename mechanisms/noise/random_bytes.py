@@ -12,7 +12,7 @@ _FEW = 1 << 12  # bytes up to which the operating system is as fast as making a 
 _KEY_BYTES, _COUNTER_BYTES = 32, 16  # of AES-256: its longest key, and a block
 
 
-def random_bytes(count: int) -> bytes:
+def draw_random_bytes(count: int) -> bytes:
     """Return `count` bytes that nobody can tell from independent uniform ones, as the operating system's own."""
     if count <= _FEW:
         return os.urandom(count)

@@ -9,35 +9,35 @@ import math
 from mechanisms.noise import discrete_laplace
 
 
-def upper_tail(rate: float, value: int, *, times: int, beside: float) -> float:
+def compute_upper_tail(rate: float, value: int, *, times: int, beside: float) -> float:
     """Return `P(K + times * L >= value)`, where K has the rate `rate` and L `beside`.
 
     Both noises are symmetric, so the sign of `times` says nothing; with `times` 0 it is K's own tail.
 
-    >>> round(upper_tail(0.5, 3, times=2, beside=0.25), 4), round(upper_tail(0.5, 3, times=0, beside=0.25), 4)
-    (0.3775, 0.1389)
+    >>> [round(compute_upper_tail(0.5, 3, times=times, beside=0.25), 4) for times in (2, 0)]
+    [0.3775, 0.1389]
     """
     if times == 0:
-        return discrete_laplace.upper_tail(rate, value)
+        return discrete_laplace.compute_upper_tail(rate, value)
     if value <= 0:
-        return 1.0 - upper_tail(rate, 1 - value, times=times, beside=beside)
+        return 1.0 - compute_upper_tail(rate, 1 - value, times=times, beside=beside)
     step = abs(times)
     last = (value - 1) // step  # up to this L the other noise has to reach beyond zero
     front = -math.expm1(-beside) / (1.0 + math.exp(-beside)) / (1.0 + math.exp(-rate))
     both = beside + step * rate
     below = front * math.exp(-rate * value - both) / -math.expm1(-both)
-    within = front * _geometric_sum(-rate * value, step * rate - beside, last + 1)
+    within = front * _sum_geometric(-rate * value, step * rate - beside, last + 1)
     all_above = math.exp(-beside * (last + 1)) / (1.0 + math.exp(-beside))
     over = rate * (1 - value + step * (last + 1)) + beside * (last + 1)
     return below + within + all_above - front * math.exp(-over) / -math.expm1(-both)
 
 
-def lower_tail(rate: float, value: int, *, times: int, beside: float) -> float:
+def compute_lower_tail(rate: float, value: int, *, times: int, beside: float) -> float:
     """Return `P(K + times * L <= value)`; the law is symmetric."""
-    return upper_tail(rate, -value, times=times, beside=beside)
+    return compute_upper_tail(rate, -value, times=times, beside=beside)
 
 
-def _geometric_sum(first: float, growth: float, terms: int) -> float:
+def _sum_geometric(first: float, growth: float, terms: int) -> float:
     """Return the sum of `exp(first + growth * n)` for `n` from 0 to `terms - 1`, the largest term taken out."""
     if growth == 0.0:
         return terms * math.exp(first)

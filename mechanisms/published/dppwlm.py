@@ -40,7 +40,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mechanisms.formula import Integers, cuts
+from mechanisms.formula import Integers, list_literals
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Look, Noise, Outcome, Unachievable
 from mechanisms.published.expected_undecided import Values, undecided_chances
 from mechanisms.published.min_entropy import min_entropy_bracket, min_entropy_by_level
@@ -133,7 +133,7 @@ class DppwlmBounded(_Parameters):
         """Decide every key look by look at levels chosen on the way; the loss per key is that of the levels reached."""
         task = calibration.task
         shares = [0.0] * len(calibration.tests)
-        for functional in {cut.functional for cut in cuts(task.formula)}:
+        for functional in {cut.functional for cut in list_literals(task.formula)}:
             test = calibration.tests[functional]
             shares[functional] = self._bound_functional(task, functional, tolerance=test.tolerance, share=test.fnr).used
         return _decide(calibration, aggregates, shares=shares, fine_steps=self.fine_steps, noise=noise)

@@ -26,14 +26,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from mechanisms.formula import Integers, cuts
-from mechanisms.keyhole.contract import check_task, tolerances
+from mechanisms.formula import Integers, list_literals
+from mechanisms.keyhole.contract import check_task, list_tolerances
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Knowledge, Noise, Outcome, Unachievable
 from mechanisms.published.ppwlm import published_look
 from mechanisms.published.progressive_looks import NEVER, Planned, last_look, look_by_look, meet_contract_in_looks
 from mechanisms.published.tslm import refuse_zero_tolerance, tslm_test
-from mechanisms.threshold.one_shot import at_least, rounded_up
+from mechanisms.threshold.one_shot import round_rate_up, round_up_to_float
 
 _UNINFORMED = Fraction(1, 4)  # of the last rate: where the first look stands when nothing is publicly known
 _GREATEST_SHARE_OF_LAST = Fraction(1, 2)  # the first look stays well below the last
@@ -90,12 +90,12 @@ class Mim:
         """Calibrate one or two looks per functional. Raise `Unachievable` if none exist, also without tolerance."""
         check_task(task)
         refuse_zero_tolerance(task)
-        near = tolerances(task.formula, len(task.sensitivities))
+        near = list_tolerances(task.formula, len(task.sensitivities))
         share = min(task.fnr, task.fpr)
         knowledge = _find_knowledge(task, self._knowledge)
         chosen = {
             functional: looks_by_model(knowledge[functional], shift=near[functional] / 2, share=share)
-            for functional in {cut.functional for cut in cuts(task.formula)} & knowledge.keys()
+            for functional in {cut.functional for cut in list_literals(task.formula)} & knowledge.keys()
         }
         return _calibrate(self.name, task, looks=lambda f: chosen.get(f, 2), knowledge=knowledge)
 
@@ -179,13 +179,13 @@ def two_looks(
     Raises:
         Unachievable: the last level lies outside the sampler's range.
     """
-    last = max(rounded_up(-2.0 * math.log(share) / tolerance * (1.0 + 2.0**-30)), 2 * LEAST_RATE)
+    last = max(round_rate_up(-2.0 * math.log(share) / tolerance * (1.0 + 2.0**-30)), 2 * LEAST_RATE)
     if last > GREATEST_RATE:
         raise Unachievable("error rates this small need a wider tolerance", functional=functional)
-    first = rounded_up(_first_rate(knowledge, rate=float(last), share=share))
+    first = round_rate_up(_first_rate(knowledge, rate=float(last), share=share))
     first = max(LEAST_RATE, min(first, last * _GREATEST_SHARE_OF_LAST))
     return FunctionalTest(
-        epsilon=at_least(last * sensitivity),
+        epsilon=round_up_to_float(last * sensitivity),
         rate=last,
         shift=-(-tolerance // 2),
         tie=Fraction(0),

@@ -1,7 +1,7 @@
 """The equal split over occurrences, each a TSLM test re-run with fresh noise: the plainest published baseline."""
 
-from mechanisms.apportionment.equal_split import naive_shares
-from mechanisms.formula import Integers, cuts
+from mechanisms.apportionment.equal_split import split_equally
+from mechanisms.formula import Integers, list_literals
 from mechanisms.protocol import Calibration, DecisionTask, Noise, Outcome
 from mechanisms.published.per_occurrence import calibrate_occurrences, decide_occurrences
 from mechanisms.published.tslm import refuse_zero_tolerance
@@ -19,12 +19,12 @@ class Naive:
     def calibrate(self, task: DecisionTask) -> Calibration:
         """Calibrate one test per occurrence. Raise `Unachievable` if none exists, also for a tolerance of zero."""
         refuse_zero_tolerance(task)
-        occurrences = len(list(cuts(task.formula)))
+        occurrences = len(list(list_literals(task.formula)))
         return calibrate_occurrences(
             self.name,
             task,
-            fnr=naive_shares(bound=task.fnr, occurrences=occurrences) if occurrences else (),
-            fpr=naive_shares(bound=task.fpr, occurrences=occurrences) if occurrences else (),
+            fnr=split_equally(bound=task.fnr, occurrences=occurrences) if occurrences else (),
+            fpr=split_equally(bound=task.fpr, occurrences=occurrences) if occurrences else (),
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:

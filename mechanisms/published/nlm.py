@@ -11,11 +11,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 from mechanisms.formula import Integers
-from mechanisms.keyhole.contract import OneShotKind, meet_contract, tolerances
-from mechanisms.keyhole.one_shot import uniform_outcome
+from mechanisms.keyhole.contract import OneShotKind, list_tolerances, meet_contract
+from mechanisms.keyhole.one_shot import decide_once
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome
 from mechanisms.published.tslm import refuse_zero_tolerance, shift_loss, shifted_rate
-from mechanisms.threshold.one_shot import at_least, rejection
+from mechanisms.threshold.one_shot import compute_rejection, round_up_to_float
 
 
 class Nlm:
@@ -30,7 +30,7 @@ class Nlm:
         Raise `Unachievable` if none exists, also for a tolerance of zero.
         """
         refuse_zero_tolerance(task)
-        near = tolerances(task.formula, len(task.sensitivities))
+        near = list_tolerances(task.formula, len(task.sensitivities))
 
         def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
             return shift_loss(sensitivity=task.sensitivities[functional], shift=near[functional], share=min(fnr, fpr))
@@ -39,7 +39,7 @@ class Nlm:
             share = min(fnr, fpr)
             rate = shifted_rate(shift=near[functional], share=share, functional=functional)
             return FunctionalTest(
-                epsilon=at_least(rate * task.sensitivities[functional]),
+                epsilon=round_up_to_float(rate * task.sensitivities[functional]),
                 rate=rate,
                 shift=0,
                 tie=Fraction(0),
@@ -48,7 +48,7 @@ class Nlm:
                 tolerance=near[functional],
             )
 
-        kind = OneShotKind(loss=loss, calibrate=calibrate, tied=True, missed=_missed_beyond_tolerance)
+        kind = OneShotKind(loss=loss, calibrate=calibrate, is_tied=True, bound_missed=_missed_beyond_tolerance)
         calibration = meet_contract(self.name, task, kind)
         return replace(
             calibration,
@@ -58,8 +58,8 @@ class Nlm:
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Decide every key on one noisy value per functional; the loss is the worst case for all keys alike."""
-        return uniform_outcome(calibration, aggregates, noise=noise)
+        return decide_once(calibration, aggregates, noise=noise)
 
 
 def _missed_beyond_tolerance(test: FunctionalTest, distance: int) -> float:
-    return rejection(test, distance + test.tolerance)
+    return compute_rejection(test, distance + test.tolerance)

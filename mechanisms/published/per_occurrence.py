@@ -12,13 +12,13 @@ from itertools import count
 
 import numpy as np
 
-from mechanisms.apportionment.tree import tree_bound
-from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, Integers, cuts, evaluate
-from mechanisms.keyhole.contract import check_task, idle_test
+from mechanisms.apportionment.tree import bound_tree
+from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, Integers, evaluate_formula, list_literals
+from mechanisms.keyhole.contract import check_task, make_idle_test
 from mechanisms.keyhole.run_once import decide_literal
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome
 from mechanisms.published.tslm import refuse_zero_tolerance, tslm_test
-from mechanisms.threshold.one_shot import acceptance, at_least, rejection
+from mechanisms.threshold.one_shot import compute_acceptance, compute_rejection, round_up_to_float
 
 _FAR = 1 << 60  # keeps distances within 64-bit integers
 
@@ -41,16 +41,16 @@ def calibrate_occurrences(
             share=min(missed, wrong),
             functional=cut.functional,
         )
-        for cut, missed, wrong in zip(cuts(task.formula), fnr, fpr, strict=True)
+        for cut, missed, wrong in zip(list_literals(task.formula), fnr, fpr, strict=True)
     )
     leaves = number_occurrences(task.formula)
     return Calibration(
         mechanism=mechanism,
         task=task,
         tests=_by_functional(task, tests),
-        worst_case_epsilon=at_least(_total(task, tests)),
-        fnr=tree_bound(leaves, lambda cut: rejection(tests[cut.functional], 1), fnr=True)[0],
-        fpr=tree_bound(leaves, lambda cut: acceptance(tests[cut.functional], -cut.tolerance), fnr=False)[0],
+        worst_case_epsilon=round_up_to_float(_total(task, tests)),
+        fnr=bound_tree(leaves, lambda cut: compute_rejection(tests[cut.functional], 1), is_fnr=True)[0],
+        fpr=bound_tree(leaves, lambda cut: compute_acceptance(tests[cut.functional], -cut.tolerance), is_fnr=False)[0],
         notes=("Every occurrence of a condition is re-run with fresh noise, as published.",),
         occurrences=tests,
     )
@@ -61,16 +61,18 @@ def decide_occurrences(calibration: Calibration, aggregates: Integers, *, noise:
     formula = calibration.task.formula
     answers = [
         decide_literal(cut, test, aggregates[cut.functional], noise=noise)
-        for cut, test in zip(cuts(formula), calibration.occurrences, strict=True)
+        for cut, test in zip(list_literals(formula), calibration.occurrences, strict=True)
     ]
-    passed = evaluate(number_occurrences(formula), lambda cut: answers[cut.functional], keys=aggregates.shape[1])
+    passed = evaluate_formula(
+        number_occurrences(formula), lambda cut: answers[cut.functional], keys=aggregates.shape[1]
+    )
     return Outcome(passed=passed, epsilon=np.full(passed.size, calibration.worst_case_epsilon))
 
 
 def number_occurrences(formula: Formula) -> Formula:
     """Return the formula with occurrences, in order of appearance, in the place of functionals."""
     places = count()
-    return formula.mapped(lambda literal: replace(literal, functional=next(places)))
+    return formula.map_literals(lambda literal: replace(literal, functional=next(places)))
 
 
 def traverse(leaves: Formula, run: Callable[[int], Booleans], *, keys: int) -> Booleans:
@@ -103,7 +105,7 @@ def shift_weights(task: DecisionTask) -> list[float]:
     Raise `Unachievable` for a tolerance of zero.
     """
     refuse_zero_tolerance(task)
-    return [2 * task.sensitivities[cut.functional] / cut.tolerance for cut in cuts(task.formula)]
+    return [2 * task.sensitivities[cut.functional] / cut.tolerance for cut in list_literals(task.formula)]
 
 
 def noisy_distances(cut: Cut, noisy: Integers) -> Integers:
@@ -117,17 +119,18 @@ def noisy_distances(cut: Cut, noisy: Integers) -> Integers:
 
 def _total(task: DecisionTask, tests: Sequence[FunctionalTest]) -> Fraction:
     losses = (
-        test.rate * task.sensitivities[cut.functional] for cut, test in zip(cuts(task.formula), tests, strict=True)
+        test.rate * task.sensitivities[cut.functional]
+        for cut, test in zip(list_literals(task.formula), tests, strict=True)
     )
     return sum(losses, start=Fraction(0))
 
 
 def _by_functional(task: DecisionTask, tests: Sequence[FunctionalTest]) -> tuple[FunctionalTest, ...]:
     """Return each functional's least noisy test with the epsilon of all its occurrences together, for display."""
-    shown = [idle_test(task)] * len(task.sensitivities)
+    shown = [make_idle_test(task)] * len(task.sensitivities)
     totals = [Fraction(0)] * len(task.sensitivities)
-    for cut, test in zip(cuts(task.formula), tests, strict=True):
+    for cut, test in zip(list_literals(task.formula), tests, strict=True):
         totals[cut.functional] += test.rate * task.sensitivities[cut.functional]
         if test.rate > shown[cut.functional].rate:
             shown[cut.functional] = test
-    return tuple(replace(test, epsilon=at_least(total)) for test, total in zip(shown, totals, strict=True))
+    return tuple(replace(test, epsilon=round_up_to_float(total)) for test, total in zip(shown, totals, strict=True))

@@ -30,7 +30,7 @@ from mechanisms.keyhole.progressive import Progressive
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Look, Noise, Outcome, Unachievable
 from mechanisms.published.progressive_looks import meet_contract_in_looks
-from mechanisms.threshold.one_shot import at_least, rounded_up
+from mechanisms.threshold.one_shot import round_rate_up, round_up_to_float
 
 LOOKS = 4  # as published: m
 FIRST_EPSILON = 1e-5  # as published: where the levels begin
@@ -105,14 +105,14 @@ def ppwlm_test(
     """
     span = 1 << (looks - 1)
     exponent = math.log(looks / (2.0 * share))
-    last = max(rounded_up(2.0 * exponent / tolerance * (1.0 + 2.0**-30)), LEAST_RATE * span)
+    last = max(round_rate_up(2.0 * exponent / tolerance * (1.0 + 2.0**-30)), LEAST_RATE * span)
     if last > GREATEST_RATE:
         raise Unachievable("error rates this small need a wider tolerance", functional=functional)
-    first = max(LEAST_RATE, min(rounded_up(first_epsilon / sensitivity), last / span))
+    first = max(LEAST_RATE, min(round_rate_up(first_epsilon / sensitivity), last / span))
     growth = (float(last) / float(first)) ** (1.0 / (looks - 1))
-    rates = [first, *(rounded_up(float(first) * growth**step) for step in range(1, looks - 1))]
+    rates = [first, *(round_rate_up(float(first) * growth**step) for step in range(1, looks - 1))]
     return FunctionalTest(
-        epsilon=at_least(last * sensitivity),
+        epsilon=round_up_to_float(last * sensitivity),
         rate=last,
         shift=-(-tolerance // 2),
         tie=Fraction(0),

@@ -37,12 +37,12 @@ from typing import Literal
 
 import numpy as np
 
-from mechanisms.apportionment.equal_split import naive_shares
-from mechanisms.apportionment.probe import probe_shares
-from mechanisms.apportionment.tree import tree_bound
-from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts
+from mechanisms.apportionment.equal_split import split_equally
+from mechanisms.apportionment.probe import split_by_probe
+from mechanisms.apportionment.tree import bound_tree
+from mechanisms.formula import Booleans, Cut, Formula, Integers, list_literals
 from mechanisms.noise.exact import LEAST_RATE
-from mechanisms.noise.gradual_release import refine
+from mechanisms.noise.gradual_release import refine_noise
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Noise, Outcome, Unachievable
 from mechanisms.published.estimate_fps import estimate_fps, narrower_tolerance, uncertain
 from mechanisms.published.per_occurrence import (
@@ -53,7 +53,7 @@ from mechanisms.published.per_occurrence import (
     traverse,
 )
 from mechanisms.published.tslm import tslm_test
-from mechanisms.threshold.one_shot import at_least, rejection
+from mechanisms.threshold.one_shot import compute_rejection, round_up_to_float
 
 FIRST_PHASE = Fraction(1, 2)  # the first phase's part of the rates, as published
 PHASES_RESERVED = 5
@@ -131,8 +131,8 @@ class Probe:
     def _shares(self, task: DecisionTask, bound: float) -> tuple[float, ...]:
         weights = shift_weights(task)
         if self._equal and weights:
-            return naive_shares(bound=bound, occurrences=len(weights))
-        return probe_shares(bound=bound, weights=weights)
+            return split_equally(bound=bound, occurrences=len(weights))
+        return split_by_probe(bound=bound, weights=weights)
 
     def _second(self, task: DecisionTask) -> tuple[float, ...]:
         return self._shares(task, task.fnr * float(1 - self._first_phase))
@@ -141,7 +141,9 @@ class Probe:
         """Return both phases' rejections of a true literal, over the tree."""
         tests, second = first.occurrences, self._second(first.task)
         leaves = number_occurrences(first.task.formula)
-        return tree_bound(leaves, lambda cut: rejection(tests[cut.functional], 1) + second[cut.functional], fnr=True)[0]
+        return bound_tree(
+            leaves, lambda cut: compute_rejection(tests[cut.functional], 1) + second[cut.functional], is_fnr=True
+        )[0]
 
 
 class Denied(Exception):
@@ -183,9 +185,9 @@ class _Node:
 
     def losses(self) -> Epsilons:
         """Return the loss per key, each number rounded up."""
-        losses = np.full(self.distances.size, at_least(self.loss))
+        losses = np.full(self.distances.size, round_up_to_float(self.loss))
         if self.rerun is not None:
-            losses[self.rerun] = at_least(self.rerun_loss)
+            losses[self.rerun] = round_up_to_float(self.rerun_loss)
         return losses
 
 
@@ -201,7 +203,7 @@ class _TwoPhaseRun:
         self._noise = noise
         self._gradual = gradual
         self._second = second
-        self._literals = tuple(cuts(calibration.task.formula))
+        self._literals = tuple(list_literals(calibration.task.formula))
         self._leaves: Formula = number_occurrences(calibration.task.formula)
         self._most = Fraction(calibration.worst_case_epsilon)
         self._spent = Fraction(0)
@@ -285,7 +287,7 @@ class _TwoPhaseRun:
             return self._noise.discrete_laplace(rate=rate, size=keys.size)
         if rate <= node.test.rate:
             return node.noise[keys]
-        return refine(node.noise[keys], coarse=node.test.rate, fine=rate, noise=self._noise)
+        return refine_noise(node.noise[keys], coarse=node.test.rate, fine=rate, noise=self._noise)
 
     def _narrower_test(self, place: int, tolerance: int) -> FunctionalTest:
         cut = self._literals[place]

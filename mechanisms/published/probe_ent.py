@@ -32,8 +32,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechanisms.apportionment.probe import probe_shares
-from mechanisms.formula import AllOf, Booleans, Cut, Formula, Integers, cuts
+from mechanisms.apportionment.probe import split_by_probe
+from mechanisms.formula import AllOf, Booleans, Cut, Formula, Integers, list_literals
 from mechanisms.noise.exact import LEAST_RATE
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Look, Noise, Outcome, Unachievable
 from mechanisms.published.dppwlm import FINE_STEPS, NextStep
@@ -49,8 +49,8 @@ from mechanisms.published.ppwlm import LOOKS, published_look
 from mechanisms.published.probe import DENIAL_NOTE, Denied, check_most_epsilon, reservation_of
 from mechanisms.published.progressive_looks import Progress, look_by_look
 from mechanisms.published.tslm import tslm_test
-from mechanisms.threshold.joint_loss import all_at_once
-from mechanisms.threshold.one_shot import rounded_up
+from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.one_shot import round_rate_up
 
 NOTE = "Levels and shares follow from noisy values, as published: the rates asked for are aimed at, not guaranteed."
 
@@ -88,9 +88,9 @@ class ProbeEnt:
 
         Raise `Unachievable` if none exist, also for a tolerance of zero.
         """
-        shares = probe_shares(bound=min(task.fnr, task.fpr) / self._looks, weights=shift_weights(task))
+        shares = split_by_probe(bound=min(task.fnr, task.fpr) / self._looks, weights=shift_weights(task))
         first = calibrate_occurrences(self.name, task, fnr=shares, fpr=shares)
-        for cut, test in zip(cuts(task.formula), first.occurrences, strict=True):
+        for cut, test in zip(list_literals(task.formula), first.occurrences, strict=True):
             if test.rate < _LEAST_FIRST_RATE:
                 raise Unachievable("a tolerance this wide leaves no room between looks", functional=cut.functional)
         return replace(
@@ -129,7 +129,7 @@ class _ProbeEntRun:
         self._noise = noise
         self._looks = looks
         self._fine_steps = fine_steps
-        self._literals = tuple(cuts(task.formula))
+        self._literals = tuple(list_literals(task.formula))
         self._weights = shift_weights(task)
         self._remaining = min(task.fnr, task.fpr)
         self._most = Fraction(calibration.worst_case_epsilon)
@@ -141,7 +141,7 @@ class _ProbeEntRun:
         """Run DPPWLM on one occurrence. Raise `Denied` if the reservation does not suffice."""
         cut = replace(self._literals[place], functional=0)
         sensitivity = self._calibration.task.sensitivities[self._literals[place].functional]
-        share = probe_shares(bound=self._remaining, weights=self._weights[place:])[0]
+        share = split_by_probe(bound=self._remaining, weights=self._weights[place:])[0]
         first = tslm_test(sensitivity=sensitivity, tolerance=cut.tolerance, share=share / self._looks, functional=0)
         first = replace(first, fnr=share, looks=(published_look(first.rate, share=share / self._looks),))
         self._pay(first.rate * sensitivity)
@@ -177,7 +177,7 @@ class _ProbeEntRun:
         task = DecisionTask(
             formula=cut,
             sensitivities=(sensitivity,),
-            exposures=all_at_once(1),
+            exposures=expose_all_at_once(1),
             fnr=first.fnr,
             fpr=first.fnr,
         )
@@ -260,7 +260,7 @@ class _ResetStep:
         self.pay(narrowed.rate)
         first, self.last = self.first.rate, narrowed.rate
         growth = (float(self.last) / float(first)) ** (1.0 / (self.looks - 1))
-        rates = [first, *(rounded_up(float(first) * growth**step) for step in range(1, self.looks - 1))]
+        rates = [first, *(round_rate_up(float(first) * growth**step) for step in range(1, self.looks - 1))]
         early = tuple(published_look(rate, share=part) for rate in rates)
         self.step.test = replace(narrowed, fnr=self.first.fnr, looks=early)
         self.step.plan = (*rates, self.last)

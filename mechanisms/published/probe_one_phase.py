@@ -1,6 +1,6 @@
 """ProBE's apportionment in one phase: shares by Theorem 4.5, every occurrence a TSLM test with fresh noise."""
 
-from mechanisms.apportionment.probe import probe_shares
+from mechanisms.apportionment.probe import split_by_probe
 from mechanisms.formula import Integers
 from mechanisms.protocol import Calibration, DecisionTask, Noise, Outcome
 from mechanisms.published.per_occurrence import calibrate_occurrences, decide_occurrences, shift_weights
@@ -21,8 +21,8 @@ class ProbeOnePhase:
         return calibrate_occurrences(
             self.name,
             task,
-            fnr=probe_shares(bound=task.fnr, weights=weights),
-            fpr=probe_shares(bound=task.fpr, weights=weights),
+            fnr=split_by_probe(bound=task.fnr, weights=weights),
+            fpr=split_by_probe(bound=task.fpr, weights=weights),
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:

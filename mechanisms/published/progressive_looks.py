@@ -20,15 +20,15 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts
-from mechanisms.keyhole.contract import OneShotKind, meet_contract, tolerances
-from mechanisms.noise.discrete_laplace import lower_tail, upper_tail
-from mechanisms.noise.gradual_release import refine
+from mechanisms.formula import Booleans, Cut, Formula, Integers, list_literals
+from mechanisms.keyhole.contract import OneShotKind, list_tolerances, meet_contract
+from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_upper_tail
+from mechanisms.noise.gradual_release import refine_noise
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Look, Noise, Outcome
 from mechanisms.published.tslm import refuse_zero_tolerance, shift_loss
 from mechanisms.three_valued import Verdicts, find_undecided, settle_formula
-from mechanisms.threshold.joint_loss import joint_losses
-from mechanisms.threshold.one_shot import acceptance, at_least, rejection
+from mechanisms.threshold.joint_loss import compute_joint_losses
+from mechanisms.threshold.one_shot import compute_acceptance, compute_rejection, round_up_to_float
 
 NEVER = 1 << 62  # a boundary beyond every aggregate and its noise
 
@@ -39,14 +39,14 @@ _NOTHING = Fraction(0)  # a rate at which nothing was revealed yet
 
 def chance_missed(test: FunctionalTest, distance: int) -> float:
     """Return a bound on the literal's rejection at `distance`: the sum over its looks, and the last one."""
-    early = sum(lower_tail(float(look.rate), look.rejecting - distance) for look in test.looks)
-    return early + rejection(test, distance)
+    early = sum(compute_lower_tail(float(look.rate), look.rejecting - distance) for look in test.looks)
+    return early + compute_rejection(test, distance)
 
 
 def wrong(test: FunctionalTest, distance: int) -> float:
     """Return a bound on the literal's acceptance at `distance`: the sum over its looks, and the last one."""
-    early = sum(upper_tail(float(look.rate), look.accepting - distance) for look in test.looks)
-    return early + acceptance(test, distance)
+    early = sum(compute_upper_tail(float(look.rate), look.accepting - distance) for look in test.looks)
+    return early + compute_acceptance(test, distance)
 
 
 def last_look(test: FunctionalTest) -> Look:
@@ -76,7 +76,7 @@ def meet_contract_in_looks(
         Unachievable: a tolerance of zero, or a rate beyond the sampler's range.
     """
     refuse_zero_tolerance(task)
-    near = tolerances(task.formula, len(task.sensitivities))
+    near = list_tolerances(task.formula, len(task.sensitivities))
 
     def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
         share = min(fnr, fpr) / parts(functional)
@@ -85,7 +85,9 @@ def meet_contract_in_looks(
     def one(functional: int, fnr: float, fpr: float) -> FunctionalTest:
         return calibrate(functional, near[functional], min(fnr, fpr))
 
-    return meet_contract(mechanism, task, OneShotKind(loss=loss, calibrate=one, tied=True, missed=missed, wrong=wrong))
+    return meet_contract(
+        mechanism, task, OneShotKind(loss=loss, calibrate=one, is_tied=True, bound_missed=missed, bound_wrong=wrong)
+    )
 
 
 class Progress:
@@ -93,7 +95,7 @@ class Progress:
 
     def __init__(self, formula: Formula, functional: int, aggregates: Integers, sensitivity: int) -> None:
         keys = aggregates.shape[1]
-        self.literals = tuple(cut for cut in dict.fromkeys(cuts(formula)) if cut.functional == functional)
+        self.literals = tuple(cut for cut in dict.fromkeys(list_literals(formula)) if cut.functional == functional)
         self.level = _NOTHING
         self.noisy: Integers = np.zeros(keys, dtype=np.int64)
         self.epsilon: Epsilons = np.zeros(keys)
@@ -114,12 +116,12 @@ class Progress:
         if self.level == _NOTHING:
             drawn = noise.discrete_laplace(rate=look.rate, size=keys.size)
         else:
-            drawn = refine(self._noise[keys], coarse=self.level, fine=look.rate, noise=noise)
+            drawn = refine_noise(self._noise[keys], coarse=self.level, fine=look.rate, noise=noise)
         self.level = look.rate
         self._noise[keys] = drawn
         noisy = self._values[keys] + drawn
         self.noisy[keys] = noisy
-        self.epsilon[keys] = at_least(look.rate * self._sensitivity)
+        self.epsilon[keys] = round_up_to_float(look.rate * self._sensitivity)
         for cut in self.literals:
             if cut.above:
                 accept, reject = noisy >= cut.cut + look.accepting, noisy <= cut.cut + look.rejecting
@@ -166,7 +168,7 @@ def look_by_look(
     """
     task = calibration.task
     keys = aggregates.shape[1]
-    used = sorted({cut.functional for cut in cuts(task.formula)})
+    used = sorted({cut.functional for cut in list_literals(task.formula)})
     progress = {f: Progress(task.formula, f, aggregates, task.sensitivities[f]) for f in used}
     rules = {functional: rule(functional) for functional in used}
     verdicts = {cut: own.verdicts[cut] for own in progress.values() for cut in own.literals}
@@ -185,5 +187,5 @@ def look_by_look(
 
 def _losses(calibration: Calibration, progress: dict[int, Progress], keys: int) -> Epsilons:
     lost = {functional: own.epsilon for functional, own in progress.items()}
-    losses = joint_losses(lost, calibration.task.exposures, keys=keys)
+    losses = compute_joint_losses(lost, calibration.task.exposures, keys=keys)
     return np.minimum(losses, calibration.worst_case_epsilon)

@@ -30,7 +30,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.noise.discrete_laplace import lower_tail
+from mechanisms.noise.discrete_laplace import compute_lower_tail
 from mechanisms.protocol import Look
 
 Values = npt.NDArray[np.float64]
@@ -129,11 +129,11 @@ def _from_start(
     later: dict[Node, Values],
 ) -> float:
     below = np.array([_below(rate, edge) for edge in edges[first]])
-    return lower_tail(rate, zones(first, 1).win) + float(np.diff(below) @ later[first])
+    return compute_lower_tail(rate, zones(first, 1).win) + float(np.diff(below) @ later[first])
 
 
 def _below(rate: float, edge: float) -> float:
-    return lower_tail(rate, int(edge) - 1)
+    return compute_lower_tail(rate, int(edge) - 1)
 
 
 def _edges(zone: Zones, cells: int) -> Values:
@@ -162,7 +162,7 @@ class Refined:
         return result
 
     def _at_most(self, value: Values, bound: Values) -> Values:
-        """Return `at_most` for `value >= 0`: left, middle and right part of the mixture, and its atom."""
+        """Return `compute_at_most` for `value >= 0`: left, middle and right part of the mixture, and its atom."""
         together, ratio = self.coarse + self.fine, self.fine - self.coarse
         risen = np.exp(-ratio * (value + 1.0))
         atom = risen * math.expm1(-2.0 * self.coarse) / math.expm1(-2.0 * self.fine)

@@ -36,12 +36,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechanisms.apportionment.clauses import constraints
-from mechanisms.formula import AllOf, Booleans, Cut, Formula, Integers, cuts
-from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE, check_task, idle_test, tolerances
+from mechanisms.apportionment.clauses import derive_constraints
+from mechanisms.formula import AllOf, Booleans, Cut, Formula, Integers, list_literals
+from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE, check_task, list_tolerances, make_idle_test
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome, Unachievable
-from mechanisms.threshold.one_shot import at_least, rounded_up
+from mechanisms.threshold.one_shot import round_rate_up, round_up_to_float
 
 _SAFETY = 1.0 - 1e-9  # of each rate; covers what floating point loses
 _HALVINGS = 200  # an end to the bisection, which stops at a relative 1e-12
@@ -76,7 +76,7 @@ class SparseVector:
         Raises `Unachievable`, also without a limit or for several literals.
         """
         check_task(task)
-        thresholds = len(set(cuts(task.formula)))
+        thresholds = len(set(list_literals(task.formula)))
         if thresholds > 1:
             raise Unachievable(
                 f"the sparse vector as published compares with one threshold, and this question has {thresholds}",
@@ -123,9 +123,9 @@ def _check_limit(most_positives: int | None) -> int | None:
 
 def _calibrate(mechanism: str, task: DecisionTask, *, most_positives: int | None) -> Calibration:
     check_task(task)
-    literals = tuple(cuts(task.formula))
+    literals = tuple(list_literals(task.formula))
     used = sorted({cut.functional for cut in literals})
-    tests = [idle_test(task)] * len(task.sensitivities)
+    tests = [make_idle_test(task)] * len(task.sensitivities)
     if not used:
         return Calibration(mechanism=mechanism, task=task, tests=tuple(tests), worst_case_epsilon=0.0, fnr=0.0, fpr=0.0)
     limit = most_positives if task.most_positives is None else task.most_positives
@@ -136,7 +136,7 @@ def _calibrate(mechanism: str, task: DecisionTask, *, most_positives: int | None
     tolerance = min(scale[cut.functional] * min(cut.tolerance, _FARTHEST) for cut in literals) + certain - 1
     query_rate, shift = _least_rate(limit, tolerance, fnr=task.fnr, fpr=task.fpr)
     sensitivity = max(scale[functional] * task.sensitivities[functional] for functional in used)
-    epsilon = at_least(whole_loss(query_rate=query_rate, most_positives=limit, sensitivity=sensitivity))
+    epsilon = round_up_to_float(whole_loss(query_rate=query_rate, most_positives=limit, sensitivity=sensitivity))
     test = FunctionalTest(
         epsilon=epsilon,
         rate=query_rate,
@@ -146,7 +146,7 @@ def _calibrate(mechanism: str, task: DecisionTask, *, most_positives: int | None
         fpr=task.fpr,
         tolerance=tolerance,
     )
-    near = tolerances(task.formula, len(task.sensitivities))
+    near = list_tolerances(task.formula, len(task.sensitivities))
     for functional in used:
         tests[functional] = replace(test, tolerance=near[functional])
     rates = {"threshold_rate": float(2 * limit * query_rate), "query_rate": float(query_rate)}
@@ -156,7 +156,7 @@ def _calibrate(mechanism: str, task: DecisionTask, *, most_positives: int | None
         "Every group is charged the whole sparse vector, its noisy threshold and all its positives; "
         "a privacy unit pays it once, in however many groups it is.",
     )
-    exact = constraints(task.formula)
+    exact = derive_constraints(task.formula)
     always = exact is not None and not exact.fpr
     return Calibration(
         mechanism=mechanism,
@@ -173,7 +173,7 @@ def _calibrate(mechanism: str, task: DecisionTask, *, most_positives: int | None
 def _decide(calibration: Calibration, aggregates: Integers, noise: Noise) -> Outcome:
     task = calibration.task
     keys = aggregates.shape[1]
-    tested = sorted({cut.functional for cut in cuts(task.formula)})
+    tested = sorted({cut.functional for cut in list_literals(task.formula)})
     if not tested:
         constant = signed_distance(task.formula, aggregates) > 0
         return Outcome(passed=np.asarray(constant, dtype=np.bool_), epsilon=np.zeros(keys))
@@ -232,7 +232,7 @@ def weights(task: DecisionTask) -> tuple[int, ...]:
     tolerance` at most where the relaxed one fails. No weighted tolerance passes the farthest distance.
     """
     widest: dict[int, int] = {}
-    for cut in cuts(task.formula):
+    for cut in list_literals(task.formula):
         widest[cut.functional] = max(widest.get(cut.functional, 0), cut.tolerance)
     scale = [1] * len(task.sensitivities)
     largest = max((task.sensitivities[functional] for functional in widest), default=1)
@@ -303,7 +303,7 @@ def _least_rate(most_positives: int, tolerance: int, *, fnr: float, fpr: float) 
         else:
             high = middle
     for widening in range(_MOST_WIDENINGS):
-        rate = rounded_up(high * (1.0 + 2.0 ** (widening - 30)))
+        rate = round_rate_up(high * (1.0 + 2.0 ** (widening - 30)))
         if 2 * most_positives * rate > GREATEST_RATE:
             break
         shift = _shift(float(rate), most_positives, tolerance, fnr=fnr, fpr=fpr)

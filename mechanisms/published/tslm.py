@@ -16,12 +16,12 @@ contract holds.
 import math
 from fractions import Fraction
 
-from mechanisms.formula import Integers, cuts
-from mechanisms.keyhole.contract import OneShotKind, meet_contract, tolerances
-from mechanisms.keyhole.one_shot import uniform_outcome
+from mechanisms.formula import Integers, list_literals
+from mechanisms.keyhole.contract import OneShotKind, list_tolerances, meet_contract
+from mechanisms.keyhole.one_shot import decide_once
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome, Unachievable
-from mechanisms.threshold.one_shot import at_least, rounded_up
+from mechanisms.threshold.one_shot import round_rate_up, round_up_to_float
 
 
 class Tslm:
@@ -32,7 +32,7 @@ class Tslm:
 
     def calibrate(self, task: DecisionTask) -> Calibration:
         """Calibrate one test per functional. Raise `Unachievable` if none exists, also for a tolerance of zero."""
-        near = tolerances(task.formula, len(task.sensitivities))
+        near = list_tolerances(task.formula, len(task.sensitivities))
 
         def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
             return shift_loss(
@@ -48,16 +48,16 @@ class Tslm:
             )
 
         refuse_zero_tolerance(task)
-        return meet_contract(self.name, task, OneShotKind(loss=loss, calibrate=calibrate, tied=True))
+        return meet_contract(self.name, task, OneShotKind(loss=loss, calibrate=calibrate, is_tied=True))
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Decide every key on one noisy value per functional; the loss is the worst case for all keys alike."""
-        return uniform_outcome(calibration, aggregates, noise=noise)
+        return decide_once(calibration, aggregates, noise=noise)
 
 
 def refuse_zero_tolerance(task: DecisionTask) -> None:
     """Raise `Unachievable` if a literal has no band in which errors are allowed."""
-    for cut in cuts(task.formula):
+    for cut in list_literals(task.formula):
         if cut.tolerance == 0:
             raise Unachievable(
                 "this mechanism divides by its threshold shift, so it needs a tolerance of at least one unit",
@@ -76,7 +76,7 @@ def shifted_rate(*, shift: float, share: float, functional: int) -> Fraction:
 
     Raise `Unachievable` beyond the sampler's range.
     """
-    rate = max(rounded_up(max(0.0, -math.log(2.0 * share)) / shift * (1.0 + 2.0**-30)), LEAST_RATE)
+    rate = max(round_rate_up(max(0.0, -math.log(2.0 * share)) / shift * (1.0 + 2.0**-30)), LEAST_RATE)
     if rate > GREATEST_RATE:
         raise Unachievable("error rates this small need a wider tolerance", functional=functional)
     return rate
@@ -91,7 +91,7 @@ def tslm_test(*, sensitivity: int, tolerance: int, share: float, functional: int
     """
     rate = shifted_rate(shift=tolerance / 2, share=share, functional=functional)
     return FunctionalTest(
-        epsilon=at_least(rate * sensitivity),
+        epsilon=round_up_to_float(rate * sensitivity),
         rate=rate,
         shift=-(-tolerance // 2),
         tie=Fraction(0),

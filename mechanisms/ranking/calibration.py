@@ -23,7 +23,7 @@ from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Unachievable
 from mechanisms.ranking.overtaking import MARGIN, chance_overtaken, chance_swapped
 from mechanisms.ranking.ranking_task import RankingTask
-from mechanisms.threshold.one_shot import at_least, rounded_up
+from mechanisms.threshold.one_shot import round_rate_up, round_up_to_float
 
 _MOST_STEPS = 200  # an end to a search; half a dozen do
 _SOLVED = 1e-7  # of a rate: what it is solved to, far less than blocks of the law add
@@ -176,12 +176,12 @@ def loss_of_unit(calibration: RankingCalibration, *, groups: int, signed: bool) 
     that where a unit may raise some keys' values and lower others' (`signed`). Proof: docs/proofs/ranking.md.
 
     >>> task = RankingTask(keys=52, limit=1, descending=True, sensitivity=1, tolerance=100, fnr=0.05, fpr=0.1)
-    >>> with_looks, one_look = calibrate_ranking(task), calibrate_ranking(task, schedule=ONE_LOOK)
-    >>> [round(loss_of_unit(one, groups=52, signed=False), 3) for one in (with_looks, one_look)]
+    >>> add_union_looks, one_look = calibrate_ranking(task), calibrate_ranking(task, schedule=ONE_LOOK)
+    >>> [round(loss_of_unit(one, groups=52, signed=False), 3) for one in (add_union_looks, one_look)]
     [3.769, 0.071]
     """
     counted = groups if calibration.looks else groups_that_count(calibration.task, groups=groups, signed=signed)
-    return at_least(calibration.rate * calibration.task.sensitivity * counted)
+    return round_up_to_float(calibration.rate * calibration.task.sensitivity * counted)
 
 
 def groups_that_count(task: RankingTask, *, groups: int, signed: bool) -> int:
@@ -216,7 +216,7 @@ def _round_rate(task: RankingTask, *, early: float, near: float) -> Fraction:
     """
     floor = _solve_rate(task, early, near=near)
     for widening in range(_MOST_WIDENINGS):
-        rate = rounded_up(floor * (1.0 + _SOLVED * 2.0**widening))
+        rate = round_rate_up(floor * (1.0 + _SOLVED * 2.0**widening))
         if rate > GREATEST_RATE:
             break
         if _excess(task, float(rate), early) <= 0.0:
@@ -306,7 +306,7 @@ def _state_rates(task: RankingTask, rate: Fraction, looks: tuple[RankingLook, ..
         task=task,
         rate=rate,
         looks=looks,
-        worst_case_epsilon=at_least(rate * task.sensitivity),
+        worst_case_epsilon=round_up_to_float(rate * task.sensitivity),
         fnr=missed * _STATED,
         fpr=returned * _STATED,
         swapped=swapped * _STATED,

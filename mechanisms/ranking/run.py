@@ -15,10 +15,10 @@ from fractions import Fraction
 import numpy as np
 
 from mechanisms.formula import Booleans, Integers
-from mechanisms.noise.gradual_release import refine
+from mechanisms.noise.gradual_release import refine_noise
 from mechanisms.protocol import Epsilons, Levels, Noise, NoisePath
 from mechanisms.ranking.calibration import RankingCalibration, RankingLook
-from mechanisms.threshold.one_shot import at_least
+from mechanisms.threshold.one_shot import round_up_to_float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +73,7 @@ def rank_keys(
         places = np.arange(1, ranked.size + 1)
     else:
         ranked, places = _place_in_partitions(calibration, members, partition, values.reveal)
-    losses = np.array([0.0, *(at_least(rate * task.sensitivity) for rate in rates)])
+    losses = np.array([0.0, *(round_up_to_float(rate * task.sensitivity) for rate in rates)])
     return Ranking(
         ranked=ranked,
         places=places,
@@ -158,7 +158,7 @@ class _Values:
             drawn = self._noise.discrete_laplace(rate=self._rates[0], size=where.size)
         else:
             coarse, fine = self._rates[level - 1 : level + 1]
-            drawn = refine(self._noisy[level - 1][where] - exact, coarse=coarse, fine=fine, noise=self._noise)
+            drawn = refine_noise(self._noisy[level - 1][where] - exact, coarse=coarse, fine=fine, noise=self._noise)
         noisy: Integers = exact + drawn
         self._noisy[level][where] = noisy
         self.reached[where] = level + 1

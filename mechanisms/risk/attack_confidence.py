@@ -84,11 +84,11 @@ def find_confidences(
 
     Exact counts of two places, with three people and one:
 
-    >>> from mechanisms.noise.exact import system_noise
+    >>> from mechanisms.noise.exact import make_system_noise
     >>> from mechanisms.threshold.one_shot import calibrate_test
     >>> asked = KeyTest(calibrate_test(sensitivity=1, tolerance=1, fnr=0.1, fpr=0.1, allow_block=False), 2)
     >>> found = find_confidences(np.array([3, 1]), np.array([0.5, 0.5]), np.array([False, False]),
-    ...     view=View.EXACT_COUNTS, question=asked, noise=system_noise())
+    ...     view=View.EXACT_COUNTS, question=asked, noise=make_system_noise())
     >>> found.classes, found.better, found.highest
     ((0.0, 1.0, 0.0, 3.0, 0.0, 0.0), 3.0, 0.75)
     """

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mechanisms.protocol import FunctionalTest
-from mechanisms.threshold.one_shot import acceptance
-from mechanisms.threshold.three_zone import exact_acceptance
+from mechanisms.threshold.one_shot import compute_acceptance
+from mechanisms.threshold.three_zone import compute_exact_acceptance
 
 Floats = npt.NDArray[np.float64]
 
@@ -67,9 +67,9 @@ def likelihood_of_key(test: FunctionalTest, *, cut: int, most: int, returned: bo
     """
     if test.looks:
         steps = [(count - cut - 1) // test.block + 1 for count in range(most + 1)]
-        accepted = np.array([exact_acceptance(test, step) for step in steps])
+        accepted = np.array([compute_exact_acceptance(test, step) for step in steps])
     else:
-        accepted = np.array([acceptance(test, count - cut) for count in range(most + 1)])
+        accepted = np.array([compute_acceptance(test, count - cut) for count in range(most + 1)])
     return accepted if returned else 1.0 - accepted
 
 

@@ -17,22 +17,22 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechanisms.alarm.calibration import AlarmTask, alarm_price, calibrate_alarm
+from mechanisms.alarm.calibration import AlarmTask, calibrate_alarm, price_alarm
 from mechanisms.alarm.ladder import LadderCalibration, LadderState, calibrate_ladder, climb_at_values, draw_ladders
 from mechanisms.alarm.run import AlarmState
 from mechanisms.alarm.shapes import Regime
 from mechanisms.alarm.weights import ROUNDED
-from mechanisms.apportionment.clauses import constraints
-from mechanisms.apportionment.keyhole import Objective, Shares, keyhole_shares, tree_shares
-from mechanisms.apportionment.tree import tree_bound
-from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, cuts, evaluate
+from mechanisms.apportionment.clauses import derive_constraints
+from mechanisms.apportionment.keyhole import Objective, Shares, apportion_by_clauses, apportion_by_trees
+from mechanisms.apportionment.tree import bound_tree
+from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, evaluate_formula, list_literals
 from mechanisms.protocol import Epsilons, Exposure, Noise, Unachievable
 from mechanisms.standing.sealed import digest_of
 from mechanisms.standing.standing_protocol import Looked
 from mechanisms.standing.standing_task import StandingTask
 from mechanisms.standing.window_state import AlarmWindow, RungState, read_window, watched_keys, write_window
-from mechanisms.threshold.joint_loss import all_at_once, drop_dominated, joint_loss
-from mechanisms.threshold.one_shot import at_least
+from mechanisms.threshold.joint_loss import compute_joint_loss, drop_dominated, expose_all_at_once
+from mechanisms.threshold.one_shot import round_up_to_float
 
 _ROUNDED_DOWN = 1.0 - 2.0**-40  # of a share that others are added to: more than additions of floats lose
 _MOST_ATTEMPTS = 40  # at shares that add up: the first does, but for what alarms cannot keep
@@ -56,7 +56,7 @@ def alarms_decide(formula: Formula, regimes: Sequence[Regime]) -> bool:
         case AnyOf(children):
             return all(alarms_decide(child, regimes) for child in children)
         case AllOf(children):
-            grows = all(one.above and regimes[one.functional] is Regime.GROWING for one in cuts(formula))
+            grows = all(one.above and regimes[one.functional] is Regime.GROWING for one in list_literals(formula))
             return grows or (len(children) == 1 and alarms_decide(children[0], regimes))
 
 
@@ -129,7 +129,7 @@ class StandingAlarms:
             _place_of(literal): np.array([state.rang_at > 0 for state in states], dtype=np.bool_)
             for literal, states in zip(self.literals, climbed, strict=True)
         }
-        held = evaluate(self.task.formula, lambda literal: rung[_place_of(literal)], keys=here.size)
+        held = evaluate_formula(self.task.formula, lambda literal: rung[_place_of(literal)], keys=here.size)
         alerted_at = before.alerted_at.copy()
         alerted_at[here[held]] = look
         over = look == self.task.looks
@@ -168,7 +168,7 @@ def calibrate_standing(task: StandingTask) -> StandingAlarms:
 
     >>> both = AllOf(tuple(Cut(functional, 400, above=True, tolerance=39) for functional in (0, 1)))
     >>> growing = {"regimes": (Regime.GROWING,) * 2, "leasts": (0, 0)}
-    >>> task = StandingTask(both, (1, 1), all_at_once(2), looks=24, fnr=0.05, fpr=0.1, **growing)
+    >>> task = StandingTask(both, (1, 1), expose_all_at_once(2), looks=24, fnr=0.05, fpr=0.1, **growing)
     >>> round(calibrate_standing(task).worst_case_epsilon * 40, 3)
     15.566
     """
@@ -219,7 +219,7 @@ def _place_of(literal: Cut) -> tuple[int, int]:
 def _list_literals(formula: Formula) -> tuple[Cut, ...]:
     """Return each threshold of each functional once, in order of appearance, with its least tolerance."""
     found: dict[tuple[int, int], Cut] = {}
-    for literal in cuts(formula):
+    for literal in list_literals(formula):
         known = found.setdefault(_place_of(literal), literal)
         if literal.tolerance < known.tolerance:
             found[_place_of(literal)] = literal
@@ -260,7 +260,7 @@ def _literal_exposures(task: StandingTask, literals: Sequence[Cut]) -> tuple[Exp
     Where one does not grow, it changes by the whole of each.
     """
     if any(task.regimes[literal.functional] is not Regime.GROWING for literal in literals):
-        return all_at_once(len(literals))
+        return expose_all_at_once(len(literals))
     return drop_dominated(tuple(one[literal.functional] for literal in literals) for one in task.exposures)
 
 
@@ -277,13 +277,13 @@ def _lose_at_most(
     ]
     if not exact:
         return 0.0
-    return at_least(joint_loss(exact, _literal_exposures(task, literals)) + sum(begun) * ROUNDED)
+    return round_up_to_float(compute_joint_loss(exact, _literal_exposures(task, literals)) + sum(begun) * ROUNDED)
 
 
 def _set_apart(formula: Formula, literals: Sequence[Cut]) -> Formula:
     """Return the formula with a functional of its own for each alarm."""
     places = {_place_of(literal): place for place, literal in enumerate(literals)}
-    return formula.mapped(lambda one: replace(one, functional=places[_place_of(one)], cut=0, tolerance=0))
+    return formula.map_literals(lambda one: replace(one, functional=places[_place_of(one)], cut=0, tolerance=0))
 
 
 def _apportion(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> Shares:
@@ -293,7 +293,7 @@ def _apportion(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> S
         literal = literals[place]
         regime = task.regimes[literal.functional]
         scale = task.sensitivities[literal.functional] / (literal.tolerance + 1)
-        price = alarm_price(looks=task.looks, fnr=fnr, fpr=fpr, regime=regime)
+        price = price_alarm(looks=task.looks, fnr=fnr, fpr=fpr, regime=regime)
         slope = -regime.factor * scale
         return price * scale, slope * regime.shape.root, slope / regime.shape.rise
 
@@ -305,12 +305,14 @@ def _apportion(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> S
         loss=lose,
         fnr=task.fnr,
         fpr=task.fpr,
-        tied=False,
+        is_tied=False,
     )
-    exact = constraints(apart)
+    exact = derive_constraints(apart)
     if exact is None:
-        return tree_shares(objective)
-    return keyhole_shares(objective, fnr=exact.fnr, fpr=exact.fpr, weigh_fnr=_weigh_evenly, weigh_fpr=_weigh_evenly)
+        return apportion_by_trees(objective)
+    return apportion_by_clauses(
+        objective, fnr=exact.fnr, fpr=exact.fpr, weigh_fnr=_weigh_evenly, weigh_fpr=_weigh_evenly
+    )
 
 
 def _weigh_evenly(functional: int, distance: int) -> float:
@@ -321,12 +323,14 @@ def _weigh_evenly(functional: int, distance: int) -> float:
 
 def _bound_rates(apart: Formula, rates: Sequence[float], *, fnr: bool) -> float:
     """Return the formula's error if its literals err so: the most over the sets that make it true, or false."""
-    exact = constraints(apart)
+    exact = derive_constraints(apart)
     if exact is not None:
         sets = [[part.functional for part in one.parts] for one in (exact.fnr if fnr else exact.fpr)]
-        return at_least(max(sum((Fraction(rates[place]) for place in one), start=Fraction(0)) for one in sets))
-    bound, leaves = tree_bound(apart, lambda literal: rates[literal.functional], fnr=fnr)
-    return at_least(Fraction(bound) * (1 + Fraction(sum(leaves.values()), 1 << 52)))  # more than additions lose
+        return round_up_to_float(max(sum((Fraction(rates[place]) for place in one), start=Fraction(0)) for one in sets))
+    bound, leaves = bound_tree(apart, lambda literal: rates[literal.functional], is_fnr=fnr)
+    return round_up_to_float(
+        Fraction(bound) * (1 + Fraction(sum(leaves.values()), 1 << 52))
+    )  # more than additions lose
 
 
 def _ladder_states(window: AlarmWindow, rungs: slice) -> list[LadderState]:

@@ -99,8 +99,8 @@ def decide_at_close(mechanism: Mechanism, task: DecisionTask) -> DecidedAtClose:
 
     >>> from mechanisms.formula import Cut
     >>> from mechanisms.keyhole.progressive import Progressive
-    >>> from mechanisms.threshold.joint_loss import all_at_once
-    >>> few = DecisionTask(Cut(0, 99, above=False, tolerance=9), (1,), all_at_once(1), fnr=0.05, fpr=0.1)
+    >>> from mechanisms.threshold.joint_loss import expose_all_at_once
+    >>> few = DecisionTask(Cut(0, 99, above=False, tolerance=9), (1,), expose_all_at_once(1), fnr=0.05, fpr=0.1)
     >>> round(decide_at_close(Progressive(), few).worst_case_epsilon, 2)
     0.4
     """

@@ -15,14 +15,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mechanisms.alarm.shapes import Regime
-from mechanisms.formula import Cut, Formula, Integers, cuts
+from mechanisms.formula import Cut, Formula, Integers, list_literals
 from mechanisms.protocol import DecisionTask, Epsilons, Noise, Unachievable
 from mechanisms.published.sparse_vector import signed_distance, weights
 from mechanisms.standing.alarms import StandingAlarms, calibrate_standing
 from mechanisms.standing.sealed import digest_of
 from mechanisms.standing.standing_protocol import Looked
 from mechanisms.standing.standing_task import StandingTask
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,14 @@ def calibrate_distance(task: StandingTask) -> StandingDistance:
 
     >>> from mechanisms.formula import AllOf
     >>> many, few = (Cut(0, 400, above=above, tolerance=39) for above in (True, False))
-    >>> known = {"sensitivities": (1,), "exposures": all_at_once(1), "leasts": (0,), "monotone": False}
+    >>> known = {"sensitivities": (1,), "exposures": expose_all_at_once(1), "leasts": (0,), "monotone": False}
     >>> def price(formula: Formula, regime: Regime) -> float:
     ...     task = StandingTask(formula, regimes=(regime,), looks=24, fnr=0.05, fpr=0.1, **known)
     ...     return round(calibrate_distance(task).worst_case_epsilon * 40, 3)
     >>> price(few, Regime.GROWING), price(few, Regime.COMING_AND_GOING), price(AllOf((many, few)), Regime.GROWING)
     (7.09, 12.741, 18.575)
     """
-    literals = tuple(cuts(task.formula))
+    literals = tuple(list_literals(task.formula))
     if not literals:
         raise Unachievable("a condition without thresholds has no distance to be watched")
     scale = weights(DecisionTask(task.formula, task.sensitivities, task.exposures, fnr=task.fnr, fpr=task.fpr))
@@ -114,7 +114,7 @@ def calibrate_distance(task: StandingTask) -> StandingDistance:
         task,
         formula=watched,
         sensitivities=(sensitivity,),
-        exposures=all_at_once(1),
+        exposures=expose_all_at_once(1),
         regimes=(distance_regime(task),),
         leasts=(None,),
         monotone=True,
@@ -136,12 +136,12 @@ def distance_regime(task: StandingTask) -> Regime:
     Raises:
         Unachievable: values of sliding windows.
     """
-    regimes = {task.regimes[literal.functional] for literal in cuts(task.formula)}
+    regimes = {task.regimes[literal.functional] for literal in list_literals(task.formula)}
     if Regime.SLIDING in regimes:
         raise Unachievable("the distance of a condition is watched in windows that do not slide")
     if _find_lone(task.formula) is not None:
         return regimes.pop()
-    if Regime.SIGNED in regimes or len({literal.above for literal in cuts(task.formula)}) > 1:
+    if Regime.SIGNED in regimes or len({literal.above for literal in list_literals(task.formula)}) > 1:
         return Regime.SIGNED
     return Regime.COMING_AND_GOING
 
@@ -156,7 +156,7 @@ def list_early(task: StandingTask) -> tuple[StandingAlarms | StandingDistance, .
         Unachievable: none keeps the contract; as `calibrate_standing`, `calibrate_distance`.
 
     >>> from mechanisms.formula import AllOf
-    >>> known = {"exposures": all_at_once(2), "regimes": (Regime.GROWING,) * 2, "leasts": (0, 0)}
+    >>> known = {"exposures": expose_all_at_once(2), "regimes": (Regime.GROWING,) * 2, "leasts": (0, 0)}
     >>> both = AllOf(tuple(Cut(functional, 400, above=True, tolerance=39) for functional in (0, 1)))
     >>> ways = list_early(StandingTask(both, (1, 1), looks=24, fnr=0.05, fpr=0.1, **known))
     >>> [(type(one).__name__, round(one.worst_case_epsilon * 40, 2)) for one in ways]
@@ -164,7 +164,7 @@ def list_early(task: StandingTask) -> tuple[StandingAlarms | StandingDistance, .
     """
     if not task.monotone:
         return (calibrate_distance(task),)
-    places = {(literal.functional, literal.cut) for literal in cuts(task.formula)}
+    places = {(literal.functional, literal.cut) for literal in list_literals(task.formula)}
     if len(places) < 2 or any(task.regimes[functional] is Regime.SLIDING for functional, _ in places):
         return (calibrate_standing(task),)
     found: list[StandingAlarms | StandingDistance] = []

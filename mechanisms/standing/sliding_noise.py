@@ -19,9 +19,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechanisms.alarm.laplace_sums import contract_width
-from mechanisms.formula import Booleans, Cut, Integers, evaluate
-from mechanisms.keyhole.contract import OneShotKind, meet_contract, task_tolerances
+from mechanisms.alarm.laplace_sums import add_quantiles
+from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
+from mechanisms.keyhole.contract import OneShotKind, list_task_tolerances, meet_contract
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Noise, Unachievable
 from mechanisms.standing.sealed import digest_of, seal, unseal, write_number
@@ -40,7 +40,7 @@ def _calibrate_test(shape: NoiseShape, *, tolerance: int, fnr: float, fpr: float
         tails = find_tails(shape, rate)
         return tails.least_reach(fnr) + tails.least_reach(fpr) <= tolerance + 2
 
-    scale = contract_width(fnr=fnr, fpr=fpr, fine=shape.window) / (tolerance + 1)
+    scale = add_quantiles(fnr=fnr, fpr=fpr, fine=shape.window) / (tolerance + 1)
     low, high = Fraction(0), Fraction(max(1e-6, scale)).limit_denominator(1 << _RATE_BITS)
     while not enough(high):
         low, high = high, 2 * high
@@ -117,7 +117,7 @@ class SlidingNoise:
             found: Booleans = own > literal.cut - shift if literal.above else own <= literal.cut + shift
             return found
 
-        held = evaluate(self.calibration.task.formula, hold, keys=keys)
+        held = evaluate_formula(self.calibration.task.formula, hold, keys=keys)
         return Looked(state=self._write(replace(drawn, last_look=look)), alerted=held)
 
     def spent(self, state: bytes) -> Epsilons:
@@ -205,21 +205,21 @@ def calibrate_sliding(task: DecisionTask, *, window: int, looks: int) -> Sliding
     Raises:
         Unachievable: rates or tolerances beyond what the noise can keep; predicates.
 
-    >>> from mechanisms.threshold.joint_loss import all_at_once
-    >>> many = DecisionTask(Cut(0, 900, above=True, tolerance=199), (1,), all_at_once(1), fnr=0.05, fpr=0.1)
+    >>> from mechanisms.threshold.joint_loss import expose_all_at_once
+    >>> many = DecisionTask(Cut(0, 900, above=True, tolerance=199), (1,), expose_all_at_once(1), fnr=0.05, fpr=0.1)
     >>> round(calibrate_sliding(many, window=24, looks=1000).worst_case_epsilon * 200, 1)
     20.2
     """
     if window < 1 or looks < 1:
         raise ValueError("a sliding window has looks, and is looked at")
     shape = shape_window(window, fnr=task.fnr, fpr=task.fpr)
-    near = task_tolerances(task)
+    near = list_task_tolerances(task)
 
     def lose(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
         scale = task.sensitivities[functional] / (near[functional] + 1)
-        width = scale * contract_width(fnr=fnr, fpr=fpr, fine=window)
-        fewer_missed = scale * contract_width(fnr=fnr * _STEP, fpr=fpr, fine=window)
-        fewer_wrong = scale * contract_width(fnr=fnr, fpr=fpr * _STEP, fine=window)
+        width = scale * add_quantiles(fnr=fnr, fpr=fpr, fine=window)
+        fewer_missed = scale * add_quantiles(fnr=fnr * _STEP, fpr=fpr, fine=window)
+        fewer_wrong = scale * add_quantiles(fnr=fnr, fpr=fpr * _STEP, fine=window)
         return width, (fewer_missed - width) / math.log(_STEP), (fewer_wrong - width) / math.log(_STEP)
 
     def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
@@ -233,9 +233,9 @@ def calibrate_sliding(task: DecisionTask, *, window: int, looks: int) -> Sliding
     kind = OneShotKind(
         loss=lose,
         calibrate=calibrate,
-        tied=False,
-        missed=lambda test, distance: find_tails(shape, test.rate).reaches(test.shift + distance),
-        wrong=lambda test, distance: find_tails(shape, test.rate).reaches(1 - test.shift - distance),
+        is_tied=False,
+        bound_missed=lambda test, distance: find_tails(shape, test.rate).reaches(test.shift + distance),
+        bound_wrong=lambda test, distance: find_tails(shape, test.rate).reaches(1 - test.shift - distance),
     )
     calibration = meet_contract("sliding_noise", task, kind)
     return SlidingNoise(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mechanisms.alarm.shapes import Regime
-from mechanisms.formula import Integers, cuts, evaluate
+from mechanisms.formula import Integers, evaluate_formula, list_literals
 from mechanisms.protocol import Epsilons, Noise, Unachievable
 from mechanisms.standing.sealed import StateReader, digest_of, seal, unseal, write_number
 from mechanisms.standing.standing_protocol import Looked
@@ -31,8 +31,8 @@ from mechanisms.streams.stream_names import HIERARCHIES, SMOOTHERS, SUMMING, WAT
 from mechanisms.streams.tick_laplace import BackwardSmoothing, TickLaplace
 from mechanisms.streams.window_sum import WindowGroups, WindowSumSmoother
 from mechanisms.streams.zeros import Zeros
-from mechanisms.threshold.joint_loss import all_at_once, joint_loss
-from mechanisms.threshold.one_shot import at_least
+from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_at_once
+from mechanisms.threshold.one_shot import round_up_to_float
 
 NO_BOUND = "No bound on missed or wrong: the estimates that are compared with the thresholds promise no accuracy."
 """The remark that is needed wherever one of these is named."""
@@ -150,7 +150,7 @@ class StandingStream:
             after.append(_Watched(values[functional], estimates, tuple(tick.states)))
         alerted_at = before.alerted_at.copy()
         estimated = {functional: watched.estimates for functional, watched in zip(self.used, after, strict=True)}
-        held = evaluate(
+        held = evaluate_formula(
             self.task.formula,
             lambda one: np.array(
                 [value > one.cut - one.tolerance for value in estimated[one.functional]], dtype=np.bool_
@@ -203,7 +203,7 @@ def watch_by_stream(task: StandingTask, *, name: str, epsilon: Fraction) -> Stan
 
     >>> from mechanisms.formula import Cut
     >>> many = Cut(0, 400, above=True, tolerance=40)
-    >>> task = StandingTask(many, (1,), all_at_once(1), (Regime.GROWING,), (0,), looks=24, fnr=0.05, fpr=0.1)
+    >>> task = StandingTask(many, (1,), expose_all_at_once(1), (Regime.GROWING,), (0,), looks=24, fnr=0.05, fpr=0.1)
     >>> found = watch_by_stream(task, name="pegasus", epsilon=Fraction(1, 2))
     >>> found.worst_case_epsilon, found.fnr, found.fpr
     (0.5, None, None)
@@ -212,21 +212,21 @@ def watch_by_stream(task: StandingTask, *, name: str, epsilon: Fraction) -> Stan
         raise Unachievable("this mechanism releases the counts of a hierarchy, and a standing question has none")
     if name not in WATCHING:
         raise ValueError("no stream has this name")
-    if any(not literal.above for literal in cuts(task.formula)):
+    if any(not literal.above for literal in list_literals(task.formula)):
         raise Unachievable("streams watch values above their thresholds alone")
-    used = tuple(sorted({literal.functional for literal in cuts(task.formula)}))
+    used = tuple(sorted({literal.functional for literal in list_literals(task.formula)}))
     streams = tuple(_make_stream(name, epsilon, task.sensitivities[functional], task.looks) for functional in used)
     losses = [Fraction(0)] * len(task.sensitivities)
     for functional, stream in zip(used, streams, strict=True):
         losses[functional] = stream.epsilon * _changes_at_most(task.regimes[functional], task.looks)
     growing = all(task.regimes[functional] is Regime.GROWING for functional in used)
-    exposures = task.exposures if growing else all_at_once(len(losses))
+    exposures = task.exposures if growing else expose_all_at_once(len(losses))
     return StandingStream(
         task=task,
         name=name,
         used=used,
         streams=streams,
-        worst_case_epsilon=at_least(joint_loss(losses, exposures)),
+        worst_case_epsilon=round_up_to_float(compute_joint_loss(losses, exposures)),
         digest=digest_of((task, name, epsilon)),
     )
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from mechanisms.alarm.calibration import MOST_LOOKS
 from mechanisms.alarm.shapes import Regime
-from mechanisms.formula import Formula, cuts
+from mechanisms.formula import Formula, list_literals
 from mechanisms.protocol import Exposure
 
 
@@ -48,5 +48,5 @@ class StandingTask:
             raise ValueError("a standing question has looks, and sensitivities of a unit or more")
         if not (0.0 < self.fnr < 1.0 and 0.0 < self.fpr < 1.0):
             raise ValueError("error rates lie between 0 and 1")
-        if any(not 0 <= one.functional < functionals or one.tolerance < 0 for one in cuts(self.formula)):
+        if any(not 0 <= one.functional < functionals or one.tolerance < 0 for one in list_literals(self.formula)):
             raise ValueError("a literal names an unknown functional or a negative tolerance")

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.alarm.prices import block_noise_price, tick_noise_price
+from mechanisms.alarm.prices import price_block_noise, price_tick_noise
 from mechanisms.protocol import Unachievable
 
 _MOST_POINTS = 1 << 17  # of a law by Fourier transform: noise that spreads further is rounded, for .2 % of the price
@@ -76,8 +76,8 @@ def shape_window(window: int, *, fnr: float, fpr: float) -> NoiseShape:
     >>> [shape_window(window, fnr=0.05, fpr=0.1).block for window in (24, 168)]
     [1, 16]
     """
-    price, block = block_noise_price(length=window, fnr=fnr, fpr=fpr)
-    if block == 1 or price >= tick_noise_price(length=window, fnr=fnr, fpr=fpr):
+    price, block = price_block_noise(length=window, fnr=fnr, fpr=fpr)
+    if block == 1 or price >= price_tick_noise(length=window, fnr=fnr, fpr=fpr):
         return NoiseShape(window=window, block=1, part=Fraction(1), terms=((window, 0),))
     plain = NoiseShape(window=window, block=block, part=Fraction(1, 2), terms=())
     sums = {_count_terms(find_edges(plain, tick)) for tick in range(block)}

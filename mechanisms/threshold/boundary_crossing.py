@@ -38,7 +38,7 @@ above `abs(slope)` meets it: weight, slope, reference, that rate plus and minus 
 negatives. A plain tuple: thousands are made for one question."""
 
 
-def _wave(weight: float, slope: float, reference: int, rate: float) -> _Wave:
+def _make_wave(weight: float, slope: float, reference: int, rate: float) -> _Wave:
     rise, fall = slope + rate, rate - slope
     return weight, slope, reference, rise, fall, expm1(-rise), expm1(-fall)
 
@@ -58,12 +58,12 @@ class _Incoming(NamedTuple):
     above: tuple[_Wave, ...]
 
     @staticmethod
-    def first(rate: float) -> "_Incoming":
+    def make_first(rate: float) -> "_Incoming":
         """Return `g_1`, which is one everywhere."""
-        everywhere = (_wave(1.0, 0.0, 0, rate),)
-        return _Incoming(rate, _normal(rate), -inf, inf, everywhere, (), ())
+        everywhere = (_make_wave(1.0, 0.0, 0, rate),)
+        return _Incoming(rate, _compute_mass_at_zero(rate), -inf, inf, everywhere, (), ())
 
-    def at_most(self, last: float, *, distance: int) -> float:
+    def compute_at_most(self, last: float, *, distance: int) -> float:
         """Return `P(undecided before, and z_j <= last)` at a true distance."""
         rate, low, high = self.rate, self.low, self.high
         total = _sum_waves(self.below, rate, distance, -inf, last if last < low else low - 1)
@@ -73,7 +73,7 @@ class _Incoming(NamedTuple):
             total += _sum_waves(self.above, rate, distance, high + 1, last)
         return self.normal * total
 
-    def at_least(self, first: float, *, distance: int) -> float:
+    def compute_at_least(self, first: float, *, distance: int) -> float:
         """Return `P(undecided before, and z_j >= first)` at a true distance, accurate where it is tiny."""
         rate, low, high = self.rate, self.low, self.high
         total = _sum_waves(self.above, rate, distance, first if first > high else high + 1, inf)
@@ -83,18 +83,18 @@ class _Incoming(NamedTuple):
             total += _sum_waves(self.below, rate, distance, first, low - 1)
         return self.normal * total
 
-    def within(self, zone: Zone, *, distance: int) -> float:
+    def compute_within(self, zone: Zone, *, distance: int) -> float:
         """Return `P(undecided before, and z_j in the zone)`, of a zone within this one, at a true distance."""
         return self.normal * _sum_waves(self.inside, self.rate, distance, zone.low, zone.high)
 
-    def through(self, zone: Zone, *, finer: float) -> "_Incoming":
+    def pass_zone(self, zone: Zone, *, finer: float) -> "_Incoming":
         """Return `g` of the next look, of rate `finer`, when `zone` (within this one) leaves the look undecided.
 
         Both edges' sums over the zone and the inner waves are written out: they share what they are made of.
         """
         rate, low, high = self.rate, zone.low, zone.high
         further = high - low
-        same = chance_unchanged(coarse=rate, fine=finer)
+        same = compute_unchanged_chance(coarse=rate, fine=finer)
         spread = (1.0 - same) * self.normal
         waves: list[_Wave] = []
         left = right = below = above = 0.0
@@ -112,10 +112,10 @@ class _Incoming(NamedTuple):
                 part += exp(slope * (low + 1 - reference) - rate) * (expm1(-fall * further) / fall_step)
             below += weight * part
             above += weight * (at_high * (expm1(-rise * (further + 1)) / rise_step))
-        waves.append(_wave(spread * left, -rate, low, finer))
-        waves.append(_wave(spread * right, rate, high, finer))
-        outside = (_wave(spread * below, rate, low, finer),), (_wave(spread * above, -rate, high, finer),)
-        return _Incoming(finer, _normal(finer), low, high, tuple(waves), *outside)
+        waves.append(_make_wave(spread * left, -rate, low, finer))
+        waves.append(_make_wave(spread * right, rate, high, finer))
+        outside = (_make_wave(spread * below, rate, low, finer),), (_make_wave(spread * above, -rate, high, finer),)
+        return _Incoming(finer, _compute_mass_at_zero(finer), low, high, tuple(waves), *outside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,56 +127,57 @@ class Crossing:
     _incoming: tuple[_Incoming, ...]
 
     @staticmethod
-    def of(zones: Sequence[Zone], *, last_rate: float) -> "Crossing":
+    def from_zones(zones: Sequence[Zone], *, last_rate: float) -> "Crossing":
         """Return the crossing of early looks, coarse to fine, each zone non-empty and within the one before.
 
         Raises:
             ValueError: zones that are not nested, or rates that do not rise.
         """
         rates = [zone.rate for zone in zones] + [last_rate]
-        incoming = [_Incoming.first(rates[0])]
+        incoming = [_Incoming.make_first(rates[0])]
         for zone, finer in zip(zones, rates[1:], strict=True):
             before = incoming[-1]
             if not (before.low <= zone.low <= zone.high <= before.high and before.rate < finer):
                 raise ValueError("zones must shrink and rates must rise from look to look")
-            incoming.append(before.through(zone, finer=finer))
+            incoming.append(before.pass_zone(zone, finer=finer))
         return Crossing(zones=tuple(zones), last_rate=last_rate, _incoming=tuple(incoming))
 
-    def early_rejections(self, distance: int) -> tuple[float, ...]:
+    def list_early_rejections(self, distance: int) -> tuple[float, ...]:
         """Return the probability of being decided false at each early look."""
         return tuple(
-            incoming.at_most(zone.low - 1, distance=distance)
+            incoming.compute_at_most(zone.low - 1, distance=distance)
             for zone, incoming in zip(self.zones, self._incoming, strict=False)
         )
 
-    def early_acceptances(self, distance: int) -> tuple[float, ...]:
+    def list_early_acceptances(self, distance: int) -> tuple[float, ...]:
         """Return the probability of being decided true at each early look."""
         return tuple(
-            incoming.at_least(zone.high + 1, distance=distance)
+            incoming.compute_at_least(zone.high + 1, distance=distance)
             for zone, incoming in zip(self.zones, self._incoming, strict=False)
         )
 
-    def last_at_most(self, value: int, distance: int) -> float:
+    def compute_last_at_most(self, value: int, distance: int) -> float:
         """Return the probability of being undecided at all early looks, with a last noisy value of at most `value`."""
-        return self._incoming[-1].at_most(value, distance=distance)
+        return self._incoming[-1].compute_at_most(value, distance=distance)
 
-    def last_at_least(self, value: int, distance: int) -> float:
+    def compute_last_at_least(self, value: int, distance: int) -> float:
         """Return the probability of being undecided at all early looks, with a last noisy value of at least `value`."""
-        return self._incoming[-1].at_least(value, distance=distance)
+        return self._incoming[-1].compute_at_least(value, distance=distance)
 
-    def chances_undecided(self, distance: int) -> tuple[float, ...]:
+    def list_undecided_chances(self, distance: int) -> tuple[float, ...]:
         """Return the probability of still being undecided after each early look."""
         return tuple(
-            incoming.within(zone, distance=distance) for zone, incoming in zip(self.zones, self._incoming, strict=False)
+            incoming.compute_within(zone, distance=distance)
+            for zone, incoming in zip(self.zones, self._incoming, strict=False)
         )
 
 
-def chance_unchanged(*, coarse: float, fine: float) -> float:
+def compute_unchanged_chance(*, coarse: float, fine: float) -> float:
     """Return the probability that a coarser noise equals the finer one it is drawn from, apart from chance."""
     return (expm1(-coarse) / expm1(-fine)) ** 2 * exp(coarse - fine)
 
 
-def _normal(rate: float) -> float:
+def _compute_mass_at_zero(rate: float) -> float:
     return -expm1(-rate) / (1.0 + exp(-rate))
 
 

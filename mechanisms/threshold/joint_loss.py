@@ -10,24 +10,24 @@ from fractions import Fraction
 import numpy as np
 
 from mechanisms.protocol import Calibration, Epsilons, Exposure
-from mechanisms.threshold.one_shot import at_least
+from mechanisms.threshold.one_shot import round_up_to_float
 
 _ULP = 2.0**-52  # a float's relative spacing: what each addition may lose
 
 
-def all_at_once(functionals: int) -> tuple[Exposure, ...]:
+def expose_all_at_once(functionals: int) -> tuple[Exposure, ...]:
     """Return one exposure in which one unit changes every functional in full: the plain sum.
 
-    >>> joint_loss([Fraction(1, 2), Fraction(1, 4)], all_at_once(2))
+    >>> compute_joint_loss([Fraction(1, 2), Fraction(1, 4)], expose_all_at_once(2))
     Fraction(3, 4)
     """
     return ((Fraction(1),) * functionals,)
 
 
-def sets_at_once(sets: Iterable[Iterable[int]], *, functionals: int) -> tuple[Exposure, ...]:
+def expose_sets_at_once(sets: Iterable[Iterable[int]], *, functionals: int) -> tuple[Exposure, ...]:
     """Return an exposure for each set of functionals that one unit can change at once, each of them in full.
 
-    >>> [[int(part) for part in one] for one in sets_at_once([[0, 1], [2]], functionals=3)]
+    >>> [[int(part) for part in one] for one in expose_sets_at_once([[0, 1], [2]], functionals=3)]
     [[1, 1, 0], [0, 0, 1]]
     """
     return tuple(tuple(Fraction(f in group) for f in range(functionals)) for group in map(frozenset, sets))
@@ -49,7 +49,7 @@ def drop_dominated(exposures: Iterable[Exposure]) -> tuple[Exposure, ...]:
     return tuple(kept)
 
 
-def joint_loss(epsilons: Sequence[Fraction], exposures: Iterable[Exposure]) -> Fraction:
+def compute_joint_loss(epsilons: Sequence[Fraction], exposures: Iterable[Exposure]) -> Fraction:
     """Return the largest sum, over the exposures, of `epsilons` times their parts.
 
     Raises:
@@ -57,7 +57,8 @@ def joint_loss(epsilons: Sequence[Fraction], exposures: Iterable[Exposure]) -> F
 
     A unit that counts either for the first two functionals or for the third costs the larger of 3/4 and 1, not 7/4:
 
-    >>> joint_loss([Fraction(1, 2), Fraction(1, 4), Fraction(1)], sets_at_once([[0, 1], [2]], functionals=3))
+    >>> exposures = expose_sets_at_once([[0, 1], [2]], functionals=3)
+    >>> compute_joint_loss([Fraction(1, 2), Fraction(1, 4), Fraction(1)], exposures)
     Fraction(1, 1)
     """
     known = tuple(exposures)
@@ -68,7 +69,7 @@ def joint_loss(epsilons: Sequence[Fraction], exposures: Iterable[Exposure]) -> F
     )
 
 
-def joint_losses(epsilons: Mapping[int, Epsilons], exposures: Iterable[Exposure], *, keys: int) -> Epsilons:
+def compute_joint_losses(epsilons: Mapping[int, Epsilons], exposures: Iterable[Exposure], *, keys: int) -> Epsilons:
     """Return the joint loss of functionals per key, rounded up. A functional missing in `epsilons` has lost nothing.
 
     Parameters:
@@ -79,12 +80,12 @@ def joint_losses(epsilons: Mapping[int, Epsilons], exposures: Iterable[Exposure]
         total = np.zeros(keys)
         for functional, lost in epsilons.items():
             if exposure[functional]:
-                total += at_least(exposure[functional]) * lost
+                total += round_up_to_float(exposure[functional]) * lost
         np.maximum(worst, total, out=worst)
     return worst * (1.0 + 2 * (1 + len(epsilons)) * _ULP)
 
 
-def sum_rates(calibration: Calibration) -> tuple[Fraction, ...]:
+def list_sum_rates(calibration: Calibration) -> tuple[Fraction, ...]:
     """Return the rate of every common sum's noise at the last look; zero for one that nothing reads."""
     common = calibration.task.common
     assert common is not None

@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from mechanisms.noise import weighted_sum
-from mechanisms.noise.discrete_laplace import lower_tail, mass, upper_tail
+from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Beside, FunctionalTest, Unachievable
 
@@ -34,7 +34,7 @@ class LeastRate:
     slope_fpr: float
 
 
-def least_rate(*, tolerance: int, fnr: float, fpr: float) -> LeastRate:
+def find_least_rate(*, tolerance: int, fnr: float, fpr: float) -> LeastRate:
     """Return the least rate with which some test of unit sensitivity meets both shares.
 
     The linear programme's recursion gives it.
@@ -49,20 +49,20 @@ def least_rate(*, tolerance: int, fnr: float, fpr: float) -> LeastRate:
 
     Twice the tolerance costs about half as much:
 
-    >>> [round(least_rate(tolerance=width, fnr=0.05, fpr=0.1).rate, 4) for width in (100, 200)]
+    >>> [round(find_least_rate(tolerance=width, fnr=0.05, fpr=0.1).rate, 4) for width in (100, 200)]
     [0.0387, 0.0195]
     """
-    return _least_rate(tolerance, fnr, fpr)
+    return _solve_least_rate(tolerance, fnr, fpr)
 
 
 @lru_cache(maxsize=1024)
-def _least_rate(tolerance: int, fnr: float, fpr: float) -> LeastRate:
+def _solve_least_rate(tolerance: int, fnr: float, fpr: float) -> LeastRate:
     if fnr + fpr >= 1.0:
         return LeastRate(rate=0.0, slope_fnr=0.0, slope_fpr=0.0)
     log_fnr, log_fpr = math.log(fnr), math.log(fpr)
     low, high = 0.0, max(-log_fnr, (math.log1p(-fnr) - log_fpr) / (tolerance + 1))
     rate = min(high, max((-log_fnr - log_fpr - 2.0 * math.log(2.0)) / (tolerance + 1), 0.25 * high))
-    logarithm, odds, fall = _false_positives(rate, tolerance, fnr, log_fnr)
+    logarithm, odds, fall = _compute_false_positives(rate, tolerance, fnr, log_fnr)
     for _ in range(200):
         excess = logarithm - log_fpr
         if excess > 0.0:
@@ -73,18 +73,18 @@ def _least_rate(tolerance: int, fnr: float, fpr: float) -> LeastRate:
             break
         newton = rate + excess / fall
         rate = newton if low < newton < high else 0.5 * (low + high)
-        logarithm, odds, fall = _false_positives(rate, tolerance, fnr, log_fnr)
+        logarithm, odds, fall = _compute_false_positives(rate, tolerance, fnr, log_fnr)
     return LeastRate(rate=rate, slope_fnr=-odds / fall, slope_fpr=-1.0 / fall)
 
 
 def _is_too_low(rate: float, tolerance: int, fnr: float, fpr: float) -> bool:
-    """Return True if `least_rate` is surely above a rate. This takes less than solving for it."""
+    """Return True if `find_least_rate` is surely above a rate. This takes less than solving for it."""
     if rate <= 0.0:
         return False
-    return _false_positives(rate, tolerance, fnr, math.log(fnr))[0] > math.log(fpr) + _SURELY
+    return _compute_false_positives(rate, tolerance, fnr, math.log(fnr))[0] > math.log(fpr) + _SURELY
 
 
-def _false_positives(rate: float, tolerance: int, fnr: float, log_fnr: float) -> tuple[float, float, float]:
+def _compute_false_positives(rate: float, tolerance: int, fnr: float, log_fnr: float) -> tuple[float, float, float]:
     """Return ln of the false-positive rate at `c - tolerance` when the false-negative rate is exactly the share.
 
     With it the odds of rejection there, and how fast the logarithm falls in the rate.
@@ -97,21 +97,21 @@ def _false_positives(rate: float, tolerance: int, fnr: float, log_fnr: float) ->
     return -rate * rest + math.log1p(-rejected), odds, max(rest + odds * steps, 1e-12)
 
 
-def block_tolerance(*, sensitivity: int, tolerance: int, most_steps: int | None = None) -> int:
+def count_blocks_in_tolerance(*, sensitivity: int, tolerance: int, most_steps: int | None = None) -> int:
     """Return the tolerance in whole blocks of `sensitivity` units, aligned at the threshold.
 
     It is below `most_steps` blocks.
 
-    >>> block_tolerance(sensitivity=20, tolerance=100), block_tolerance(sensitivity=20, tolerance=10)
-    (5, 0)
-    >>> block_tolerance(sensitivity=20, tolerance=100, most_steps=2)
+    >>> [count_blocks_in_tolerance(sensitivity=20, tolerance=tolerance) for tolerance in (100, 10)]
+    [5, 0]
+    >>> count_blocks_in_tolerance(sensitivity=20, tolerance=100, most_steps=2)
     1
     """
     whole = -(-(tolerance + 1) // sensitivity) - 1
     return whole if most_steps is None else min(whole, most_steps - 1)
 
 
-def least_epsilon(
+def find_least_epsilon(
     *, sensitivity: int, tolerance: int, fnr: float, fpr: float, allow_block: bool, most_steps: int | None = None
 ) -> tuple[float, float, float]:
     """Return the least epsilon and its slopes in `ln fnr` and `ln fpr`, without rounding. Apportionment minimises it.
@@ -121,15 +121,15 @@ def least_epsilon(
     A unit of twenty rows, a tolerance of a hundred: blocks of twenty cost a sixth less than noise on the count.
 
     >>> question = {"sensitivity": 20, "tolerance": 100, "fnr": 0.05, "fpr": 0.1}
-    >>> [round(least_epsilon(**question, allow_block=allowed)[0], 2) for allowed in (False, True)]
+    >>> [round(find_least_epsilon(**question, allow_block=allowed)[0], 2) for allowed in (False, True)]
     [0.77, 0.64]
     """
     best, scale = None, 1.0
     if allow_block and sensitivity > 1:
-        coarse = block_tolerance(sensitivity=sensitivity, tolerance=tolerance, most_steps=most_steps)
-        best = least_rate(tolerance=coarse, fnr=fnr, fpr=fpr)
+        coarse = count_blocks_in_tolerance(sensitivity=sensitivity, tolerance=tolerance, most_steps=most_steps)
+        best = find_least_rate(tolerance=coarse, fnr=fnr, fpr=fpr)
     if best is None or not _is_too_low(best.rate / sensitivity, tolerance, fnr, fpr):
-        plain = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
+        plain = find_least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
         if best is None or best.rate >= sensitivity * plain.rate:
             best, scale = plain, float(sensitivity)
     return scale * best.rate, scale * best.slope_fnr, scale * best.slope_fpr
@@ -163,18 +163,18 @@ def calibrate_test(
     >>> test = calibrate_test(sensitivity=1, tolerance=100, fnr=0.05, fpr=0.1, allow_block=False)
     >>> round(test.epsilon, 4), test.shift
     (0.0387, 58)
-    >>> [round(acceptance(test, distance), 4) for distance in (-100, 0, 1, 100)]
+    >>> [round(compute_acceptance(test, distance), 4) for distance in (-100, 0, 1, 100)]
     [0.1, 0.948, 0.95, 0.9989]
     """
     block, steps = 1, tolerance
     if allow_block:
-        block = least_block(sensitivity=sensitivity, tolerance=tolerance, fnr=fnr, fpr=fpr, most_steps=most_steps)
+        block = choose_block(sensitivity=sensitivity, tolerance=tolerance, fnr=fnr, fpr=fpr, most_steps=most_steps)
     if block > 1:
-        steps = block_tolerance(sensitivity=sensitivity, tolerance=tolerance, most_steps=most_steps)
-    least = least_rate(tolerance=steps, fnr=fnr, fpr=fpr).rate
+        steps = count_blocks_in_tolerance(sensitivity=sensitivity, tolerance=tolerance, most_steps=most_steps)
+    least = find_least_rate(tolerance=steps, fnr=fnr, fpr=fpr).rate
     rate, shift, tie = _round_rate(least=least, tolerance=steps, fnr=fnr, fpr=fpr)
     return FunctionalTest(
-        epsilon=at_least(rate * (sensitivity if block == 1 else 1)),
+        epsilon=round_up_to_float(rate * (sensitivity if block == 1 else 1)),
         rate=rate,
         shift=shift,
         tie=tie,
@@ -185,20 +185,20 @@ def calibrate_test(
     )
 
 
-def least_block(*, sensitivity: int, tolerance: int, fnr: float, fpr: float, most_steps: int | None = None) -> int:
+def choose_block(*, sensitivity: int, tolerance: int, fnr: float, fpr: float, most_steps: int | None = None) -> int:
     """Return units per block if noise on block indices costs less than noise on the sum, else one.
 
     Parameters as for `calibrate_test`.
     """
     if sensitivity == 1:
         return 1
-    coarse = block_tolerance(sensitivity=sensitivity, tolerance=tolerance, most_steps=most_steps)
-    plain = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr).rate
-    block = least_rate(tolerance=coarse, fnr=fnr, fpr=fpr).rate
+    coarse = count_blocks_in_tolerance(sensitivity=sensitivity, tolerance=tolerance, most_steps=most_steps)
+    plain = find_least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr).rate
+    block = find_least_rate(tolerance=coarse, fnr=fnr, fpr=fpr).rate
     return sensitivity if max(block, float(LEAST_RATE)) < sensitivity * max(plain, float(LEAST_RATE)) else 1
 
 
-def calibrate_at(*, rate: Fraction, tolerance: int, fnr: float, fpr: float) -> FunctionalTest | None:
+def calibrate_at_rate(*, rate: Fraction, tolerance: int, fnr: float, fpr: float) -> FunctionalTest | None:
     """Return the test of unit sensitivity at a rate given beforehand.
 
     False negatives are at their share, false positives as low as that allows. Return None if they do not stay within
@@ -208,12 +208,15 @@ def calibrate_at(*, rate: Fraction, tolerance: int, fnr: float, fpr: float) -> F
         rate: within the sampler's range, exact as a float.
         tolerance, fnr, fpr: as for `calibrate_test`.
     """
-    shift, tie = _cut_off(float(rate), fnr * _SAFETY)
-    missed, wrong = _chance_rejected(float(rate), shift, tie, 1), _chance_accepted(float(rate), shift, tie, -tolerance)
+    shift, tie = _find_cut_off(float(rate), fnr * _SAFETY)
+    missed, wrong = (
+        _compute_rejection(float(rate), shift, tie, 1),
+        _compute_acceptance(float(rate), shift, tie, -tolerance),
+    )
     if missed > fnr * _SAFETY * (1.0 + 1e-13) or wrong > fpr * _SAFETY:
         return None
     return FunctionalTest(
-        epsilon=at_least(rate), rate=rate, shift=shift, tie=tie, fnr=fnr, fpr=fpr, tolerance=tolerance
+        epsilon=round_up_to_float(rate), rate=rate, shift=shift, tie=tie, fnr=fnr, fpr=fpr, tolerance=tolerance
     )
 
 
@@ -221,18 +224,18 @@ def _round_rate(*, least: float, tolerance: int, fnr: float, fpr: float) -> tupl
     """Return the rate rounded up until an exact cut-off meets both shares, with that cut-off."""
     floor = max(least, float(LEAST_RATE))
     for widening in range(_MOST_WIDENINGS):
-        rate = rounded_up(floor * (1.0 + 2.0 ** (widening - _RATE_BITS)))
+        rate = round_rate_up(floor * (1.0 + 2.0 ** (widening - _RATE_BITS)))
         if rate > GREATEST_RATE:
             break
-        shift, tie = _cut_off(float(rate), fnr * _SAFETY)
-        missed = _chance_rejected(float(rate), shift, tie, 1)
-        wrong = _chance_accepted(float(rate), shift, tie, -tolerance)
+        shift, tie = _find_cut_off(float(rate), fnr * _SAFETY)
+        missed = _compute_rejection(float(rate), shift, tie, 1)
+        wrong = _compute_acceptance(float(rate), shift, tie, -tolerance)
         if missed <= fnr * _SAFETY * (1.0 + 1e-13) and wrong <= fpr * _SAFETY:
             return rate, shift, tie
     raise Unachievable("error rates this small at this tolerance need more noise levels than can be drawn exactly")
 
 
-def _cut_off(rate: float, fnr: float) -> tuple[int, Fraction]:
+def _find_cut_off(rate: float, fnr: float) -> tuple[int, Fraction]:
     """Return the boundary whose false-negative rate at distance one is as close below `fnr` as a 32-bit tie allows.
 
     At distance one the boundary is at `K = q = -shift - 1`; `P(K < q) <= fnr < P(K <= q)`.
@@ -242,26 +245,26 @@ def _cut_off(rate: float, fnr: float) -> tuple[int, Fraction]:
         quantile = -max(0, math.ceil(-(math.log(fnr) + spread) / rate) - 1)
     else:
         quantile = max(0, math.ceil(-(math.log1p(-fnr) + spread) / rate) - 1)
-    while lower_tail(rate, quantile - 1) > fnr:
+    while compute_lower_tail(rate, quantile - 1) > fnr:
         quantile -= 1
-    while lower_tail(rate, quantile) <= fnr:
+    while compute_lower_tail(rate, quantile) <= fnr:
         quantile += 1
-    rejecting = (fnr - lower_tail(rate, quantile - 1)) / mass(rate, quantile)
+    rejecting = (fnr - compute_lower_tail(rate, quantile - 1)) / compute_mass(rate, quantile)
     tie = min(1 << _TIE_BITS, max(0, math.ceil((1.0 - rejecting) * (1 << _TIE_BITS))))
     return -quantile - 1, Fraction(tie, 1 << _TIE_BITS)
 
 
-def rounded_up(rate: float) -> Fraction:
+def round_rate_up(rate: float) -> Fraction:
     """Return `rate` rounded up to thirty significant binary digits: exact as a float and quick to exponentiate."""
     mantissa, exponent = math.frexp(rate)
     units, places = math.ceil(math.ldexp(mantissa, _RATE_BITS)), exponent - _RATE_BITS
     return Fraction(units << places) if places >= 0 else Fraction(units, 1 << -places)
 
 
-def at_least(value: Fraction) -> float:
+def round_up_to_float(value: Fraction) -> float:
     """Return the least float that is not below an exact value, so a printed epsilon never understates.
 
-    >>> at_least(Fraction(1, 4)), Fraction(at_least(Fraction(1, 3))) >= Fraction(1, 3)
+    >>> round_up_to_float(Fraction(1, 4)), Fraction(round_up_to_float(Fraction(1, 3))) >= Fraction(1, 3)
     (0.25, True)
     """
     numerator, denominator = value.numerator, value.denominator
@@ -270,31 +273,31 @@ def at_least(value: Fraction) -> float:
     return nearest if whole * denominator >= numerator * parts else math.nextafter(nearest, math.inf)
 
 
-def _chance_accepted(rate: float, shift: int, tie: Fraction, distance: int) -> float:
+def _compute_acceptance(rate: float, shift: int, tie: Fraction, distance: int) -> float:
     boundary = -shift - distance
-    return upper_tail(rate, boundary + 1) + float(tie) * mass(rate, boundary)
+    return compute_upper_tail(rate, boundary + 1) + float(tie) * compute_mass(rate, boundary)
 
 
-def _chance_rejected(rate: float, shift: int, tie: Fraction, distance: int) -> float:
+def _compute_rejection(rate: float, shift: int, tie: Fraction, distance: int) -> float:
     boundary = -shift - distance
-    return lower_tail(rate, boundary - 1) + float(1 - tie) * mass(rate, boundary)
+    return compute_lower_tail(rate, boundary - 1) + float(1 - tie) * compute_mass(rate, boundary)
 
 
-def acceptance(test: FunctionalTest, distance: int) -> float:
+def compute_acceptance(test: FunctionalTest, distance: int) -> float:
     """Return the probability that the literal is accepted at `distance` (integer units of the functional)."""
     if test.beside is not None:
-        return tail_beside(test, test.rate, 1 - test.shift - test.beside.scale * distance)
-    return _chance_accepted(float(test.rate), test.shift, test.tie, _in_blocks(test, distance))
+        return compute_tail_of_two_sums(test, test.rate, 1 - test.shift - test.beside.scale * distance)
+    return _compute_acceptance(float(test.rate), test.shift, test.tie, _convert_to_blocks(test, distance))
 
 
-def rejection(test: FunctionalTest, distance: int) -> float:
+def compute_rejection(test: FunctionalTest, distance: int) -> float:
     """Return the probability that the literal is rejected at `distance`, accurate where it is tiny."""
     if test.beside is not None:
-        return tail_beside(test, test.rate, test.shift + test.beside.scale * distance)
-    return _chance_rejected(float(test.rate), test.shift, test.tie, _in_blocks(test, distance))
+        return compute_tail_of_two_sums(test, test.rate, test.shift + test.beside.scale * distance)
+    return _compute_rejection(float(test.rate), test.shift, test.tie, _convert_to_blocks(test, distance))
 
 
-def tail_beside(test: FunctionalTest, rate: Fraction, value: int) -> float:
+def compute_tail_of_two_sums(test: FunctionalTest, rate: Fraction, value: int) -> float:
     """Return the probability that the noise of a test on two noisy sums is at least a value, at the look of a rate."""
     assert test.beside is not None
     assert not test.tie, "what is read off two noisy sums is decided without a coin"
@@ -302,15 +305,15 @@ def tail_beside(test: FunctionalTest, rate: Fraction, value: int) -> float:
     beside, own = test.beside.rate, test.rate
     above = beside.numerator * rate.numerator * own.denominator
     other = above / (beside.denominator * rate.denominator * own.numerator)
-    return weighted_sum.upper_tail(float(rate), value, times=test.beside.times, beside=other)
+    return weighted_sum.compute_upper_tail(float(rate), value, times=test.beside.times, beside=other)
 
 
-def least_reached(rate: float, limit: float, beside: Beside) -> int:
+def find_quantile_of_two_sums(rate: float, limit: float, beside: Beside) -> int:
     """Return the least `q >= 0` that noise with further noise beside it reaches with probability `limit` at most."""
     other = float(beside.rate)
 
     def is_likelier(value: int) -> bool:
-        return weighted_sum.upper_tail(rate, value, times=beside.times, beside=other) > limit
+        return weighted_sum.compute_upper_tail(rate, value, times=beside.times, beside=other) > limit
 
     low, high = -1, 0
     while is_likelier(high):
@@ -321,5 +324,5 @@ def least_reached(rate: float, limit: float, beside: Beside) -> int:
     return high
 
 
-def _in_blocks(test: FunctionalTest, distance: int) -> int:
+def _convert_to_blocks(test: FunctionalTest, distance: int) -> int:
     return (distance - 1) // test.block + 1

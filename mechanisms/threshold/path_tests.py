@@ -14,8 +14,21 @@ from functools import lru_cache
 from mechanisms.noise.exact import LEAST_RATE, check_rate
 from mechanisms.protocol import FunctionalTest
 from mechanisms.threshold.boundary_crossing import MARGIN
-from mechanisms.threshold.one_shot import at_least, calibrate_at, calibrate_test, least_rate, rounded_up
-from mechanisms.threshold.three_zone import SCHEDULE, EmptyGroups, Schedule, affordable, exact_at, with_looks
+from mechanisms.threshold.one_shot import (
+    calibrate_at_rate,
+    calibrate_test,
+    find_least_rate,
+    round_rate_up,
+    round_up_to_float,
+)
+from mechanisms.threshold.three_zone import (
+    SCHEDULE,
+    EmptyGroups,
+    Schedule,
+    add_union_looks,
+    calibrate_exactly_at,
+    cap_early_shares,
+)
 
 Rates = tuple[Fraction, ...]
 
@@ -29,7 +42,9 @@ _WORTH_A_LOOK = Fraction(9, 8)  # a further look must be at least that much fine
 _ALL_EARLY = sum(SCHEDULE.shares)
 
 
-def one_shot_on_path(rates: Rates, *, sensitivity: int, tolerance: int, fnr: float, fpr: float) -> FunctionalTest:
+def calibrate_one_shot_on_path(
+    rates: Rates, *, sensitivity: int, tolerance: int, fnr: float, fpr: float
+) -> FunctionalTest:
     """Return one look at the first of the path's rates that meets both shares, or at the least higher rate that does.
 
     Parameters:
@@ -40,21 +55,21 @@ def one_shot_on_path(rates: Rates, *, sensitivity: int, tolerance: int, fnr: flo
         Unachievable: no rate within the sampler's range meets the shares.
     """
     for rate in rates:
-        found = calibrate_at(rate=rate, tolerance=tolerance, fnr=fnr, fpr=fpr)
+        found = calibrate_at_rate(rate=rate, tolerance=tolerance, fnr=fnr, fpr=fpr)
         if found is not None:
             return _scale_epsilon(found, sensitivity)
     plain = calibrate_test(sensitivity=1, tolerance=tolerance, fnr=fnr, fpr=fpr, allow_block=False)
-    return _scale_epsilon(_at_or_above(plain, _higher(rates)), sensitivity)
+    return _scale_epsilon(_raise_to_floor(plain, _find_next_rate(rates)), sensitivity)
 
 
-def three_zone_on_path(
+def calibrate_three_zone_on_path(
     rates: Rates,
     *,
     sensitivity: int,
     tolerance: int,
     fnr: float,
     fpr: float,
-    two_sided: bool,
+    is_two_sided: bool,
     empty: EmptyGroups | None = None,
 ) -> FunctionalTest:
     """Return a three-zone test whose looks are the path's rates up to the first that meets both shares.
@@ -66,25 +81,27 @@ def three_zone_on_path(
     Raises:
         Unachievable: no rate within the sampler's range meets the shares.
     """
-    return _scale_epsilon(_shape(rates, tolerance, fnr, fpr, exact=not two_sided, empty=empty), sensitivity)
+    return _scale_epsilon(
+        _calibrate_unit_test(rates, tolerance, fnr, fpr, exact=not is_two_sided, empty=empty), sensitivity
+    )
 
 
 @lru_cache(maxsize=1024)
-def _shape(
+def _calibrate_unit_test(
     rates: Rates, tolerance: int, fnr: float, fpr: float, *, exact: bool, empty: EmptyGroups | None
 ) -> FunctionalTest:
     """Return the test for sensitivity one, with these very shares."""
-    least = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr).rate
+    least = find_least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr).rate
     found = None
     for place, rate in enumerate(rates):
         if float(rate) >= least and found is None:
-            found = _within(rates[:place], rate, tolerance, fnr, fpr, exact=exact, empty=empty)
+            found = _calibrate_within_path(rates[:place], rate, tolerance, fnr, fpr, exact=exact, empty=empty)
     if found is None:
-        found = _beyond(rates, tolerance, fnr, fpr, exact=exact, empty=empty)
+        found = _calibrate_beyond_path(rates, tolerance, fnr, fpr, exact=exact, empty=empty)
     return replace(found, fnr=fnr, fpr=fpr, tolerance=tolerance)
 
 
-def _within(
+def _calibrate_within_path(
     early: Rates,
     rate: Fraction,
     tolerance: int,
@@ -99,12 +116,12 @@ def _within(
     Its early looks have the widest shares that the contract leaves room for.
     """
     if not early:
-        return calibrate_at(rate=rate, tolerance=tolerance, fnr=fnr * (1.0 - MARGIN), fpr=fpr * (1.0 - MARGIN))
+        return calibrate_at_rate(rate=rate, tolerance=tolerance, fnr=fnr * (1.0 - MARGIN), fpr=fpr * (1.0 - MARGIN))
     base = _make_schedule(early, rate, empty)
     most = min(_WIDEST / sum(base.shares), _MOST_WIDENING)
 
     def lay_scaled(factor: float) -> FunctionalTest | None:
-        return _lay_test(_times(base, factor), rate, tolerance, fnr, fpr, exact=exact)
+        return _lay_test(_scale_shares(base, factor), rate, tolerance, fnr, fpr, exact=exact)
 
     for low in _FRUGAL:
         best = lay_scaled(low)
@@ -114,7 +131,7 @@ def _within(
         return None
     if not exact or low < 1.0:
         return best
-    for factor in _widenings(1.0, most):
+    for factor in _list_widenings(1.0, most):
         wider = lay_scaled(factor)
         if wider is None:
             break
@@ -130,33 +147,37 @@ def _within(
     return best
 
 
-def _beyond(
+def _calibrate_beyond_path(
     rates: Rates, tolerance: int, fnr: float, fpr: float, *, exact: bool, empty: EmptyGroups | None
 ) -> FunctionalTest:
     """Return the last look above the path, as low as the shares allow."""
-    floor = _higher(rates)
-    least = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
-    kept = affordable(SCHEDULE, least).last * (1.0 - MARGIN)
+    floor = _find_next_rate(rates)
+    least = find_least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
+    kept = cap_early_shares(SCHEDULE, least).last * (1.0 - MARGIN)
     union = calibrate_test(sensitivity=1, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept, allow_block=False)
-    union = _at_or_above(union, floor)
+    union = _raise_to_floor(union, floor)
     early = rates
     for rate in (union.rate * part for part in SCHEDULE.rates):
-        if rates[-1] * _WORTH_A_LOOK < rate and _higher(early) <= rate and _higher((rate,)) <= union.rate:
+        if (
+            rates[-1] * _WORTH_A_LOOK < rate
+            and _find_next_rate(early) <= rate
+            and _find_next_rate((rate,)) <= union.rate
+        ):
             early = (*early, rate)
 
     def schedule(rate: Fraction) -> Schedule:
-        return affordable(_make_schedule(early, rate, empty), least)
+        return cap_early_shares(_make_schedule(early, rate, empty), least)
 
-    best = with_looks(union, tolerance, fnr, fpr, schedule(union.rate))
+    best = add_union_looks(union, tolerance, fnr, fpr, schedule(union.rate))
     if not exact:
         return best
     high = float(union.rate)
-    low = min(high, max(least.rate, float(_higher(early))))
+    low = min(high, max(least.rate, float(_find_next_rate(early))))
     for _ in range(_BISECTIONS):
-        middle = rounded_up(0.5 * (low + high))
+        middle = round_rate_up(0.5 * (low + high))
         if middle >= union.rate:
             break
-        found = exact_at(middle, union, tolerance, fnr, fpr, schedule(middle))
+        found = calibrate_exactly_at(middle, union, tolerance, fnr, fpr, schedule(middle))
         if found is None:
             low = float(middle)
         else:
@@ -177,42 +198,42 @@ def _lay_test(
 ) -> FunctionalTest | None:
     """Return the test at a fixed last rate, by the exact distribution if that may be used, else by the union bound."""
     kept = schedule.last * (1.0 - MARGIN)
-    union = calibrate_at(rate=rate, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept)
+    union = calibrate_at_rate(rate=rate, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept)
     if exact:
         near = union or calibrate_test(
             sensitivity=1, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept, allow_block=False
         )
-        found = exact_at(rate, near, tolerance, fnr, fpr, schedule)
+        found = calibrate_exactly_at(rate, near, tolerance, fnr, fpr, schedule)
         if found is not None:
             return found
-    return None if union is None else with_looks(union, tolerance, fnr, fpr, schedule)
+    return None if union is None else add_union_looks(union, tolerance, fnr, fpr, schedule)
 
 
-def _widenings(start: float, most: float) -> Iterator[float]:
+def _list_widenings(start: float, most: float) -> Iterator[float]:
     while 2.0 * start <= most:
         start *= 2.0
         yield start
 
 
-def _times(schedule: Schedule, factor: float) -> Schedule:
+def _scale_shares(schedule: Schedule, factor: float) -> Schedule:
     return replace(schedule, shares=tuple(factor * share for share in schedule.shares))
 
 
-def _higher(rates: Rates) -> Fraction:
+def _find_next_rate(rates: Rates) -> Fraction:
     """Return the least rate that may follow a path's finest: refining it must be within the sampler's range."""
     return max(rates[-1] * _LEAST_GROWTH, rates[-1] + LEAST_RATE * 2)
 
 
-def _at_or_above(test: FunctionalTest, floor: Fraction) -> FunctionalTest:
+def _raise_to_floor(test: FunctionalTest, floor: Fraction) -> FunctionalTest:
     """Return the test, or one of the same shares at `floor` if its rate is lower."""
     if test.rate >= floor:
         return test
-    rate = rounded_up(float(floor))
+    rate = round_rate_up(float(floor))
     check_rate(rate)
-    found = calibrate_at(rate=rate, tolerance=test.tolerance, fnr=test.fnr, fpr=test.fpr)
+    found = calibrate_at_rate(rate=rate, tolerance=test.tolerance, fnr=test.fnr, fpr=test.fpr)
     assert found is not None, "a higher rate meets what a lower one meets"
     return found
 
 
 def _scale_epsilon(test: FunctionalTest, sensitivity: int) -> FunctionalTest:
-    return replace(test, epsilon=at_least(test.rate * sensitivity))
+    return replace(test, epsilon=round_up_to_float(test.rate * sensitivity))

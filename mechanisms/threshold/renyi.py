@@ -1,9 +1,9 @@
 """Rényi divergences of discrete Laplace noise: what one privacy unit can reveal through many noisy values at once.
 
-Guarantee: `curve` of a calibration bounds, at every order of `ORDERS`, the Rényi divergence in either direction between
-everything that a question reveals of one key with and without one unit, when each value is drawn once, at its finest
-rate; divergences of keys and of questions chosen in turn add up, and `conversion` makes an (epsilon, delta) bound of
-their sum. Proof: docs/proofs/renyi.md.
+Guarantee: `compute_curve` of a calibration bounds, at every order of `ORDERS`, the Rényi divergence in either direction
+between everything that a question reveals of one key with and without one unit, when each value is drawn once, at its
+finest rate; divergences of keys and of questions chosen in turn add up, and `convert_to_epsilon` makes an (epsilon,
+delta) bound of their sum. Proof: docs/proofs/renyi.md.
 
 | here | in the proof |
 |---|---|
@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from mechanisms.protocol import Calibration
-from mechanisms.threshold.joint_loss import sum_rates
+from mechanisms.threshold.joint_loss import list_sum_rates
 
 ORDERS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 40, 80)
 """The public grid of orders, fixed before any question. Those between cost a tenth of epsilon at most; more of them
@@ -39,7 +39,7 @@ _EXACT = Context(prec=_DIGITS)
 _ROUNDED = Decimal("1e-30")  # far more than what is lost to rounding, far less than 1e-9
 
 
-def divergence(*, rate: Fraction, moved: Fraction, order: int) -> Decimal:
+def compute_divergence(*, rate: Fraction, moved: Fraction, order: int) -> Decimal:
     """Return the Rényi divergence between discrete Laplace noise of a rate and the same moved, in nats.
 
     Guarantee: exact to thirty digits for whole `moved`; between them its convex extension. Never above `rate * moved`.
@@ -52,15 +52,15 @@ def divergence(*, rate: Fraction, moved: Fraction, order: int) -> Decimal:
 
     The pure loss is one; at order two the divergence is less:
 
-    >>> round(divergence(rate=Fraction(1, 100), moved=Fraction(100), order=2), 4)
+    >>> round(compute_divergence(rate=Fraction(1, 100), moved=Fraction(100), order=2), 4)
     Decimal('0.6191')
     """
     if rate == 0 or moved == 0:
         return Decimal(0)
     with localcontext(_EXACT):
-        pure = _decimal(rate) * _decimal(moved)
-        q = (-_decimal(rate)).exp()
-        between = (-(2 * order - 1) * _decimal(rate)).exp()
+        pure = _convert_to_decimal(rate) * _convert_to_decimal(moved)
+        q = (-_convert_to_decimal(rate)).exp()
+        between = (-(2 * order - 1) * _convert_to_decimal(rate)).exp()
         front = (1 - q) / (1 + q)
         up = front * (1 / (1 - q) + between / (1 - between))
         down = front * (1 / (1 - q) - 1 / (1 - between))
@@ -69,10 +69,10 @@ def divergence(*, rate: Fraction, moved: Fraction, order: int) -> Decimal:
         return min(max(power / (order - 1), Decimal(0)), pure)
 
 
-def most_divergence(*, epsilon: Decimal, order: int) -> Decimal:
+def bound_divergence(*, epsilon: Decimal, order: int) -> Decimal:
     """Return the largest Rényi divergence of anything whose pure loss is `epsilon`: that of randomised response.
 
-    >>> round(most_divergence(epsilon=Decimal(1), order=2), 4)
+    >>> round(bound_divergence(epsilon=Decimal(1), order=2), 4)
     Decimal('0.7353')
     """
     if epsilon <= 0:
@@ -83,7 +83,7 @@ def most_divergence(*, epsilon: Decimal, order: int) -> Decimal:
         return min(power / (order - 1), epsilon)
 
 
-def curve(calibration: Calibration, *, groups: int) -> Curve:
+def compute_curve(calibration: Calibration, *, groups: int) -> Curve:
     """Return the loss of one privacy unit by order, where all of the question's noise is drawn at the finest rates.
 
     Guarantee: for one noisy value per functional (or common sum) and key at the rates of the calibration's tests, with
@@ -93,16 +93,16 @@ def curve(calibration: Calibration, *, groups: int) -> Curve:
     Parameters:
         calibration: of a mechanism that reads one noise path per functional and key, and no other noise.
     """
-    parts = _sum_parts(calibration) if calibration.task.common is not None else _test_parts(calibration)
+    parts = _list_sum_parts(calibration) if calibration.task.common is not None else _list_test_parts(calibration)
     with localcontext(_EXACT):
         pure = Decimal(calibration.worst_case_epsilon)
         return tuple(
-            to_nano(groups * min(pure, max((_sum(values, order) for values in parts), default=Decimal(0))))
+            to_nano(groups * min(pure, max((_sum_divergences(values, order) for values in parts), default=Decimal(0))))
             for order in ORDERS
         )
 
 
-def _test_parts(calibration: Calibration) -> list[_Parts]:
+def _list_test_parts(calibration: Calibration) -> list[_Parts]:
     """Return the rates of the tests' noise and the distance that a unit moves each noisy value, by exposure."""
     task, tests = calibration.task, calibration.tests
     return [
@@ -115,9 +115,9 @@ def _test_parts(calibration: Calibration) -> list[_Parts]:
     ]
 
 
-def _sum_parts(calibration: Calibration) -> list[_Parts]:
+def _list_sum_parts(calibration: Calibration) -> list[_Parts]:
     """Return the same of the common sums that functionals are read off: these alone have noise."""
-    common, rates = calibration.task.common, sum_rates(calibration)
+    common, rates = calibration.task.common, list_sum_rates(calibration)
     assert common is not None
     return [
         tuple(
@@ -130,18 +130,18 @@ def _sum_parts(calibration: Calibration) -> list[_Parts]:
 
 
 @lru_cache(maxsize=256)
-def most_curve(epsilon_nano: int, *, groups: int) -> Curve:
+def bound_curve(epsilon_nano: int, *, groups: int) -> Curve:
     """Return the largest curve of any question with a pure loss of a group of `epsilon_nano`.
 
     One unit is in `groups` of them.
     """
     with localcontext(_EXACT):
         epsilon = Decimal(epsilon_nano).scaleb(-9)
-        return tuple(to_nano(groups * most_divergence(epsilon=epsilon, order=order)) for order in ORDERS)
+        return tuple(to_nano(groups * bound_divergence(epsilon=epsilon, order=order)) for order in ORDERS)
 
 
 @lru_cache(maxsize=64)
-def conversion(delta: float) -> Curve:
+def convert_to_epsilon(delta: float) -> Curve:
     """Return the term that turns a sum of divergences into an epsilon that holds with `delta`, by order, in 1e-9.
 
     Guarantee: at every order with its own equal part of `delta`, so that the order may be chosen afterwards.
@@ -155,7 +155,7 @@ def conversion(delta: float) -> Curve:
 
 
 @lru_cache(maxsize=64)
-def surely(delta: float) -> Curve:
+def convert_to_tail_bound(delta: float) -> Curve:
     """Return the same for a bound on the outcome's own loss in one direction.
 
     It fails with probability `delta` at most.
@@ -172,14 +172,14 @@ def to_nano(nats: Decimal) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _one(rate: Fraction, moved: Fraction, order: int) -> Decimal:
-    return divergence(rate=rate, moved=moved, order=order)
+def _compute_cached_divergence(rate: Fraction, moved: Fraction, order: int) -> Decimal:
+    return compute_divergence(rate=rate, moved=moved, order=order)
 
 
-def _sum(values: tuple[tuple[Fraction, Fraction], ...], order: int) -> Decimal:
+def _sum_divergences(values: tuple[tuple[Fraction, Fraction], ...], order: int) -> Decimal:
     with localcontext(_EXACT):
-        return sum((_one(rate, moved, order) for rate, moved in values), start=Decimal(0))
+        return sum((_compute_cached_divergence(rate, moved, order) for rate, moved in values), start=Decimal(0))
 
 
-def _decimal(value: Fraction) -> Decimal:
+def _convert_to_decimal(value: Fraction) -> Decimal:
     return Decimal(value.numerator) / Decimal(value.denominator)

@@ -13,21 +13,21 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache
 
-from mechanisms.noise.discrete_laplace import lower_tail, upper_tail
+from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_upper_tail
 from mechanisms.noise.exact import LEAST_RATE
 from mechanisms.protocol import Beside, FunctionalTest, Look
 from mechanisms.threshold.boundary_crossing import MARGIN, Crossing, Zone
 from mechanisms.threshold.one_shot import (
     LeastRate,
-    acceptance,
-    at_least,
-    block_tolerance,
     calibrate_test,
-    least_rate,
-    least_reached,
-    rejection,
-    rounded_up,
-    tail_beside,
+    compute_acceptance,
+    compute_rejection,
+    compute_tail_of_two_sums,
+    count_blocks_in_tolerance,
+    find_least_rate,
+    find_quantile_of_two_sums,
+    round_rate_up,
+    round_up_to_float,
 )
 
 _TIE_BITS = 32  # of a tie, as for one look
@@ -39,7 +39,7 @@ _GUESSES = 3  # of the boundary by how its tail falls, before it is bracketed
 _COMPARED = 1.1  # times the cheaper one's optimum: early looks cost at most `_SURCHARGE` of either
 _SURCHARGE = 0.05  # of the last rate: what early looks may cost where the contract is loose
 PROMISED = 1.0 - 0.5 * MARGIN
-"""Of each share, what `chance_missed` and `wrong` say at most: the margin left covers what sums of shares lose to
+"""Of each share, what `bound_missed` and `bound_wrong` say at most: the margin left covers what sums of shares lose to
 rounding."""
 
 
@@ -88,7 +88,7 @@ def calibrate_three_zone(
     fnr: float,
     fpr: float,
     allow_block: bool,
-    two_sided: bool,
+    is_two_sided: bool,
     most_steps: int | None = None,
     schedule: Schedule = SCHEDULE,
     empty: EmptyGroups | None = None,
@@ -99,14 +99,14 @@ def calibrate_three_zone(
 
     Guarantee: both hold over all looks together, for true values beyond by monotonicity; a value whose literal is
     decided at a look of rate `r` has lost `r * sensitivity` (block form: `r`). One-sided, the crossing probabilities
-    are exact; two-sided, they are bounded by the sum of the looks' tails, so that `chance_missed` and `wrong` are
+    are exact; two-sided, they are bounded by the sum of the looks' tails, so that `bound_missed` and `bound_wrong` are
     convex in the distance.
 
     Parameters:
         sensitivity, tolerance: integer units, >= 1 and >= 0.
         fnr, fpr: this functional's shares, in (0, 1).
         allow_block, most_steps: noise on block indices where that is cheaper, see `calibrate_test`.
-        two_sided: whether the functional has literals of both directions.
+        is_two_sided: whether the functional has literals of both directions.
         schedule: the early looks.
         empty: what is known of groups without rows; it moves early boundaries outward, and the worst case hardly.
 
@@ -115,15 +115,15 @@ def calibrate_three_zone(
 
     References: docs/proofs/three_zone.md.
     """
-    schedule = affordable(schedule, least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr))
-    grains = _grains(sensitivity, tolerance, fnr, fpr, allow_block=allow_block, most_steps=most_steps)
+    schedule = cap_early_shares(schedule, find_least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr))
+    grains = _list_grains(sensitivity, tolerance, fnr, fpr, allow_block=allow_block, most_steps=most_steps)
 
     def calibrate(block: int, steps: int) -> FunctionalTest:
         own = None if empty is None else EmptyGroups((empty.distance + block) // block - 1, empty.chance)
-        shape = _shape(steps, fnr, fpr, exact=not two_sided, schedule=replace(schedule, empty=own))
+        shape = _calibrate_unit_test(steps, fnr, fpr, exact=not is_two_sided, schedule=replace(schedule, empty=own))
         return replace(
             shape,
-            epsilon=at_least(shape.rate * (sensitivity if block == 1 else 1)),
+            epsilon=round_up_to_float(shape.rate * (sensitivity if block == 1 else 1)),
             fnr=fnr,
             fpr=fpr,
             tolerance=tolerance,
@@ -133,7 +133,7 @@ def calibrate_three_zone(
     return min((calibrate(*grain) for grain in grains), key=lambda test: test.epsilon)
 
 
-def _grains(
+def _list_grains(
     sensitivity: int, tolerance: int, fnr: float, fpr: float, *, allow_block: bool, most_steps: int | None
 ) -> list[tuple[int, int]]:
     """Return units per block and the tolerance in steps of the noise.
@@ -143,15 +143,18 @@ def _grains(
     on_sum = (1, tolerance)
     if not allow_block or sensitivity == 1:
         return [on_sum]
-    blocks = (sensitivity, block_tolerance(sensitivity=sensitivity, tolerance=tolerance, most_steps=most_steps))
+    blocks = (
+        sensitivity,
+        count_blocks_in_tolerance(sensitivity=sensitivity, tolerance=tolerance, most_steps=most_steps),
+    )
     losses = {
-        grain: max(least_rate(tolerance=grain[1], fnr=fnr, fpr=fpr).rate, float(LEAST_RATE)) * per_rate
+        grain: max(find_least_rate(tolerance=grain[1], fnr=fnr, fpr=fpr).rate, float(LEAST_RATE)) * per_rate
         for grain, per_rate in ((on_sum, sensitivity), (blocks, 1))
     }
     return [grain for grain, loss in losses.items() if loss <= _COMPARED * min(losses.values())]
 
 
-def affordable(schedule: Schedule, least: LeastRate) -> Schedule:
+def cap_early_shares(schedule: Schedule, least: LeastRate) -> Schedule:
     """Return smaller early shares if the contract is so loose that they would raise the last rate over `_SURCHARGE`."""
     surcharge = -(least.slope_fnr + least.slope_fpr) * sum(schedule.shares)
     if surcharge <= _SURCHARGE * least.rate or least.rate == 0.0:
@@ -161,19 +164,19 @@ def affordable(schedule: Schedule, least: LeastRate) -> Schedule:
 
 
 @lru_cache(maxsize=1024)
-def _shape(tolerance: int, fnr: float, fpr: float, *, exact: bool, schedule: Schedule) -> FunctionalTest:
+def _calibrate_unit_test(tolerance: int, fnr: float, fpr: float, *, exact: bool, schedule: Schedule) -> FunctionalTest:
     """Return the test for sensitivity one."""
-    union = _union(tolerance, fnr, fpr, last=schedule.last)
+    union = _calibrate_by_union_bound(tolerance, fnr, fpr, last=schedule.last)
     if union.rate * schedule.rates[0] < LEAST_RATE or fnr + fpr >= 1.0:
         return union
     if not exact:
-        return with_looks(union, tolerance, fnr, fpr, schedule)
-    least = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
+        return add_union_looks(union, tolerance, fnr, fpr, schedule)
+    least = find_least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
     tried = cache(lambda rate: _try_rate(rate, union, tolerance, fnr, fpr, schedule))
     for slack in (_CLEAR, math.inf) if union.rate <= _SMOOTH else (math.inf,):
         rate = _bisect_rate(tried, low=least.rate, high=float(union.rate), fall=-1.0 / least.slope_fpr, slack=slack)
         if rate is None:
-            return with_looks(union, tolerance, fnr, fpr, schedule)
+            return add_union_looks(union, tolerance, fnr, fpr, schedule)
         found = tried(rate)
         if found is not None and found.test is not None:
             return found.test
@@ -181,7 +184,7 @@ def _shape(tolerance: int, fnr: float, fpr: float, *, exact: bool, schedule: Sch
 
 
 @lru_cache(maxsize=1024)
-def _union(tolerance: int, fnr: float, fpr: float, *, last: float) -> FunctionalTest:
+def _calibrate_by_union_bound(tolerance: int, fnr: float, fpr: float, *, last: float) -> FunctionalTest:
     """Return the last look under the union bound, with the part `last` of each share, for sensitivity one.
 
     No test is more expensive.
@@ -191,7 +194,7 @@ def _union(tolerance: int, fnr: float, fpr: float, *, last: float) -> Functional
 
 
 def _bisect_rate(
-    tried: Callable[[Fraction], "_Tried | None"], *, low: float, high: float, fall: float, slack: float
+    tried: Callable[[Fraction], "_RateAttempt | None"], *, low: float, high: float, fall: float, slack: float
 ) -> Fraction | None:
     """Return the last rate that bisection of `[low, high]` finds to meet the shares, None if none does.
 
@@ -203,7 +206,7 @@ def _bisect_rate(
     just: float | None = None
     best = None
     for _ in range(_BISECTIONS):
-        middle = rounded_up(0.5 * (low + high))
+        middle = round_rate_up(0.5 * (low + high))
         if just is None or abs(float(middle) - just) <= slack:
             found = tried(middle)
             meets = found is not None and found.test is not None
@@ -217,13 +220,13 @@ def _bisect_rate(
     return best
 
 
-def with_looks(test: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> FunctionalTest:
+def add_union_looks(test: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> FunctionalTest:
     """Return early looks whose tails stay within their shares and whose zones are nested around the last boundary."""
-    zones = _zones(test.rate, test.shift, tolerance, fnr, fpr, schedule, beside=test.beside)
+    zones = _place_zones(test.rate, test.shift, tolerance, fnr, fpr, schedule, beside=test.beside)
     return _add_looks(test, zones, schedule.rates)
 
 
-def _zones(
+def _place_zones(
     rate: Fraction,
     shift: int,
     tolerance: int,
@@ -237,18 +240,18 @@ def _zones(
     rejecting, accepting = -shift - 1, -shift + 2
     zones: list[Zone] = []
     for part, share in zip(reversed(schedule.rates), reversed(schedule.shares), strict=True):
-        early = _part(rate, part)
+        early = _multiply_rate(rate, part)
         also = None if beside is None else replace(beside, rate=beside.rate * part)
-        rejecting = min(rejecting, 1 + _quantile(early, fnr * share, also))
-        accepting = max(accepting, -tolerance - _quantile(early, fpr * share, also))
+        rejecting = min(rejecting, 1 + _find_quantile(early, fnr * share, also))
+        accepting = max(accepting, -tolerance - _find_quantile(early, fpr * share, also))
         if schedule.empty is not None:
-            chance = _chance_of_empty(schedule.empty, rate, tolerance, fpr) / len(schedule.rates)
-            accepting = max(accepting, -schedule.empty.distance - _quantile(early, chance, also))
+            chance = _bound_chance_of_empty(schedule.empty, rate, tolerance, fpr) / len(schedule.rates)
+            accepting = max(accepting, -schedule.empty.distance - _find_quantile(early, chance, also))
         zones.append(Zone(rate=early, low=rejecting + 1, high=accepting - 1))
     return tuple(reversed(zones))
 
 
-def _chance_of_empty(empty: EmptyGroups, rate: Fraction, tolerance: int, fpr: float) -> float:
+def _bound_chance_of_empty(empty: EmptyGroups, rate: Fraction, tolerance: int, fpr: float) -> float:
     """Return the chance that early looks may accept a group without rows: that of the last look, or the allowed one.
 
     The last look's chance falls from `fpr` at the tolerance as its noise does.
@@ -256,7 +259,7 @@ def _chance_of_empty(empty: EmptyGroups, rate: Fraction, tolerance: int, fpr: fl
     return max(empty.chance, fpr * math.exp(-float(rate) * max(0, empty.distance - tolerance)))
 
 
-def _part(rate: Fraction, part: Fraction) -> float:
+def _multiply_rate(rate: Fraction, part: Fraction) -> float:
     """Return `float(rate * part)`; the quotient of integers is rounded once, reduced or not."""
     return (rate.numerator * part.numerator) / (rate.denominator * part.denominator)
 
@@ -270,18 +273,18 @@ def _add_looks(test: FunctionalTest, zones: Sequence[Zone], rates: Sequence[Frac
     return replace(test, looks=tuple(looks))
 
 
-def _quantile(rate: float, share: float, beside: Beside | None = None) -> int:
+def _find_quantile(rate: float, share: float, beside: Beside | None = None) -> int:
     """Return the greatest `q <= 0` with `P(K <= q) <= share`, with a margin."""
     limit = share * (1.0 - MARGIN)
     if beside is not None:
-        return -least_reached(rate, limit, beside)
+        return -find_quantile_of_two_sums(rate, limit, beside)
     value = min(0, math.floor((math.log(limit) + math.log1p(math.exp(-rate))) / rate))
-    while lower_tail(rate, value) > limit:
+    while compute_lower_tail(rate, value) > limit:
         value -= 1
     return value
 
 
-def exact_at(
+def calibrate_exactly_at(
     rate: Fraction, union: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule
 ) -> FunctionalTest | None:
     """Return the test at a lower rate if both error rates hold.
@@ -293,7 +296,7 @@ def exact_at(
 
 
 @dataclass(frozen=True, slots=True)
-class _Tried:
+class _RateAttempt:
     """The attempt at a rate.
 
     It has the test if it meets both shares, and the logarithm of its false positives as a multiple of what they may be.
@@ -305,10 +308,10 @@ class _Tried:
 
 def _try_rate(
     rate: Fraction, union: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule
-) -> _Tried | None:
+) -> _RateAttempt | None:
     if rate * schedule.rates[0] < LEAST_RATE:
         return None
-    zones = _zones(rate, union.shift, tolerance, fnr, fpr, schedule)
+    zones = _place_zones(rate, union.shift, tolerance, fnr, fpr, schedule)
     return _try_zones(rate, zones, union, tolerance, fnr, fpr, schedule.rates)
 
 
@@ -321,16 +324,16 @@ def _try_zones(
     fnr: float,
     fpr: float,
     rates: tuple[Fraction, ...],
-) -> _Tried | None:
+) -> _RateAttempt | None:
     """Return the attempt at a rate with these early zones.
 
     It is cached, as the distance of empty groups seldom moves any.
     """
-    crossing = Crossing.of(zones, last_rate=float(rate))
-    rejected = cache(lambda value: crossing.last_at_most(value, 1))
-    early = sum(crossing.early_rejections(1))
+    crossing = Crossing.from_zones(zones, last_rate=float(rate))
+    rejected = cache(lambda value: crossing.compute_last_at_most(value, 1))
+    early = sum(crossing.list_early_rejections(1))
     limit = fnr * (1.0 - MARGIN) - early
-    boundary = _first_above(
+    boundary = _find_first_above(
         limit, rejected, low=zones[-1].low - 1, high=zones[-1].high, near=-union.shift, rate=float(rate)
     )
     if boundary is None:
@@ -341,15 +344,15 @@ def _try_zones(
     found = replace(union, rate=rate, shift=-boundary, tie=tie)
     missed_at_one = early + ((1.0 - float(tie)) * at + float(tie) * below)
     kept = 1.0 - 0.75 * MARGIN
-    accepted = _chance_accepted(crossing, found, -tolerance)
+    accepted = _compute_acceptance(crossing, found, -tolerance)
     met = missed_at_one <= fnr * kept and accepted <= fpr * kept
-    return _Tried(
+    return _RateAttempt(
         test=_add_looks(found, zones, rates) if met else None,
         excess=math.log(max(accepted, _TINIEST) / (fpr * kept)),
     )
 
 
-def _first_above(
+def _find_first_above(
     limit: float, below: Callable[[int], float], *, low: int, high: int, near: int, rate: float
 ) -> int | None:
     """Return the least value in `(low, high]` at which `below` (rising) exceeds the limit, `high` if none.
@@ -380,75 +383,81 @@ def _first_above(
     return high
 
 
-def crossing_of(test: FunctionalTest) -> Crossing:
+def make_crossing(test: FunctionalTest) -> Crossing:
     """Return the law of a calibrated test's path."""
-    return Crossing.of(
+    return Crossing.from_zones(
         [Zone(rate=float(look.rate), low=look.rejecting + 1, high=look.accepting - 1) for look in test.looks],
         last_rate=float(test.rate),
     )
 
 
-def exact_rejection(test: FunctionalTest, distance: int) -> float:
+def compute_exact_rejection(test: FunctionalTest, distance: int) -> float:
     """Return the probability of being decided false, at whichever look, at a distance in steps of the noise."""
-    return _chance_rejected(crossing_of(test), test, distance)
+    return _compute_rejection(make_crossing(test), test, distance)
 
 
-def exact_acceptance(test: FunctionalTest, distance: int) -> float:
+def compute_exact_acceptance(test: FunctionalTest, distance: int) -> float:
     """Return the probability of being decided true, accurate where it is tiny."""
-    return _chance_accepted(crossing_of(test), test, distance)
+    return _compute_acceptance(make_crossing(test), test, distance)
 
 
-def _chance_rejected(crossing: Crossing, test: FunctionalTest, distance: int) -> float:
+def _compute_rejection(crossing: Crossing, test: FunctionalTest, distance: int) -> float:
     boundary = -test.shift
-    last = (1.0 - float(test.tie)) * crossing.last_at_most(boundary, distance)
-    last += float(test.tie) * crossing.last_at_most(boundary - 1, distance)
-    return sum(crossing.early_rejections(distance)) + last
+    last = (1.0 - float(test.tie)) * crossing.compute_last_at_most(boundary, distance)
+    last += float(test.tie) * crossing.compute_last_at_most(boundary - 1, distance)
+    return sum(crossing.list_early_rejections(distance)) + last
 
 
-def _chance_accepted(crossing: Crossing, test: FunctionalTest, distance: int) -> float:
+def _compute_acceptance(crossing: Crossing, test: FunctionalTest, distance: int) -> float:
     boundary = -test.shift
-    last = float(test.tie) * crossing.last_at_least(boundary, distance)
-    last += (1.0 - float(test.tie)) * crossing.last_at_least(boundary + 1, distance)
-    return sum(crossing.early_acceptances(distance)) + last
+    last = float(test.tie) * crossing.compute_last_at_least(boundary, distance)
+    last += (1.0 - float(test.tie)) * crossing.compute_last_at_least(boundary + 1, distance)
+    return sum(crossing.list_early_acceptances(distance)) + last
 
 
-def chance_missed(test: FunctionalTest, distance: int) -> float:
+def bound_missed(test: FunctionalTest, distance: int) -> float:
     """Return a bound on the probability that the literal is decided false at a distance, convex from distance one."""
     if test.beside is not None:
         fine = test.beside.scale * distance
-        tails = sum(tail_beside(test, look.rate, fine - look.rejecting) for look in test.looks)
+        tails = sum(compute_tail_of_two_sums(test, look.rate, fine - look.rejecting) for look in test.looks)
     else:
-        tails = sum(lower_tail(float(look.rate), look.rejecting - _steps(test, distance)) for look in test.looks)
-    total = tails + rejection(test, distance)
+        tails = sum(
+            compute_lower_tail(float(look.rate), look.rejecting - _convert_to_steps(test, distance))
+            for look in test.looks
+        )
+    total = tails + compute_rejection(test, distance)
     return min(total, PROMISED * test.fnr) if distance >= 1 else min(total, 1.0)
 
 
-def wrong(test: FunctionalTest, distance: int) -> float:
+def bound_wrong(test: FunctionalTest, distance: int) -> float:
     """Return a bound on the probability that the literal is decided true at a distance, convex below `-tolerance`."""
     if test.beside is not None:
         fine = test.beside.scale * distance
-        tails = sum(tail_beside(test, look.rate, look.accepting - fine) for look in test.looks)
+        tails = sum(compute_tail_of_two_sums(test, look.rate, look.accepting - fine) for look in test.looks)
     else:
-        tails = sum(upper_tail(float(look.rate), look.accepting - _steps(test, distance)) for look in test.looks)
-    total = tails + acceptance(test, distance)
+        tails = sum(
+            compute_upper_tail(float(look.rate), look.accepting - _convert_to_steps(test, distance))
+            for look in test.looks
+        )
+    total = tails + compute_acceptance(test, distance)
     return min(total, PROMISED * test.fpr) if distance <= -test.tolerance else min(total, 1.0)
 
 
-def expected_rate(test: FunctionalTest, distance: int) -> float:
+def compute_expected_rate(test: FunctionalTest, distance: int) -> float:
     """Return the mean rate at which a literal alone on its functional stops, at a distance in steps of the noise.
 
     What is far from its threshold costs a part of what stands at it:
 
     >>> test = calibrate_three_zone(
-    ...     sensitivity=1, tolerance=100, fnr=0.05, fpr=0.1, allow_block=False, two_sided=False
+    ...     sensitivity=1, tolerance=100, fnr=0.05, fpr=0.1, allow_block=False, is_two_sided=False
     ... )
-    >>> [round(expected_rate(test, distance) / float(test.rate), 2) for distance in (1, 500, 2000)]
+    >>> [round(compute_expected_rate(test, distance) / float(test.rate), 2) for distance in (1, 500, 2000)]
     [0.97, 0.38, 0.12]
     """
     rates = [float(look.rate) for look in test.looks] + [float(test.rate)]
-    reached = (1.0, *crossing_of(test).chances_undecided(distance))
+    reached = (1.0, *make_crossing(test).list_undecided_chances(distance))
     return sum((rate - before) * chance for rate, before, chance in zip(rates, [0.0, *rates], reached, strict=False))
 
 
-def _steps(test: FunctionalTest, distance: int) -> int:
+def _convert_to_steps(test: FunctionalTest, distance: int) -> int:
     return (distance - 1) // test.block + 1

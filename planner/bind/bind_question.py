@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
 
-from mechanisms.formula import TRUE, Cut, cuts
+from mechanisms.formula import TRUE, Cut, list_literals
 from planner.aggregates.comparison import Comparison
 from planner.bind.bind_refusals import nested_too_deeply, too_many_groups
 from planner.bind.fixed_keys import bound_fixed
@@ -210,7 +210,7 @@ def _warn_of_size(made: Atoms, table: Table, size: TableSize | None) -> Iterator
         return cut.above and functional.offsets is None and cut.cut - cut.tolerance >= most
 
     if made.formula.fold(is_beyond, every=any, some=lambda parts: bool(parts) and all(parts)):
-        beyond = {cut.functional for cut in cuts(made.formula) if is_beyond(cut)}
+        beyond = {cut.functional for cut in list_literals(made.formula) if is_beyond(cut)}
         text = next(atom.text for atom in made.atoms if atom.functional in beyond)
         yield (
             f"no group can reach {text}: {table.name} has about {size.rows:,} rows"
@@ -231,5 +231,5 @@ def _warnings(made: Atoms, space: KeySpace, *, ranked: Ranked | None, clock: boo
         yield f"current_date and now() stand for {given.today.isoformat()} 00:00"
     if space.size == 0:
         yield "WHERE leaves no groups"
-    if ranked is None and not any(True for one in (made.formula, *made.predicates) for _ in cuts(one)):
+    if ranked is None and not any(True for one in (made.formula, *made.predicates) for _ in list_literals(one)):
         yield "the formula is constant: the answer does not depend on the data"

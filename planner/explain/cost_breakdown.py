@@ -11,9 +11,9 @@ from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
 from mechanisms.protocol import Exposure, FunctionalTest, Unachievable
 from mechanisms.registry import MECHANISMS
-from mechanisms.threshold.joint_loss import sum_rates
-from mechanisms.threshold.one_shot import at_least
-from mechanisms.threshold.three_zone import expected_rate
+from mechanisms.threshold.joint_loss import list_sum_rates
+from mechanisms.threshold.one_shot import round_up_to_float
+from mechanisms.threshold.three_zone import compute_expected_rate
 from planner.question.plan import Plan
 from planner.question.question import Functional
 
@@ -102,11 +102,11 @@ def list_common_sums(plan: Plan) -> tuple[CommonSumCost, ...]:
     common = plan.calibration.task.common
     if common is None:
         return ()
-    rates = sum_rates(plan.calibration)
+    rates = list_sum_rates(plan.calibration)
     return tuple(
         CommonSumCost(
             sum=made,
-            epsilon=at_least(rate * made.sensitivity),
+            epsilon=round_up_to_float(rate * made.sensitivity),
             functionals=tuple(
                 index
                 for index, reading in enumerate(common.readings)
@@ -143,7 +143,7 @@ def compute_expected_loss(test: FunctionalTest, sensitivity: int, *, tolerances:
     """
     distance = -tolerances * max(test.tolerance, 1)
     steps = (distance - 1) // test.block + 1
-    return expected_rate(test, steps) * (sensitivity if test.block == 1 else 1)
+    return compute_expected_rate(test, steps) * (sensitivity if test.block == 1 else 1)
 
 
 def list_expected_losses(plan: Plan) -> tuple[tuple[int, float], ...]:
@@ -180,7 +180,7 @@ def compute_one_step_cost(plan: Plan) -> float | None:
     Return None if all have one.
     """
     task = plan.calibration.task
-    if all(cut.tolerance for cut in task.literals()):
+    if all(cut.tolerance for cut in task.list_literals()):
         return None
     try:
         formula, *predicates = map(_widen_to_one_step, task.formulas)

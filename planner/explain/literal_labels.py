@@ -59,7 +59,7 @@ def letter_literals(plan: Plan) -> tuple[NamedLiteral, ...]:
     typed = [
         (places[functional], cut.cut, cut.above)
         for formula in plan.asked.formulas
-        for cut in cuts(formula)
+        for cut in list_literals(formula)
         if (functional := plan.asked.functionals[cut.functional]) in places
     ]
     ordered = [kept[literal] for literal in dict.fromkeys(typed) if literal in kept]

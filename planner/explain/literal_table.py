@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from mechanisms.keyhole.common_sums import look_parts
-from mechanisms.keyhole.one_shot import Keyhole, cheaper_alone
+from mechanisms.keyhole.common_sums import list_look_parts
+from mechanisms.keyhole.one_shot import Keyhole, price_cheaper_alone
 from mechanisms.protocol import FunctionalTest
 from planner.explain.cost_breakdown import (
     JointCost,

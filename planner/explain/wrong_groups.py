@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import ROUND_UP, Decimal
 
-from mechanisms.formula import Cut, cuts
+from mechanisms.formula import Cut, list_literals
 from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
-from mechanisms.threshold.three_zone import wrong
+from mechanisms.threshold.three_zone import bound_wrong
 from planner.question.plan import Minimised, Plan
 from planner.question.question import NEAR_EMPTY
 
@@ -72,7 +72,7 @@ def _compute_chance_beyond(plan: Plan, tolerances: int) -> float | None:
     tests = plan.calibration.tests
     return max(
         (
-            sum(wrong(tests[cut.functional], -tolerances * cut.tolerance) for cut in clause)
+            sum(bound_wrong(tests[cut.functional], -tolerances * cut.tolerance) for cut in clause)
             for one in plan.canonical
             for clause in one.clauses
         ),
@@ -123,7 +123,7 @@ def _compute_empty_chance(plan: Plan, minimised: Minimised) -> float | None:
 
     Return None if such a group is covered by the contract, or true.
     """
-    literals, clauses = tuple(cuts(minimised.formula)), minimised.clauses
+    literals, clauses = tuple(list_literals(minimised.formula)), minimised.clauses
     if not minimised.exact or not literals:
         return None
     holds = all(any(_measure_distance(cut) >= 1 for cut in clause) for clause in clauses)

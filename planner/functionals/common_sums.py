@@ -14,7 +14,7 @@ from fractions import Fraction
 from math import gcd, lcm
 from typing import TypeAlias
 
-from mechanisms.formula import cuts
+from mechanisms.formula import list_literals
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
 from mechanisms.protocol import CommonSums
@@ -107,7 +107,7 @@ def _group_functionals(question: Question) -> list[list[_Split]]:
     """Return the functionals with one threshold each, grouped by numerator and denominator, at least two in a group."""
     thresholds: dict[int, set[int]] = {}
     for formula in question.formulas:
-        for cut in cuts(formula):
+        for cut in list_literals(formula):
             thresholds.setdefault(cut.functional, set()).add(cut.cut)
     splits = [
         split
@@ -181,7 +181,7 @@ def _read_group(
     count = add_up((counted,), Measure.ROWS, f"the count of {text}", Decimal(1))
     middle = round((min(means) + max(means)) / 2)
     if len(group) > _MOST_IN_THE_MIDDLE:
-        allowed = {cut.functional: cut.tolerance + 1 for formula in question.formulas for cut in cuts(formula)}
+        allowed = {cut.functional: cut.tolerance + 1 for formula in question.formulas for cut in list_literals(formula)}
         fine = [scale * allowed[split.place] for scale, split in zip(scales, group, strict=True)]
 
         def estimate_price(chosen: int) -> float:

@@ -14,7 +14,7 @@ from operator import and_, or_
 from typing import TypeAlias, TypeVar
 
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, relax_formula
-from mechanisms.formula import complement as complement_of
+from mechanisms.formula import negate_formula as complement_of
 from planner.aggregates.comparison import Comparison, Spread
 from planner.aggregates.row_expression import Values
 from planner.errors import KeyholeError
@@ -389,4 +389,4 @@ def _cap_counts(formula: Formula, capped: Counts) -> Formula:
         ]
         return replace(literal, tolerance=min([literal.tolerance, *kept])) if kept else literal
 
-    return formula.mapped(cap)
+    return formula.map_literals(cap)

@@ -69,7 +69,9 @@ class JointSensitivity:
             whole = full | (moved & in_blocks)
             found.append(tuple(Fraction(1) if index in whole else part for index, part in enumerate(parts)))
         unmoved = [index for index in range(self.functionals) if not any(parts[index] for parts in found)]
-        return drop_dominated((*found, *sets_at_once([[index] for index in unmoved], functionals=self.functionals)))
+        return drop_dominated(
+            (*found, *expose_sets_at_once([[index] for index in unmoved], functionals=self.functionals))
+        )
 
     def find_free_blocks(self, among: frozenset[int]) -> frozenset[int]:
         """Return functionals of `among` that can have noise on block indices without a larger exposure."""

@@ -111,7 +111,7 @@ def price_at_once(
         fpr=question.accuracy.fpr,
         clearing=watched.length if growing else 0,
         regime=Regime.GROWING,
-        rows_stay=True,
+        is_append_only=True,
     )
     way = Way.TICK_NOISE if standing.shape.block == 1 else Way.BLOCK_NOISE
     return ways, next(place for place, one in enumerate(ways) if one.way is way)

@@ -8,12 +8,12 @@ from math import ceil
 from typing import TypeVar
 
 from mechanisms.alarm.shapes import Regime
-from mechanisms.formula import cuts
+from mechanisms.formula import list_literals
 from mechanisms.standing.alarms import alarms_decide
 from mechanisms.standing.distance import StandingDistance
 from mechanisms.standing.standing_protocol import Standing
 from mechanisms.standing.standing_streams import NO_BOUND
-from mechanisms.threshold.one_shot import at_least
+from mechanisms.threshold.one_shot import round_up_to_float
 from planner.bind.groupings import list_computed, multiply_computed
 from planner.catalog.catalog import Catalog, Column, Derivation, SqlType, Table
 from planner.catalog.key_space import KeySpace
@@ -317,7 +317,7 @@ def _slide(question: Question, regimes: tuple[Regime, ...], monitor: Monitor) ->
 def _per_unit(question: Question, standing: Standing) -> float:
     if question.table.is_row_unit:
         return 0.0
-    return at_least(Fraction(standing.worst_case_epsilon) * groups_of_one_unit(question))
+    return round_up_to_float(Fraction(standing.worst_case_epsilon) * groups_of_one_unit(question))
 
 
 def _warnings(
@@ -333,7 +333,7 @@ def _warnings(
             "in arrived a column that the database fills, which leaves such rows out"
         )
     # of several thresholds that are watched as a whole the distance would not only grow either
-    halved = not isinstance(standing, StandingDistance) or len(set(cuts(question.formula))) == 1
+    halved = not isinstance(standing, StandingDistance) or len(set(list_literals(question.formula))) == 1
     if early and halved and Regime.COMING_AND_GOING in regimes:
         dearer = "streams lose epsilon at every look of a window" if monitor.is_stream else "alarms cost twice as much"
         yield (

@@ -9,8 +9,8 @@ from decimal import Decimal
 
 from mechanisms.alarm.calibration import AlarmTask, calibrate_alarm
 from mechanisms.alarm.ladder import calibrate_ladder
-from mechanisms.alarm.run import chances_by_look
-from mechanisms.formula import Cut, cuts
+from mechanisms.alarm.run import compute_chances_by_look
+from mechanisms.formula import Cut, list_literals
 from mechanisms.protocol import Unachievable
 from mechanisms.standing.alarms import StandingAlarms
 from mechanisms.standing.distance import StandingDistance
@@ -79,7 +79,7 @@ def list_courses(plan: MonitorPlan) -> tuple[Courses, ...]:
 
 def _watch_together(plan: MonitorPlan, standing: StandingDistance) -> Iterator[Courses]:
     (ladder,) = standing.alarm.ladders
-    literals = dict.fromkeys(cuts(standing.task.formula))
+    literals = dict.fromkeys(list_literals(standing.task.formula))
     if not all(literal.above for literal in literals):
         return
     for literal in literals:
@@ -108,12 +108,12 @@ def _courses(plan: MonitorPlan, literal: Cut, task: AlarmTask, *, see: Callable[
             continue
         values = [final * look // task.looks for look in range(1, task.looks + 1)]
         seen = [see(value) for value in values]
-        chances = chances_by_look(alarm, seen)
+        chances = compute_chances_by_look(alarm, seen)
         crosses = next((look for look, value in enumerate(values, start=1) if value > literal.cut), None)
         climbed = None
         if ladder is not None:
             first, last = ladder.rungs[0], ladder.rungs[-1]
-            climbed = float(first.loss) + chances_by_look(first, seen)[-1] * float(last.loss)
+            climbed = float(first.loss) + compute_chances_by_look(first, seen)[-1] * float(last.loss)
         made.append(
             Course(
                 value=convert_to_users_unit(functional, final),

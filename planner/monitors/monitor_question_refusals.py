@@ -99,7 +99,7 @@ def _find_reachable(question: Question, calibrate: Callable[[Formula], object]) 
             return replace(literal, tolerance=max(literal.tolerance, steps))
 
         try:
-            calibrate(question.formula.mapped(widen))
+            calibrate(question.formula.map_literals(widen))
         except Unachievable:
             continue
         widest = max(functional.unit_size * steps / functional.rows for functional in question.functionals)

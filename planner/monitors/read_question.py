@@ -3,7 +3,7 @@
 from collections import Counter
 from datetime import date
 
-from mechanisms.formula import cuts
+from mechanisms.formula import list_literals
 from mechanisms.registry import DEFAULT
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog
@@ -47,7 +47,7 @@ def read_question(catalog: Catalog, monitor: Monitor) -> Question:
         hint = "Widen what WHERE says of the keys."
         raise cannot_be_watched(monitor, "WHERE leaves no groups", hint=hint)
     reduced, _, _ = reduce_question(question)
-    if not any(True for _ in cuts(reduced.formula)):
+    if not any(True for _ in list_literals(reduced.formula)):
         hint = "Compare an aggregate of each group with a threshold, such as HAVING count(*) > 400."
         raise cannot_be_watched(monitor, "the condition does not depend on data", hint=hint)
     _check_names(catalog, monitor)

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from mechanisms.alarm.prices import PricedWay, WatchedWindow, Way
-from mechanisms.formula import cuts
+from mechanisms.formula import list_literals
 from mechanisms.protocol import Unachievable
 from mechanisms.standing.standing_streams import StandingStream, watch_by_stream
 from mechanisms.standing.standing_task import StandingTask
@@ -22,7 +22,7 @@ def check_streamable(question: Question, monitor: Monitor) -> None:
         raise cannot_be_watched(
             monitor, f"{monitor.mechanism} watches each look of windows that do not slide", hint=hint
         )
-    if any(not literal.above for literal in cuts(question.formula)):
+    if any(not literal.above for literal in list_literals(question.formula)):
         hint = 'Compare with > and >=, joined by AND and OR; or write mechanism = "alarm", alert = "close".'
         raise cannot_be_watched(monitor, f"{monitor.mechanism} watches values above their thresholds alone", hint=hint)
     if any(functional.offsets is not None for functional in question.functionals):
@@ -56,4 +56,4 @@ def watch_streamed(question: Question, task: StandingTask, monitor: Monitor) -> 
 
 def price_stream(watched: WatchedWindow, *, epsilon: float, per_price: float) -> PricedWay:
     """Return a stream and its cost beside one that keeps a contract, whose prices are worth `per_price` each."""
-    return PricedWay(Way.STREAM, epsilon / per_price, clearing=watched.hop, regime=None, per_look=False)
+    return PricedWay(Way.STREAM, epsilon / per_price, clearing=watched.hop, regime=None, is_per_look=False)

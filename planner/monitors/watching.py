@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 
-from mechanisms.alarm.prices import PricedWay, WatchedWindow, Way, afresh_price, close_price, price_ways
+from mechanisms.alarm.prices import PricedWay, WatchedWindow, Way, price_at_close, price_each_look, price_ways
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import Formula
 from mechanisms.protocol import Unachievable
@@ -15,7 +15,7 @@ from mechanisms.standing.close import decide_at_close
 from mechanisms.standing.distance import StandingDistance, calibrate_early, list_early
 from mechanisms.standing.standing_protocol import Standing
 from mechanisms.standing.standing_task import StandingTask
-from mechanisms.threshold.one_shot import at_least
+from mechanisms.threshold.one_shot import round_up_to_float
 from planner.catalog.key_space import KeySpace
 from planner.catalog.monitor import Monitor
 from planner.functionals.sensitivity import find_joint_sensitivity
@@ -176,9 +176,9 @@ def _price(
     """Return the ways that would keep the contract, the cheapest first, and the place of the one that is taken."""
     rates = {"fnr": question.accuracy.fnr, "fpr": question.accuracy.fpr}
     if not early:
-        once = PricedWay(way=Way.CLOSE, price=close_price(**rates), clearing=0, regime=None, per_look=False)
+        once = PricedWay(way=Way.CLOSE, price=price_at_close(**rates), clearing=0, regime=None, is_per_look=False)
         looks = watched.length
-        afresh = PricedWay(Way.AFRESH, afresh_price(looks=looks, **rates), clearing=0, regime=None, per_look=True)
+        afresh = PricedWay(Way.AFRESH, price_each_look(looks=looks, **rates), clearing=0, regime=None, is_per_look=True)
         return (once, afresh) if looks > 1 else (once,), 0
     worst = max((Regime.GROWING if one is Regime.SLIDING else one for one in regimes), key=lambda one: one.factor)
     ways = price_ways(
@@ -186,7 +186,7 @@ def _price(
         **rates,
         clearing=watched.length,
         regime=worst,
-        rows_stay=question.table.append_only,
+        is_append_only=question.table.append_only,
     )
     return ways, next(place for place, one in enumerate(ways) if one.regime is not None)
 
@@ -217,4 +217,4 @@ def _per_cell(question: Question, horizon: Horizon, standing: Standing, monitor:
     overlapping = ceil(horizon.length / horizon.between)
     if not question.table.is_row_unit:
         overlapping = min(overlapping, groups_of_one_unit(question))
-    return at_least(Fraction(standing.worst_case_epsilon) * overlapping)
+    return round_up_to_float(Fraction(standing.worst_case_epsilon) * overlapping)

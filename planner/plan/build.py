@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from mechanisms.formula import FALSE, TRUE, cuts
+from mechanisms.formula import FALSE, TRUE, list_literals
 from mechanisms.keyhole.contract import TREE_NOTE
 from mechanisms.ranking.calibration import RankingCalibration
 from planner.explain.wrong_groups import add_chances
@@ -93,9 +93,9 @@ def _warnings(question: Question, minimised: Minimised, predicates: tuple[Minimi
         yield NOT_MINIMISED
     if question.keys.size and minimised.formula != FALSE:
         for name, typed, one in zip(question.predicate_names, question.predicates, predicates, strict=True):
-            if one.formula in (TRUE, FALSE) and any(True for _ in cuts(typed)):
+            if one.formula in (TRUE, FALSE) and any(True for _ in list_literals(typed)):
                 yield SAME_FOR_ALL.format(name=name, truth="true" if one.formula == TRUE else "false")
-    if question.keys.size and question.ranked is None and any(True for _ in cuts(question.formula)):
+    if question.keys.size and question.ranked is None and any(True for _ in list_literals(question.formula)):
         if minimised.formula == TRUE:
             yield ALWAYS_TRUE
         if minimised.formula == FALSE:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from mechanisms.keyhole.one_shot import single_thresholds
+from mechanisms.keyhole.one_shot import find_single_thresholds
 from mechanisms.protocol import DecisionTask
 from planner.functionals.sensitivity import JointSensitivity
 from planner.question.public_knowledge import knowledge
@@ -32,5 +32,5 @@ def decision_task(question: Question, joint: JointSensitivity) -> DecisionTask:
 
 def blocks_worth_trying(task: DecisionTask) -> frozenset[int]:
     """Return the functionals with one literal whose blocks are more than one step wide."""
-    alone = single_thresholds(replace(task, blocks=None))
+    alone = find_single_thresholds(replace(task, blocks=None))
     return frozenset(index for index in alone if task.sensitivities[index] > 1)

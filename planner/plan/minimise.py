@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, list_literals
 from planner.plan.cover import Candidate, minimal_cover
 from planner.plan.simplify import simplify
 from planner.question.plan import Minimised
@@ -51,7 +51,7 @@ def minimise(formula: Formula) -> Minimised:
     axes = _axes(formula)
     if sum(len(axis.cuts) for axis in axes) > MOST_THRESHOLDS:
         smaller = simplify(formula)
-        if len({(cut.functional, cut.cut) for cut in cuts(smaller)}) <= MOST_THRESHOLDS:
+        if len({(cut.functional, cut.cut) for cut in list_literals(smaller)}) <= MOST_THRESHOLDS:
             return minimise(smaller)
         return Minimised(formula=smaller, implicants=(), clauses=(), exact=False)
     space = _Space.of(axes)
@@ -147,7 +147,7 @@ class _Axis:
 
 def _axes(formula: Formula) -> tuple[_Axis, ...]:
     tolerances: dict[int, dict[bool, dict[int, int]]] = {}
-    for cut in cuts(formula):
+    for cut in list_literals(formula):
         side = tolerances.setdefault(cut.functional, {True: {}, False: {}})[cut.above]
         side[cut.cut] = min(cut.tolerance, side.get(cut.cut, cut.tolerance))
     return tuple(

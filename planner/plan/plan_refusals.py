@@ -61,7 +61,7 @@ def _find_reachable(question: Question) -> str:
 
 
 def _widen(formula: Formula, tolerance: int) -> Formula:
-    return formula.mapped(lambda literal: replace(literal, tolerance=max(literal.tolerance, tolerance)))
+    return formula.map_literals(lambda literal: replace(literal, tolerance=max(literal.tolerance, tolerance)))
 
 
 def _in_users_unit(question: Question, steps: int) -> str:

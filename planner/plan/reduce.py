@@ -25,7 +25,7 @@ def reduce_question(question: Question) -> tuple[Question, Minimised, tuple[Mini
     every = [minimise(FALSE if nothing_returned else _renumber(one, places)) for one in question.formulas]
     if every[0].formula == FALSE:
         every = [every[0], *(minimise(FALSE) for _ in question.predicates)]
-    needed = sorted({cut.functional for one in every for cut in cuts(one.formula)})
+    needed = sorted({cut.functional for one in every for cut in list_literals(one.formula)})
     kept = {old: new for new, old in enumerate(needed)}
     minimised, *predicates = (_keep(one, kept) for one in every)
     reduced = replace(
@@ -63,7 +63,7 @@ def _keep(minimised: Minimised, kept: dict[int, int]) -> Minimised:
 
 
 def _renumber(formula: Formula, places: dict[int, int]) -> Formula:
-    return formula.mapped(lambda literal: _move(literal, places))
+    return formula.map_literals(lambda literal: _move(literal, places))
 
 
 def _move(cut: Cut, places: dict[int, int]) -> Cut:

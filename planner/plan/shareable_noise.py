@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from mechanisms.formula import Cut
 from mechanisms.keyhole.noise_continuation import CONTINUABLE
-from mechanisms.keyhole.one_shot import optimal_loss, single_thresholds
+from mechanisms.keyhole.one_shot import find_single_thresholds, make_loss_curve
 from mechanisms.protocol import SHORT_BLOCKS, Calibration, DecisionTask, Mechanism
-from mechanisms.threshold.one_shot import least_epsilon
+from mechanisms.threshold.one_shot import find_least_epsilon
 from planner.catalog.refresh import parse_refresh
 from planner.plan.question_identity import leave_paths
 from planner.question.plan import Sharing
@@ -38,7 +38,7 @@ def find_short_blocks(mechanism: Mechanism, question: Question) -> frozenset[int
 
 def narrow_to_blocks(task: DecisionTask) -> DecisionTask:
     """Return the task with the tolerances of short blocks cut to as many blocks as their tests use."""
-    alone = single_thresholds(task) & task.short_blocks
+    alone = find_single_thresholds(task) & task.short_blocks
 
     def narrow(cut: Cut) -> Cut:
         widest = SHORT_BLOCKS * task.sensitivities[cut.functional] - 1
@@ -46,15 +46,15 @@ def narrow_to_blocks(task: DecisionTask) -> DecisionTask:
 
     return replace(
         task,
-        formula=task.formula.mapped(narrow),
-        predicates=tuple(predicate.mapped(narrow) for predicate in task.predicates),
+        formula=task.formula.map_literals(narrow),
+        predicates=tuple(predicate.map_literals(narrow) for predicate in task.predicates),
     )
 
 
 def least_in_blocks(narrow: DecisionTask) -> float:
     """Return a lower bound on the narrowed task's cost: that of its most expensive test, with both whole rates."""
-    loss = optimal_loss(narrow)
-    used = {cut.functional for cut in narrow.literals()}
+    loss = make_loss_curve(narrow)
+    used = {cut.functional for cut in narrow.list_literals()}
     return max(
         float(max(exposure[functional] for exposure in narrow.exposures)) * loss(functional, narrow.fnr, narrow.fpr)[0]
         for functional in used
@@ -80,7 +80,7 @@ def _is_cheaper_in_blocks(found: Calibration, functional: int) -> bool:
     task, test = found.task, found.tests[functional]
     if task.blocks is not None and functional not in task.blocks:
         return False
-    in_blocks, _, _ = least_epsilon(
+    in_blocks, _, _ = find_least_epsilon(
         sensitivity=task.sensitivities[functional],
         tolerance=test.tolerance,
         fnr=test.fnr,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, list_literals
 
 Interval: TypeAlias = tuple[float, float]  # the values of a functional that are still possible: low < S <= high
 
@@ -30,7 +30,7 @@ def simplify(formula: Formula) -> Formula:
     are absorbed (`A or (A and B)` is `A`).
     """
     least: dict[tuple[int, int, bool], int] = {}
-    for cut in cuts(formula):
+    for cut in list_literals(formula):
         literal = (cut.functional, cut.cut, cut.above)
         least[literal] = min(cut.tolerance, least.get(literal, cut.tolerance))
 
@@ -38,7 +38,7 @@ def simplify(formula: Formula) -> Formula:
         tolerance = least[cut.functional, cut.cut, cut.above]
         return cut if cut.tolerance == tolerance else replace(cut, tolerance=tolerance)
 
-    current = formula.mapped(narrow)
+    current = formula.map_literals(narrow)
     for _ in range(_ROUNDS):
         smaller = _simplify(current, MappingProxyType({}))
         if smaller == current:

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from mechanisms.formula import Cut, Formula
 from mechanisms.protocol import Calibration, DecisionTask
 from mechanisms.ranking.calibration import RankingCalibration
-from mechanisms.registry import MECHANISMS, compare
-from mechanisms.threshold.joint_loss import all_at_once
-from mechanisms.threshold.one_shot import at_least
+from mechanisms.registry import MECHANISMS, price_baselines
+from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.one_shot import round_up_to_float
 from planner.catalog.catalog import Value
 from planner.catalog.key_space import KeySpace
 from planner.question.question import Question
@@ -193,7 +193,7 @@ def _worst_case(mechanism: str, task: DecisionTask) -> float:
 def together(calibration: Calibration, ranking: RankingCalibration | None) -> float:
     """Return the highest cost of deciding and ranking a key, rounded up."""
     decided = calibration.worst_case_epsilon
-    return decided if ranking is None else at_least(Fraction(decided) + Fraction(ranking.worst_case_epsilon))
+    return decided if ranking is None else round_up_to_float(Fraction(decided) + Fraction(ranking.worst_case_epsilon))
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +253,6 @@ class Plan:
 def _compare_published(
     formula: Formula, sensitivities: tuple[int, ...], *, fnr: float, fpr: float
 ) -> Mapping[str, float]:
-    exposures = all_at_once(len(sensitivities))
+    exposures = expose_all_at_once(len(sensitivities))
     task = DecisionTask(formula=formula, sensitivities=sensitivities, exposures=exposures, fnr=fnr, fpr=fpr)
-    return MappingProxyType(compare(task, formula))
+    return MappingProxyType(price_baselines(task, formula))

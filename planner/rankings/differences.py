@@ -15,7 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from mechanisms.formula import TRUE
-from mechanisms.threshold.one_shot import least_rate
+from mechanisms.threshold.one_shot import find_least_rate
 from planner.aggregates.aggregate import sum_meaning
 from planner.aggregates.comparison import Comparison, Having, Slack, Spread
 from planner.catalog.catalog import Table
@@ -138,7 +138,7 @@ def _find_amount(made: Functional, size: Fraction, *, epsilon: float, fnr: float
     """Return the least tolerance with which one test costs `epsilon` at most, rounded up to two digits."""
 
     def is_dear(steps: int) -> bool:
-        return made.sensitivity * least_rate(tolerance=steps, fnr=fnr, fpr=fpr).rate > epsilon
+        return made.sensitivity * find_least_rate(tolerance=steps, fnr=fnr, fpr=fpr).rate > epsilon
 
     low, high = -1, 0
     while high < _MOST_STEPS and is_dear(high):

@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from mechanisms.audit.auditor import AuditReport
 from mechanisms.audit.subjects import PlannedAudit
-from mechanisms.noise.exact import system_noise
+from mechanisms.noise.exact import make_system_noise
 from proxy.report.terminal import psql_table
 
 _HEADINGS = ("mechanism, question", "claims epsilon", "proved at least", "verdict")
@@ -47,7 +47,7 @@ def run_audits(
 
 
 def _run(audit: PlannedAudit, samples: int) -> AuditReport | None:
-    return audit.run(samples=samples, noise=system_noise())
+    return audit.run(samples=samples, noise=make_system_noise())
 
 
 def _leave_interrupts_to_us() -> None:

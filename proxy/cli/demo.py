@@ -25,7 +25,7 @@ from rich.console import Console
 
 from accountant.charges import NANO
 from deploy.demo import build
-from mechanisms.formula import Booleans, Formula, Integers, evaluate, relax_formula
+from mechanisms.formula import Booleans, Formula, Integers, evaluate_formula, relax_formula
 from mechanisms.keyhole.common_sums import read_functionals
 from mechanisms.registry import MECHANISMS
 from planner.catalog.key_space import format_value
@@ -447,4 +447,4 @@ def at_most(epsilon: float) -> str:
 
 def holds(formula: Formula, exact: Integers) -> Booleans:
     """Return the truth of a formula on the exact aggregates, by key."""
-    return evaluate(formula, lambda cut: cut.holds(exact[cut.functional]), keys=exact.shape[1])
+    return evaluate_formula(formula, lambda cut: cut.evaluate(exact[cut.functional]), keys=exact.shape[1])

@@ -90,14 +90,14 @@ def audit(
     """
     from mechanisms.audit.subjects import UNASKED, plan_audits
     from mechanisms.registry import MECHANISMS
-    from mechanisms.side_by_side import usable_cores
+    from mechanisms.side_by_side import count_usable_cores
     from proxy.cli.audit import describe_reports, run_audits
 
     if mechanism is not None and mechanism not in (known := (*MECHANISMS, *(one.mechanism for one in UNASKED))):
         raise typer.BadParameter(f"one of {', '.join(known)}", param_hint="--mechanism")
     planned = plan_audits([] if mechanism is None else [mechanism])
     with show_progress("auditing", total=len(planned), asked=progress) as done:
-        reports = run_audits(planned, samples=samples, processes=processes or usable_cores(), done=done)
+        reports = run_audits(planned, samples=samples, processes=processes or count_usable_cores(), done=done)
     if as_json:
         told = ({"flagged": report.flagged, "conclusive": report.conclusive} for report in reports)
         print_json([asdict(report) | verdict for report, verdict in zip(reports, told, strict=True)])

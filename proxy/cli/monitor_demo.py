@@ -23,8 +23,8 @@ from rich.text import Text
 
 from accountant.monitor_model import MonitorAlert
 from deploy.demo import build
-from mechanisms.alarm.prices import afresh_price
-from mechanisms.formula import cuts
+from mechanisms.alarm.prices import price_each_look
+from mechanisms.formula import list_literals
 from planner.monitors.build import plan_monitor
 from planner.monitors.monitor_plan import MonitorPlan
 from proxy.cli import check as checking
@@ -194,8 +194,8 @@ class _Live:
         plan, windows = self._plan, self._plan.windows
         alerted = {(alert.country, alert.day) for alert in self._alerts}
         crossed, far = set(), set()
-        (cut,) = (literal.cut for literal in cuts(plan.question.formula))
-        (tolerance,) = (literal.tolerance for literal in cuts(plan.question.formula))
+        (cut,) = (literal.cut for literal in list_literals(plan.question.formula))
+        (tolerance,) = (literal.tolerance for literal in list_literals(plan.question.formula))
         for window in watched:
             start = windows.starts[window]
             for country, customers in self._replay.customers(since=start, until=start + windows.length).items():
@@ -204,7 +204,7 @@ class _Live:
                 elif customers > cut - tolerance:
                     far.add((country, str(start)[:10]))
         wrong = alerted - crossed - far
-        afresh = afresh_price(looks=windows.looks, fnr=plan.question.accuracy.fnr, fpr=plan.question.accuracy.fpr)
+        afresh = price_each_look(looks=windows.looks, fnr=plan.question.accuracy.fnr, fpr=plan.question.accuracy.fpr)
         times = afresh / (plan.epsilon_per_cell * (tolerance + 1))
         days = len(watched)
         self._console.print(

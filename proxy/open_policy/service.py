@@ -15,7 +15,7 @@ from accountant.ledger import Ledger
 from accountant.reports.balance_report import BudgetReport
 from accountant.reports.history import AskedQuestion
 from accountant.store.journal import FaultHandler, ignore_fault
-from mechanisms.noise.exact import system_noise
+from mechanisms.noise.exact import make_system_noise
 from mechanisms.protocol import Noise
 from planner.catalog.catalog import Analyst, Catalog, Table
 from planner.lower.dialects.dialect import Dialect
@@ -115,7 +115,7 @@ class Service:
             source=SharedSource(policy, opened=False),
             ledger=open_ledger(policy, knowledge=dependencies(catalog)),
             versions=Versions(pins_path(policy)),
-            noise=system_noise(),
+            noise=make_system_noise(),
             telemetry=Telemetry(),
             failures=SourceFailures(),
         )
@@ -136,7 +136,7 @@ class Service:
             source=source,
             ledger=ledger,
             versions=Versions(pins_path(policy)),
-            noise=system_noise(),
+            noise=make_system_noise(),
             telemetry=telemetry,
             failures=failures,
             ledger_open_s=time.monotonic() - started,

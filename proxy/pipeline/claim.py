@@ -18,13 +18,13 @@ from accountant.charges import MOST_NANO_PER_CHARGE, NANO, Amounts, Cells, Charg
 from accountant.events.packed_losses import find_levels
 from accountant.limits import Limits
 from mechanisms.formula import Booleans
-from mechanisms.keyhole.key_parts import key_parts
+from mechanisms.keyhole.key_parts import cut_keys_into_parts
 from mechanisms.keyhole.noise_continuation import CONTINUABLE
 from mechanisms.protocol import Epsilons, Outcome
 from mechanisms.ranking.calibration import groups_that_count
 from mechanisms.ranking.run import Ranking
-from mechanisms.side_by_side import count_threads, in_order
-from mechanisms.threshold.renyi import Curve, curve
+from mechanisms.side_by_side import count_threads, run_in_order
+from mechanisms.threshold.renyi import Curve, compute_curve
 from planner.catalog.catalog import Catalog, Column, Lookup, Table, Value
 from planner.catalog.key_space import format_value
 from planner.catalog.listed_values import format_values
@@ -173,7 +173,7 @@ def worst_curve(plan: Plan) -> Curve | None:
     if plan.ranking is not None:
         return None
     most = worst_amounts(plan).unit_epsilon_nano
-    return tuple(min(nano, most) for nano in curve(plan.calibration, groups=groups_that_add_up(plan)))
+    return tuple(min(nano, most) for nano in compute_curve(plan.calibration, groups=groups_that_add_up(plan)))
 
 
 def amounts(plan: Plan, losses: Epsilons) -> Amounts:
@@ -222,7 +222,7 @@ def _nanos(epsilon: Epsilons) -> NanoArray:
         nanos = np.array([nano(float(level)) for level in levels], dtype=np.int64)
         found[part] = nanos[np.searchsorted(levels, epsilon[part])]
 
-    list(in_order(convert, key_parts(epsilon.size), threads=count_threads()))
+    list(run_in_order(convert, cut_keys_into_parts(epsilon.size), threads=count_threads()))
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.side_by_side import count_threads, in_order
+from mechanisms.side_by_side import count_threads, run_in_order
 
 Key: TypeAlias = tuple[str, ...]
 Places: TypeAlias = npt.NDArray[np.uint32]
@@ -75,7 +75,7 @@ class KeyRows(Sequence[Key]):
     def pack(self) -> Mapping[str, Any]:
         """Return the same as JSON: the texts that occur, in the order in which they stand, and packed places."""
         columns = tuple(zip(self.texts, self.places, strict=True))
-        texts, places = zip(*in_order(_pack_column, columns, threads=count_threads()), strict=True)
+        texts, places = zip(*run_in_order(_pack_column, columns, threads=count_threads()), strict=True)
         return {"texts": texts, "places": places}
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from accountant.store.attempts import Attempt
-from mechanisms.formula import Booleans, Cut, Integers, evaluate
+from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
 from mechanisms.ranking.run import Ranking
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Analyst, Catalog
@@ -177,7 +177,7 @@ class KeySet:
     def constant(plan: Plan) -> "KeySet":
         """Return the answer to a formula that is always or never true: all keys or none, without looking at data."""
         size = plan.question.keys.size
-        passed, *predicates = (evaluate(one, _no_literal, keys=size) for one in plan.question.formulas)
+        passed, *predicates = (evaluate_formula(one, _no_literal, keys=size) for one in plan.question.formulas)
         return KeySet.of(plan, passed, predicates, rank_in_public(plan, passed))
 
     @property

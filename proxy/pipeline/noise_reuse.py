@@ -19,16 +19,16 @@ from mechanisms.formula import Integers
 from mechanisms.keyhole.noise_continuation import (
     CONTINUABLE,
     Continuation,
-    carry_on,
-    continue_on,
     decide_in_full,
-    settle,
+    decide_on_known_values,
+    decide_on_refined_paths,
+    lay_on_paths,
 )
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.protocol import Epsilons, FunctionalTest, Noise, NoisePath, Outcome
 from mechanisms.registry import MECHANISMS
-from mechanisms.threshold.joint_loss import joint_losses
-from mechanisms.threshold.one_shot import at_least
+from mechanisms.threshold.joint_loss import compute_joint_losses
+from mechanisms.threshold.one_shot import round_up_to_float
 from planner.explain.balances import SharedNoise
 from planner.functionals.per_key_offsets import subtract_offsets
 from planner.plan.question_identity import path_identities
@@ -174,7 +174,7 @@ def on_earlier_noise(claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths |
             if places is not None:
                 here[functional] = places
                 seen[functional] = stored[name][1].in_question(question, functional, places)
-    continuation = continue_on(plan.calibration, tuple(seen)) if here else None
+    continuation = lay_on_paths(plan.calibration, tuple(seen)) if here else None
     if continuation is None:
         return None
     used = {f: names[f] or "" for f, path in enumerate(continuation.paths) if path is not None}
@@ -215,7 +215,7 @@ def answer_from_known(on_paths: OnPaths | None, *, noise: Noise) -> Outcome | No
     """
     if on_paths is None or not on_paths.told:
         return None
-    return settle(on_paths.continuation, noise=noise)
+    return decide_on_known_values(on_paths.continuation, noise=noise)
 
 
 def decide(plan: Plan, on_paths: OnPaths | None, values: Integers, *, in_full: bool, noise: Noise) -> Outcome:
@@ -228,9 +228,11 @@ def decide(plan: Plan, on_paths: OnPaths | None, values: Integers, *, in_full: b
     kept = on_paths is not None or _may_keep_paths(plan)
     if in_full:
         assert on_paths is None, "what is charged in Rényi divergences continues nothing"
-        return decide_in_full(plan.calibration, values, noise=noise, keep_paths=kept)
+        return decide_in_full(plan.calibration, values, noise=noise, keeps_paths=kept)
     if on_paths is not None:
-        return carry_on(on_paths.continuation, values, noise=noise, known_first=not on_paths.claim.limits.apart)
+        return decide_on_refined_paths(
+            on_paths.continuation, values, noise=noise, reads_known_first=not on_paths.claim.limits.apart
+        )
     mechanism = CONTINUABLE.get(plan.calibration.mechanism)
     if mechanism is not None:
         return mechanism.decide(plan.calibration, values, noise=noise, keep_paths=kept)
@@ -311,13 +313,15 @@ def _unreserved_loss(
             left[functional] = _above(test, paths[functional].path, task.sensitivities[functional])[reserved]
         elif test.rate:
             left[functional] = np.full(keys, test.epsilon)
-    by_key = joint_losses(left, task.exposures, keys=keys)
+    by_key = compute_joint_losses(left, task.exposures, keys=keys)
     return np.minimum(by_key, continuation.calibration.worst_case_epsilon)
 
 
 def _above(test: FunctionalTest, path: NoisePath, sensitivity: int) -> Epsilons:
     """Return epsilon of the test's last rate above its levels, by number of levels, rounded up."""
-    return np.array([at_least(max(test.rate - rate, 0 * rate) * sensitivity) for rate in (0 * test.rate, *path.rates)])
+    return np.array(
+        [round_up_to_float(max(test.rate - rate, 0 * rate) * sensitivity) for rate in (0 * test.rate, *path.rates)]
+    )
 
 
 def _is_known(continuation: Continuation, paths: Mapping[int, KeyPath], here: Mapping[int, Integers]) -> bool:

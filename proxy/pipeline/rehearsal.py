@@ -31,8 +31,8 @@ from accountant.charges import (
 )
 from accountant.errors import LedgerError, OverBudget
 from accountant.limits import BalanceLeft, Limits
-from mechanisms.formula import cuts
-from mechanisms.keyhole.noisy_values import levels
+from mechanisms.formula import list_literals
+from mechanisms.keyhole.noisy_values import list_levels
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.protocol import Levels, NoisePath
 from planner.errors import KeyholeError
@@ -381,7 +381,7 @@ def _leave_paths(
     `noise_reuse.left_paths` without a run.
     """
     left: dict[str, tuple[KeyPath, KeyPath] | None] = {}
-    used = {cut.functional for formula in plan.question.formulas for cut in cuts(formula)}
+    used = {cut.functional for formula in plan.question.formulas for cut in list_literals(formula)}
     all_told = in_full or plan.calibration.mechanism == Keyhole.name
     size = plan.question.keys.size
     for functional, name in enumerate(low.names):
@@ -390,7 +390,7 @@ def _leave_paths(
             continue
         before = (None, None) if on_paths is None else tuple(one.continuation.paths[functional] for one in on_paths)
         known = () if before[0] is None else before[0].rates
-        rates = (*known, *(rate for rate in levels(test) if rate not in known))
+        rates = (*known, *(rate for rate in list_levels(test) if rate not in known))
         top = rates.index(test.rate) + 1
         grown: list[KeyPath] = []
         for lowest, path, memory in ((True, before[0], low), (False, before[1], high)):

@@ -19,7 +19,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.side_by_side import while_next_is_made
+from mechanisms.side_by_side import work_while_making_next
 from planner.catalog.catalog import SqlType
 from planner.catalog.key_space import KeySpace
 from planner.catalog.relation_names import RelationIdentity
@@ -239,7 +239,7 @@ class DuckDBSource:
                 ]
                 pinned.enter_context(same_files(rewritten.relations, run=opened.run, database=self._database))
                 cursor.begin()
-                while_next_is_made(
+                work_while_making_next(
                     spread,
                     (
                         (block, cursor.execute(asked).fetchnumpy())

@@ -7,7 +7,7 @@ read more. References: docs/decisions/0017-timing.md.
 
 from pathlib import Path
 
-from mechanisms.side_by_side import usable_cores
+from mechanisms.side_by_side import count_usable_cores
 from planner.policy.sections import SourceSection
 from proxy.sources.spill_folder import spill_folder
 
@@ -54,7 +54,7 @@ def engine_settings(section: SourceSection, *, directory: Path, workers: int) ->
         }
         return {name: str(value) for name, value in wanted.items() if value is not None}
     parent = None if section.temp_directory is None else directory / section.temp_directory
-    cores = usable_cores()
+    cores = count_usable_cores()
     return {
         "memory_limit": section.memory_limit or f"{max(1, MOST_MEMORY_PERCENT // workers)}%",
         "threads": str(section.threads or max(1, cores // workers)),

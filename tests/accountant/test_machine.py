@@ -351,7 +351,7 @@ class LedgerMachine(RuleBasedStateMachine):
 def test_any_interleaving(
     backend: str, histories: int, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unit_balance, "conversion", small_conversion)
+    monkeypatch.setattr(unit_balance, "convert_to_epsilon", small_conversion)
     names = iter(range(10**6))
 
     def new_file() -> str:

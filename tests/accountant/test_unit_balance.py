@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from accountant import unit_balance
 from accountant.unit_balance import UnitLoss, UnitRoom, leaves_more
-from mechanisms.threshold.renyi import NO_CURVE, ORDERS, Curve, conversion, most_curve
+from mechanisms.threshold.renyi import NO_CURVE, ORDERS, Curve, bound_curve, convert_to_epsilon
 from tests.accountant.examples import charge
 
 NANO = 10**9
@@ -49,7 +49,7 @@ def most_excess(kinds: tuple[tuple[int, Curve | None], ...], *, cap: float, step
 
 
 SOME = 300_000_000
-KINDS = ((SOME, None), (SOME, most_curve(SOME, groups=1)))
+KINDS = ((SOME, None), (SOME, bound_curve(SOME, groups=1)))
 
 
 def test_no_strategy_tells_more_than_the_cap_but_for_delta() -> None:
@@ -58,7 +58,7 @@ def test_no_strategy_tells_more_than_the_cap_but_for_delta() -> None:
 
 def test_a_filter_without_what_delta_adds_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check above can fail."""
-    monkeypatch.setattr(unit_balance, "conversion", lambda delta: NO_CURVE)
+    monkeypatch.setattr(unit_balance, "convert_to_epsilon", lambda delta: NO_CURVE)
     assert most_excess(KINDS, cap=4.0, steps=46) > DELTA
 
 
@@ -66,7 +66,7 @@ def test_a_filter_without_what_delta_adds_is_found_out(monkeypatch: pytest.Monke
 def test_as_many_fit_as_can_be_charged_one_after_the_other(
     asked: list[tuple[int, Curve | None]], form: Curve | None, nano: int
 ) -> None:
-    added = conversion(1e-5)
+    added = convert_to_epsilon(1e-5)
     cap = min(added) + 300
     loss = UnitLoss(0)
     for earlier in asked:
@@ -102,7 +102,7 @@ def test_odds_that_may_move_either_way_fail_with_half_of_delta_in_each() -> None
 def test_a_curve_is_charged_only_where_it_leaves_more() -> None:
     """Where another balance ends after one question, both fit as often, and noise that can be refined is kept."""
     room = UnitRoom(UnitLoss(0), 400 * SOME, 1e-9)
-    asked = replace(charge(SOME, unit="patient"), renyi=most_curve(SOME, groups=1))
+    asked = replace(charge(SOME, unit="patient"), renyi=bound_curve(SOME, groups=1))
     for at_most, more in ((None, True), (1, False), (0, False)):
         assert leaves_more([(room, SOME)], asked, at_most=at_most) is more
 
@@ -120,6 +120,6 @@ def test_a_smaller_delta_leaves_less_and_none_least() -> None:
 def test_what_fits_by_curve_fits_whatever_its_noise() -> None:
     room = UnitRoom(UnitLoss(NANO), 8 * NANO, 1e-9)
     found = room.largest_by_curve(52)
-    assert room.needed_nano(52 * found, most_curve(found, groups=52)) <= room.left_nano
+    assert room.needed_nano(52 * found, bound_curve(found, groups=52)) <= room.left_nano
     beyond = found + 200_000
-    assert room.needed_nano(52 * beyond, most_curve(beyond, groups=52)) > room.left_nano
+    assert room.needed_nano(52 * beyond, bound_curve(beyond, groups=52)) > room.left_nano

@@ -6,7 +6,7 @@ import pytest
 from benchmarks.experiments import mide, mim, occupancy, retail, taxi
 from benchmarks.experiments.measures import Measures
 from benchmarks.experiments.questions import COMBINED, Setting, distributed, grouped, has_or, literals
-from mechanisms.formula import evaluate
+from mechanisms.formula import evaluate_formula
 from planner.plan.minimise import minimise
 
 SEED = 5
@@ -48,7 +48,7 @@ def test_filtered_counts_are_parts_of_the_count() -> None:
 def test_typed_questions_have_both_answers() -> None:
     for m in _all():
         for literal in literals(m, Setting.TENTH):
-            passing = literal.holds(m.aggregates[literal.functional])
+            passing = literal.evaluate(m.aggregates[literal.functional])
             assert 0 < passing.sum() < m.keys
 
 
@@ -109,7 +109,7 @@ def test_both_trees_are_one_question() -> None:
     measures = occupancy.rooms_by_day(seed=SEED)
     parts = literals(measures, Setting.TENTH)
     first, second = (
-        evaluate(tree(parts), lambda cut: cut.holds(measures.aggregates[cut.functional]), keys=measures.keys)
+        evaluate_formula(tree(parts), lambda cut: cut.evaluate(measures.aggregates[cut.functional]), keys=measures.keys)
         for tree in (grouped, distributed)
     )
     assert np.array_equal(first, second)

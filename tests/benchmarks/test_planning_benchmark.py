@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks import planning as planning_benchmark
 from benchmarks.planning import TODAY, catalogs, in_unit, large, measure, typical
-from mechanisms.formula import cuts
+from mechanisms.formula import list_literals
 from mechanisms.registry import DEFAULT
 from planner.bind.bind_question import ask
 from planner.extract.outer_query import Asking
@@ -33,7 +33,7 @@ def test_the_large_formulas_have_sixty_four_literals_and_typical_ones_up_to_six(
             statement = classify(sql, catalog)
             assert isinstance(statement, Asking)
             question = ask(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=TODAY)
-            literals = len(list(cuts(question.formula)))
+            literals = len(list(list_literals(question.formula)))
             assert literals == 64 if sql in large(0).values() else 1 <= literals <= 12
 
 
@@ -45,4 +45,4 @@ def test_ordered_thresholds_fold_into_one() -> None:
     question = ask(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=TODAY)
     made = planning.plan(question, dialect=DUCKDB)
     assert made.minimised.exact
-    assert len(list(cuts(made.minimised.formula))) == 1
+    assert len(list(list_literals(made.minimised.formula))) == 1

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from mechanisms.formula import Booleans, Cut, Formula, Integers, cuts, evaluate
+from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate_formula, list_literals
 from mechanisms.keyhole.common_sums import read_functionals
 from mechanisms.protocol import FunctionalTest
 from mechanisms.ranking.calibration import RankingCalibration
@@ -53,13 +53,13 @@ def certain_answer(service: Service, question: Asked) -> KeySet:
     unknown = {
         cut: _unknown(cut, plan.calibration.tests[cut.functional], found[cut.functional])
         for formula in formulas
-        for cut in cuts(formula)
+        for cut in list_literals(formula)
     }
     assert len(unknown) * keys <= 1000
     true = [_evaluated(formula, found, keys) for formula in formulas]
     for formula, decided in zip(formulas, true, strict=True):
-        most = evaluate(formula, lambda cut: cut.holds(found[cut.functional]) | unknown[cut], keys=keys)
-        least = evaluate(formula, lambda cut: cut.holds(found[cut.functional]) & ~unknown[cut], keys=keys)
+        most = evaluate_formula(formula, lambda cut: cut.evaluate(found[cut.functional]) | unknown[cut], keys=keys)
+        least = evaluate_formula(formula, lambda cut: cut.evaluate(found[cut.functional]) & ~unknown[cut], keys=keys)
         assert np.array_equal(most, decided)
         assert np.array_equal(least, decided)
     ranking = None
@@ -111,7 +111,7 @@ def _chance_of_another_order(calibration: RankingCalibration, signed: Integers, 
 
 
 def _evaluated(formula: Formula, found: Integers, keys: int) -> Booleans:
-    return evaluate(formula, lambda cut: cut.holds(found[cut.functional]), keys=keys)
+    return evaluate_formula(formula, lambda cut: cut.evaluate(found[cut.functional]), keys=keys)
 
 
 def _unknown(cut: Cut, test: FunctionalTest, values: Integers) -> Booleans:
@@ -119,4 +119,4 @@ def _unknown(cut: Cut, test: FunctionalTest, values: Integers) -> Booleans:
     inside = (values - (cut.cut + 1) if cut.above else cut.cut - values) // test.block + 1
     decided = inside + test.shift
     chance = 2 * np.exp(-float(test.rate) * (np.abs(decided) - 1.0))
-    return np.asarray((chance > NEGLIGIBLE) | (cut.holds(values) != (decided > 0)), dtype=np.bool_)
+    return np.asarray((chance > NEGLIGIBLE) | (cut.evaluate(values) != (decided > 0)), dtype=np.bool_)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from mechanisms.certified import exponential, logistic, negative_exponentials, rational
+from mechanisms.certified import bound_exponentials, make_exponential, make_logistic, make_rational
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from tests.in_turn import in_turn
 
@@ -29,18 +29,20 @@ def test_prefixes_agree_with_decimal_arithmetic(rate: Fraction) -> None:
         value = (-(Decimal(rate.numerator) / Decimal(rate.denominator))).exp()
         for bits in (8, 72, 136, 200):
             scale = Decimal(2) ** bits
-            assert exponential(rate, doubled=0, most=3).prefix(bits) == int(value * scale)
-            assert logistic(rate, doubled=0, most=0).prefix(bits) == int(value / (1 + value) * scale)
-            assert logistic(rate, doubled=0, most=2, twice=True).prefix(bits) == int(2 * value / (1 + value) * scale)
+            assert make_exponential(rate, doubled=0, most=3).read_prefix(bits) == int(value * scale)
+            assert make_logistic(rate, doubled=0, most=0).read_prefix(bits) == int(value / (1 + value) * scale)
+            assert make_logistic(rate, doubled=0, most=2, is_doubled=True).read_prefix(bits) == int(
+                2 * value / (1 + value) * scale
+            )
             squared = value**8
-            assert logistic(rate, doubled=3, most=3).prefix(bits) == int(squared / (1 + squared) * scale)
+            assert make_logistic(rate, doubled=3, most=3).read_prefix(bits) == int(squared / (1 + squared) * scale)
 
 
 @in_turn("rate", RATES)
 def test_bounds_enclose_and_tighten(rate: Fraction) -> None:
     for precision in (160, 320, 640):
-        coarse = negative_exponentials(rate, 4, precision)
-        fine = negative_exponentials(rate, 4, 2 * precision)
+        coarse = bound_exponentials(rate, 4, precision)
+        fine = bound_exponentials(rate, 4, 2 * precision)
         for (low, high), (inner_low, inner_high) in zip(coarse, fine, strict=True):
             assert 0 <= high - low <= 2
             assert low << precision <= inner_low <= inner_high <= high << precision
@@ -50,11 +52,11 @@ def test_rational_digits_are_exact() -> None:
     for numerator, denominator in itertools.product(range(1, 12), range(11, 14)):
         value = Fraction(numerator, denominator)
         for bits in (1, 8, 72, 300):
-            assert rational(value).prefix(bits) == math.floor(value * 2**bits)
-        assert rational(value).digits(8, 64) == math.floor(value * 2**72) % 2**64
-    assert rational(Fraction(1)).prefix(8) == 256
+            assert make_rational(value).read_prefix(bits) == math.floor(value * 2**bits)
+        assert make_rational(value).read_digits(8, 64) == math.floor(value * 2**72) % 2**64
+    assert make_rational(Fraction(1)).read_prefix(8) == 256
     with pytest.raises(ValueError, match="lies in"):
-        rational(Fraction(3, 2))
+        make_rational(Fraction(3, 2))
 
 
 @pytest.mark.parametrize("decay", [Fraction(1, 3), Fraction(7, 8), Fraction(99, 100)])

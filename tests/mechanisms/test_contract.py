@@ -15,15 +15,26 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import linprog
 
-from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Booleans, Cut, Formula, cuts, evaluate, relax_formula
+from mechanisms.formula import (
+    FALSE,
+    TRUE,
+    AllOf,
+    AnyOf,
+    Booleans,
+    Cut,
+    Formula,
+    evaluate_formula,
+    list_literals,
+    relax_formula,
+)
 from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE, TREE_NOTE
-from mechanisms.keyhole.one_shot import Keyhole, cheaper_alone
-from mechanisms.noise.discrete_laplace import lower_tail, mass, upper_tail
+from mechanisms.keyhole.one_shot import Keyhole, price_cheaper_alone
+from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Mechanism, Unachievable
 from mechanisms.published.nlm import Nlm
 from mechanisms.published.tslm import Tslm
-from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
-from mechanisms.threshold.one_shot import least_rate
+from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
+from mechanisms.threshold.one_shot import find_least_rate
 from tests.effort import examples
 from tests.in_turn import in_turn
 
@@ -40,7 +51,7 @@ def question(
     groups: tuple[frozenset[int], ...] | None = None,
 ) -> DecisionTask:
     size = len(sensitivities)
-    exposures = all_at_once(size) if groups is None else sets_at_once(groups, functionals=size)
+    exposures = expose_all_at_once(size) if groups is None else expose_sets_at_once(groups, functionals=size)
     return DecisionTask(formula=formula, sensitivities=sensitivities, exposures=exposures, fnr=fnr, fpr=fpr)
 
 
@@ -53,11 +64,11 @@ def decide_combinations(formula: Formula, accepted: Sequence[Sequence[Pattern]])
         own = [np.array([cut in pattern for pattern in patterns]) for patterns in accepted]
         return np.asarray(np.any([known[place] for known, place in zip(own, places, strict=True)], axis=0))
 
-    return np.asarray(evaluate(formula, holds, keys=places.shape[1]).reshape(shape))
+    return np.asarray(evaluate_formula(formula, holds, keys=places.shape[1]).reshape(shape))
 
 
 def exactly(formula: Formula, at: dict[int, int]) -> bool:
-    return bool(evaluate(formula, lambda cut: cut.holds(np.array([at[cut.functional]])), keys=1)[0])
+    return bool(evaluate_formula(formula, lambda cut: cut.evaluate(np.array([at[cut.functional]])), keys=1)[0])
 
 
 def patterns(test: FunctionalTest, literals: list[Cut], value: int) -> dict[Pattern, float]:
@@ -81,11 +92,11 @@ def patterns(test: FunctionalTest, literals: list[Cut], value: int) -> dict[Patt
 
     reach = 3 + abs(test.shift) + max(abs(value - cut.cut) for cut in literals)
     for noise in range(-reach, reach + 1):
-        chance = mass(rate, noise)
+        chance = compute_mass(rate, noise)
         if noise == reach:
-            chance = upper_tail(rate, noise)
+            chance = compute_upper_tail(rate, noise)
         if noise == -reach:
-            chance = lower_tail(rate, noise)
+            chance = compute_lower_tail(rate, noise)
         for moved, share in ((0, 1 - tie), (1, tie)):
             pattern = accepted(noise, moved)
             law[pattern] = law.get(pattern, 0.0) + chance * share
@@ -148,7 +159,7 @@ def largest_probabilities(events: Sequence[Event]) -> list[float]:
 def check_every_formula(calibration: Calibration) -> None:
     """Brute force for each formula of a task by itself, with the tests that they share."""
     task = calibration.task
-    for formula in (formula for formula in task.formulas if any(True for _ in cuts(formula))):
+    for formula in (formula for formula in task.formulas if any(True for _ in list_literals(formula))):
         check_contract(replace(calibration, task=replace(task, formula=formula, predicates=())))
 
 
@@ -156,7 +167,7 @@ def check_contract(calibration: Calibration, *, misses: bool = True) -> None:
     """Brute force: every critical true value, the worst joint law, against the promised rates and the contract."""
     task = calibration.task
     by_functional: dict[int, list[Cut]] = {}
-    for cut in cuts(task.formula):
+    for cut in list_literals(task.formula):
         by_functional.setdefault(cut.functional, []).append(cut)
     functionals = sorted(by_functional)
     promised_fnr = calibration.fnr if calibration.fnr is not None else 1.0
@@ -265,7 +276,7 @@ def test_intervals_split_only_what_their_width_demands(width: int) -> None:
     calibration = Keyhole().calibrate(task)
     check_contract(calibration)
     single = Keyhole().calibrate(question(count(0, 50), (1,))).worst_case_epsilon
-    halved = least_rate(tolerance=10, fnr=0.025, fpr=0.1).rate
+    halved = find_least_rate(tolerance=10, fnr=0.025, fpr=0.1).rate
     assert single * (1 - 1e-9) <= calibration.worst_case_epsilon <= halved * (1 + 1e-6)
     if width == 1:
         assert calibration.worst_case_epsilon == pytest.approx(halved, rel=1e-4)
@@ -400,7 +411,7 @@ def test_no_random_split_of_the_rates_costs_less() -> None:
     ]
     tolerance = {0: 10, 1: 3, 2: 30}
     for formula, terms, clauses in formulas:
-        size = len({cut.functional for cut in cuts(formula)})
+        size = len({cut.functional for cut in list_literals(formula)})
         for groups in ((frozenset(range(size)),), (frozenset({0, 1}), frozenset(range(1, size)))):
             ours = Keyhole().calibrate(question(formula, (1,) * size, groups=groups)).worst_case_epsilon
             for _ in range(300):
@@ -409,7 +420,7 @@ def test_no_random_split_of_the_rates_costs_less() -> None:
                     drawn = numbers.dirichlet(np.ones(size))
                     shares.append(drawn * bound / max(sum(drawn[f] for f in members) for members in sets))
                 losses = [
-                    least_rate(tolerance=tolerance[f], fnr=float(shares[0][f]), fpr=float(shares[1][f])).rate
+                    find_least_rate(tolerance=tolerance[f], fnr=float(shares[0][f]), fpr=float(shares[1][f])).rate
                     for f in range(size)
                 ]
                 assert ours <= max(sum(losses[f] for f in group) for group in groups) * 1.005
@@ -418,12 +429,12 @@ def test_no_random_split_of_the_rates_costs_less() -> None:
 def test_sharing_a_value_tells_what_it_costs() -> None:
     two_thresholds = disj(conj(count(0, 500, 0), count(1)), count(0, 900, 0))
     calibration = Keyhole().calibrate(question(two_thresholds, (40, 1)))
-    gaps = cheaper_alone(calibration)
+    gaps = price_cheaper_alone(calibration)
     assert set(gaps) == {0}
     assert gaps[0] < calibration.tests[0].epsilon / 10
     single = Keyhole().calibrate(question(count(0, 500, 0), (40,)))
     assert single.tests[0].block == 40
-    assert cheaper_alone(single) == {}
+    assert price_cheaper_alone(single) == {}
     assert single.worst_case_epsilon == pytest.approx(math.log(0.9 / 0.05), rel=1e-6)
 
 

@@ -4,7 +4,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, complement, cuts, evaluate, relax_formula
+from mechanisms.formula import (
+    AllOf,
+    AnyOf,
+    Booleans,
+    Cut,
+    Formula,
+    evaluate_formula,
+    list_literals,
+    negate_formula,
+    relax_formula,
+)
 
 LITERALS = st.builds(
     Cut,
@@ -25,7 +35,7 @@ VALUES = np.stack(np.meshgrid(*[np.arange(-7, 8)] * 3)).reshape(3, -1)
 
 
 def holds(literal: Cut) -> Booleans:
-    return literal.holds(VALUES[literal.functional])
+    return literal.evaluate(VALUES[literal.functional])
 
 
 @given(FORMULAS)
@@ -36,8 +46,8 @@ def test_one_way_of_walking_is_like_the_other(formula: Formula) -> None:
         met.append(literal)
         return literal
 
-    assert formula.mapped(note) == formula
-    assert met == list(cuts(formula))
+    assert formula.map_literals(note) == formula
+    assert met == list(list_literals(formula))
     rebuilt = formula.fold(
         note, every=lambda children: AllOf(tuple(children)), some=lambda children: AnyOf(tuple(children))
     )
@@ -48,14 +58,14 @@ def test_one_way_of_walking_is_like_the_other(formula: Formula) -> None:
         every=lambda children: np.logical_and.reduce([everywhere, *children]),
         some=lambda children: np.logical_or.reduce([~everywhere, *children]),
     )
-    np.testing.assert_array_equal(folded, evaluate(formula, holds, keys=VALUES.shape[1]))
+    np.testing.assert_array_equal(folded, evaluate_formula(formula, holds, keys=VALUES.shape[1]))
 
 
 @given(FORMULAS)
 def test_a_complement_holds_elsewhere_and_a_relaxed_formula_holds_where_it_did(formula: Formula) -> None:
     keys = VALUES.shape[1]
-    truth = evaluate(formula, holds, keys=keys)
-    np.testing.assert_array_equal(evaluate(complement(formula), holds, keys=keys), ~truth)
-    assert complement(complement(formula)) == formula
-    assert (evaluate(relax_formula(formula), holds, keys=keys) >= truth).all()
-    assert all(literal.tolerance == 0 for literal in cuts(relax_formula(formula)))
+    truth = evaluate_formula(formula, holds, keys=keys)
+    np.testing.assert_array_equal(evaluate_formula(negate_formula(formula), holds, keys=keys), ~truth)
+    assert negate_formula(negate_formula(formula)) == formula
+    assert (evaluate_formula(relax_formula(formula), holds, keys=keys) >= truth).all()
+    assert all(literal.tolerance == 0 for literal in list_literals(relax_formula(formula)))

@@ -50,14 +50,14 @@ from scipy import stats
 
 import mechanisms
 from mechanisms.formula import Cut, Integers
-from mechanisms.noise.discrete_laplace import mass
-from mechanisms.noise.exact import system_noise
-from mechanisms.noise.gradual_release import refine, release_chain
+from mechanisms.noise.discrete_laplace import compute_mass
+from mechanisms.noise.exact import make_system_noise
+from mechanisms.noise.gradual_release import draw_chain, refine_noise
 from mechanisms.protocol import DecisionTask
 from mechanisms.published.ppwlm import Ppwlm
 from mechanisms.published.progressive_looks import Planned, last_look, look_by_look
 from mechanisms.published.sparse_vector import sparse_vector
-from mechanisms.threshold.joint_loss import all_at_once, joint_loss, sets_at_once
+from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_at_once, expose_sets_at_once
 from tests.mechanisms.threshold.crossing_by_hand import Flags, outcomes
 
 if TYPE_CHECKING:
@@ -108,11 +108,11 @@ def hockey_stick(here: Floats, there: Floats, epsilon: float) -> float:
 def test_one_value_loses_what_dp_accounting_says(rate: float, sensitivity: int) -> None:
     """Deterministic: the largest loss, and the privacy curve below it, of the product's law."""
     accountant = accountant_of(rate, sensitivity)
-    claimed = float(joint_loss([Fraction(rate) * sensitivity], all_at_once(1)))
+    claimed = float(compute_joint_loss([Fraction(rate) * sensitivity], expose_all_at_once(1)))
     assert accountant.get_epsilon_for_delta(0.0) == pytest.approx(claimed, abs=1e-9)
     reach = math.ceil(40 / rate)
     values = range(-reach, reach + sensitivity + 1)
-    here, there = (np.array([mass(rate, value - moved) for value in values]) for moved in (0, sensitivity))
+    here, there = (np.array([compute_mass(rate, value - moved) for value in values]) for moved in (0, sensitivity))
     for epsilon in EPSILONS:
         assert hockey_stick(here, there, epsilon) == pytest.approx(
             accountant.get_delta_for_epsilon(epsilon), rel=1e-6, abs=1e-9
@@ -125,13 +125,13 @@ def test_two_values_lose_what_dp_accounting_composes() -> None:
     first, second = (accountant_of(rate) for rate in rates)
     both = first.compose(second)
     losses = [Fraction(rate) for rate in rates]
-    together = float(joint_loss(losses, all_at_once(2)))
+    together = float(compute_joint_loss(losses, expose_all_at_once(2)))
     assert both.get_epsilon_for_delta(0.0) == pytest.approx(together, abs=1e-9)
-    apart = float(joint_loss(losses, sets_at_once(((0,), (1,)), functionals=2)))
+    apart = float(compute_joint_loss(losses, expose_sets_at_once(((0,), (1,)), functionals=2)))
     assert apart == pytest.approx(max(part.get_epsilon_for_delta(0.0) for part in (first, second)), abs=1e-9)
     values = np.arange(-100, 101)
     here, there = (
-        np.multiply.outer(*(np.array([mass(rate, int(value) - moved) for value in values]) for rate in rates))
+        np.multiply.outer(*(np.array([compute_mass(rate, int(value) - moved) for value in values]) for rate in rates))
         for moved in (0, 1)
     )
     for epsilon in EPSILONS:
@@ -190,20 +190,20 @@ def triples_fit(drawn: Integers) -> bool:
 @pytest.mark.parametrize("way", ["chain", "refined twice"])
 def test_three_levels_follow_their_joint_law(way: str) -> None:
     """400,000 triples in 9 x 9 x 9 cells; false alarm 1e-8 per case (chi-square)."""
-    size, noise = 400_000, system_noise()
+    size, noise = 400_000, make_system_noise()
     if way == "chain":
-        drawn = release_chain(CHAIN, size=size, noise=noise)
+        drawn = draw_chain(CHAIN, size=size, noise=noise)
     else:
         first = noise.discrete_laplace(rate=CHAIN[0], size=size)
-        second = refine(first, coarse=CHAIN[0], fine=CHAIN[1], noise=noise)
-        drawn = np.stack((first, second, refine(second, coarse=CHAIN[1], fine=CHAIN[2], noise=noise)))
+        second = refine_noise(first, coarse=CHAIN[0], fine=CHAIN[1], noise=noise)
+        drawn = np.stack((first, second, refine_noise(second, coarse=CHAIN[1], fine=CHAIN[2], noise=noise)))
     assert triples_fit(drawn)
 
 
 def test_the_check_of_triples_notices_fresh_noise() -> None:
     """The chi-square test has power: a third level drawn anew is missed with probability below 1e-9."""
-    size, noise = 400_000, system_noise()
-    first, second = release_chain(CHAIN[:2], size=size, noise=noise)
+    size, noise = 400_000, make_system_noise()
+    first, second = draw_chain(CHAIN[:2], size=size, noise=noise)
     drawn = np.stack((first, second, noise.discrete_laplace(rate=CHAIN[2], size=size)))
     assert not triples_fit(drawn)
 
@@ -213,7 +213,7 @@ def test_refined_looks_follow_the_path_by_enumeration(distance: int) -> None:
     """60,000 keys through `look_by_look`, each look a refinement: the number returned and the number that stopped at
     each level. False alarm 1e-8 per case (chi-square over levels and answers)."""
     cut = Cut(functional=0, cut=100, above=True, tolerance=12)
-    task = DecisionTask(formula=cut, sensitivities=(1,), exposures=all_at_once(1), fnr=0.05, fpr=0.1)
+    task = DecisionTask(formula=cut, sensitivities=(1,), exposures=expose_all_at_once(1), fnr=0.05, fpr=0.1)
     calibration = Ppwlm(looks=4, first_epsilon=0.05).calibrate(task)
     (test,) = calibration.tests
     looks = (*test.looks, last_look(test))
@@ -223,7 +223,7 @@ def test_refined_looks_follow_the_path_by_enumeration(distance: int) -> None:
 
     keys = 60_000
     values = np.full((1, keys), 100 + distance, dtype=np.int64)
-    outcome = look_by_look(calibration, values, rule=lambda _: Planned(looks), noise=system_noise())
+    outcome = look_by_look(calibration, values, rule=lambda _: Planned(looks), noise=make_system_noise())
     expected, counts = [], []
     for look, chances in zip(looks, outcomes([float(look.rate) for look in looks], zones), strict=True):
         here = np.isclose(outcome.epsilon, float(look.rate), rtol=1e-9, atol=0.0)
@@ -252,7 +252,7 @@ def test_the_first_positive_follows_its_law() -> None:
         threshold_rate=threshold_rate,
         query_rate=query_rate,
         most_positives=1,
-        noise=system_noise(),
+        noise=make_system_noise(),
     )
     first = np.where(positive.any(axis=1), positive.argmax(axis=1), len(distances))
     counts = np.bincount(first, minlength=len(distances) + 1).astype(np.float64)

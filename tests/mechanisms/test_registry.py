@@ -8,11 +8,11 @@ import pytest
 from scipy import stats
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers
-from mechanisms.noise.exact import system_noise
+from mechanisms.noise.exact import make_system_noise
 from mechanisms.protocol import Calibration, DecisionTask, Unachievable
-from mechanisms.registry import BOUNDED, DEFAULT, DENYING, MECHANISMS, compare
-from mechanisms.threshold.joint_loss import all_at_once
-from mechanisms.threshold.one_shot import acceptance, rejection
+from mechanisms.registry import BOUNDED, DEFAULT, DENYING, MECHANISMS, price_baselines
+from mechanisms.threshold.joint_loss import expose_all_at_once
+from mechanisms.threshold.one_shot import compute_acceptance, compute_rejection
 from tests.effort import cases
 from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
@@ -29,7 +29,7 @@ def task_of(formula: Formula, functionals: int, *, fnr: float = 0.05, fpr: float
     return DecisionTask(
         formula=formula,
         sensitivities=(1,) * functionals,
-        exposures=all_at_once(functionals),
+        exposures=expose_all_at_once(functionals),
         fnr=fnr,
         fpr=fpr,
         most_positives=2,
@@ -120,7 +120,7 @@ def test_the_single_test_uses_all_of_its_contract() -> None:
     """60,000 keys at each critical value: the default's rates are the contract's, not less; false alarm 1e-8 each."""
     calibration = calibrated("keyhole", "one")
     for value, rate in ((101, 0.05), (90, 0.1)):
-        passed = MECHANISMS["keyhole"].decide(calibration, at({0: value}, 1), noise=system_noise()).passed
+        passed = MECHANISMS["keyhole"].decide(calibration, at({0: value}, 1), noise=make_system_noise()).passed
         wrong = int((~passed).sum() if value == 101 else passed.sum())
         assert stats.binom.cdf(wrong, KEYS, rate) > FALSE_ALARM
         assert stats.binom.sf(wrong - 1, KEYS, rate) > FALSE_ALARM
@@ -130,8 +130,8 @@ def test_nlm_misses_half_near_a_threshold_and_says_so() -> None:
     calibration = calibrated("nlm", "one")
     assert calibration.fnr is None
     assert any("Missed groups" in note for note in calibration.notes)
-    assert rejection(calibration.tests[0], 1) > 0.3
-    assert rejection(calibration.tests[0], 11) <= 0.05
+    assert compute_rejection(calibration.tests[0], 1) > 0.3
+    assert compute_rejection(calibration.tests[0], 11) <= 0.05
 
 
 def test_thresholds_on_one_value_keep_their_order() -> None:
@@ -165,7 +165,7 @@ def test_extreme_aggregates_do_not_overflow(name: str) -> None:
     calibration = calibrated(name, "mixed")
     edge = 2**62
     values = np.array([[edge, -edge, edge], [edge, -edge, -edge], [-edge, -edge, edge]])
-    passed = MECHANISMS[name].decide(calibration, values, noise=system_noise()).passed
+    passed = MECHANISMS[name].decide(calibration, values, noise=make_system_noise()).passed
     assert passed.tolist() == [True, False, True]
 
 
@@ -195,14 +195,14 @@ def test_comparison_uses_the_formula_as_typed() -> None:
     typed = AnyOf((AllOf((count(0), count(1))), AllOf((count(0), count(2, tolerance=5)))))
     task = task_of(AllOf((count(0), AnyOf((count(1), count(2, tolerance=5))))), 3)
     weights = [0.2, 0.2, 0.2, 0.4]
-    assert compare(task, typed) == pytest.approx(
+    assert price_baselines(task, typed) == pytest.approx(
         {
             "naive": sum(weight * math.log(1 / (2 * 0.05 / 4)) for weight in weights),
             "probe": sum(weight * math.log(1 / (2 * 0.05 * weight)) for weight in weights),
         },
         rel=1e-6,
     )
-    assert compare(task, count(0, tolerance=0)) == {}
+    assert price_baselines(task, count(0, tolerance=0)) == {}
 
 
 def test_reruns_charge_every_occurrence() -> None:
@@ -212,8 +212,8 @@ def test_reruns_charge_every_occurrence() -> None:
     assert calibration.worst_case_epsilon == pytest.approx(sum(test.epsilon for test in calibration.occurrences))
     assert sum(test.epsilon for test in calibration.tests) == pytest.approx(calibration.worst_case_epsilon)
     for test in calibration.occurrences:
-        assert rejection(test, 1) <= test.fnr
-        assert acceptance(test, -test.tolerance) <= test.fpr
+        assert compute_rejection(test, 1) <= test.fnr
+        assert compute_acceptance(test, -test.tolerance) <= test.fpr
 
 
 def test_those_that_keep_both_bounds_say_so_in_their_calibration() -> None:

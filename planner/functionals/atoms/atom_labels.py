@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from mechanisms.formula import Formula, cuts
+from mechanisms.formula import Formula, list_literals
 from planner.aggregates.comparison import Comparison, Slack
 from planner.functionals.atoms.collected import FormulaCollector
 from planner.question.question import Atom
@@ -27,8 +27,8 @@ def describe_atom(
     """Return the atom with this number for a comparison: its error band, literals and guard."""
     made = collected.functionals[index]
     step = size / (comparison.per_row or comparison.shown_by) / made.rows
-    below = max((cut.tolerance for cut in cuts(formula) if cut.above), default=0)
-    beyond = max((cut.tolerance for cut in cuts(formula) if not cut.above), default=0)
+    below = max((cut.tolerance for cut in list_literals(formula) if cut.above), default=0)
+    beyond = max((cut.tolerance for cut in list_literals(formula) if not cut.above), default=0)
     threshold = comparison.origin + comparison.at / size * step
     return Atom(
         label=make_label(number),
@@ -36,7 +36,7 @@ def describe_atom(
         functional=index,
         lower=decimal(threshold - below * step),
         upper=decimal(threshold + beyond * step),
-        literals=tuple((cut.cut, cut.above) for cut in cuts(formula)),
+        literals=tuple((cut.cut, cut.above) for cut in list_literals(formula)),
         counted=_COUNTED[comparison.slack],
         guard=collected.find_guard_text(comparison),
     )

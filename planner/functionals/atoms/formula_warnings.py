@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from mechanisms.formula import Formula, cuts, relax_formula
+from mechanisms.formula import Formula, list_literals, relax_formula
 from planner.aggregates.comparison import Comparison
 from planner.functionals.atoms.collected import FormulaCollector, ReadFormula
 from planner.functionals.guard_remedy import Remedy
@@ -52,7 +52,7 @@ def warn_of_predicates(
     """
     true = []
     for name, one in zip(names, read, strict=True):
-        if not any(True for _ in cuts(one.formula)):
+        if not any(True for _ in list_literals(one.formula)):
             continue
         if holds_at_zero(one.formula, functionals):
             true.append(name)
@@ -79,8 +79,8 @@ def warn_of_comparison(comparison: Comparison, formula: Formula, collected: Form
     """Add the warnings of one comparison, among them those about literals without a tolerance."""
     text = comparison.text
     collected.warnings.update(dict.fromkeys(comparison.warnings))
-    if comparison.operator == "<>" and any(cut.tolerance >= 1 for cut in cuts(formula)):
+    if comparison.operator == "<>" and any(cut.tolerance >= 1 for cut in list_literals(formula)):
         collected.warnings[f"{text} holds for every group within its tolerance, so it promises nothing"] = None
-    for cut in cuts(formula):
+    for cut in list_literals(formula):
         if cut.tolerance == 0 and not comparison.warnings:
             collected.warnings[f"{text} has no tolerance, which is expensive"] = None

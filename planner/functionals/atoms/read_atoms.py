@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts, relax_formula
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, list_literals, relax_formula
 from planner.aggregates.comparison import Comparison, Every, Having, Outside, Some, Spread
 from planner.catalog.catalog import Table
 from planner.catalog.tolerance import parse_tolerances
@@ -77,7 +77,7 @@ def read_atoms(
     if sum(1 for one in read for _ in cuts(one.formula)) > MOST_LITERALS:
         raise _refuse_long_formula()
     functionals = dict(enumerate(collected.functionals))
-    used = sorted({cut.functional for one in read for cut in cuts(one.formula)})
+    used = sorted({cut.functional for one in read for cut in list_literals(one.formula)})
     described: list[Atom] = []
     for comparison, index, size, typed in collected.comparisons.values():
         if index not in used:
@@ -85,7 +85,7 @@ def read_atoms(
         described.append(describe_atom(len(described), comparison, index, size, typed, collected))
         warn_of_comparison(comparison, typed, collected)
     having = read[0].formula
-    if holds_at_zero(having, functionals) and any(True for _ in cuts(having)):
+    if holds_at_zero(having, functionals) and any(True for _ in list_literals(having)):
         collected.warnings["groups without rows count as 0 and qualify"] = None
     elif holds_at_zero(relax_formula(having), functionals) and having != TRUE:
         collected.warn(f"{NEAR_EMPTY} and may be returned{suggest_guard(read[0].guarded, accuracy, into='AND {}')}")
@@ -234,7 +234,7 @@ def _refuse_long_formula() -> KeyholeError:
 
 
 def _renumber(formula: Formula, places: Mapping[int, int]) -> Formula:
-    return formula.mapped(
+    return formula.map_literals(
         lambda literal: Cut(places[literal.functional], literal.cut, literal.above, literal.tolerance)
     )
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, list_literals
 from planner.aggregates.comparison import Comparison
 from planner.aggregates.key_numbers import KeyNumbers
 from planner.errors import KeyholeError
@@ -58,7 +58,7 @@ def read_comparison(comparison: Comparison, collected: FormulaCollector) -> Guar
     index = collected.add_functional(made, meaning=meaning)
     formula = make_literals(index, comparison.operator, at, tolerance=tolerance)
     largest = made.offsets.largest if made.offsets else 0
-    if any(abs(cut.cut) + largest + cut.tolerance >= LIMIT for cut in cuts(formula)):
+    if any(abs(cut.cut) + largest + cut.tolerance >= LIMIT for cut in list_literals(formula)):
         raise KeyholeError("KH208", f"the threshold of {text} is out of range", position=comparison.position)
     if isinstance(formula, AllOf | AnyOf) and not formula.children:
         step = f"whole steps of {made.unit_size}"
@@ -82,7 +82,7 @@ def _settle(comparison: Comparison, made: Functional, at: Fraction, collected: F
     typed = make_literals(0, comparison.operator, at, tolerance=0)
     if comparison.off_each_unit:
         return None
-    if comparison.allowed is not None or not any(True for _ in cuts(typed)):
+    if comparison.allowed is not None or not any(True for _ in list_literals(typed)):
         return None  # the centres of a variance are settled where they are chosen, and hold up to their tolerance only
     settled = settle(comparison, made, typed, ranges=ranges, table=table, where=where)
     if settled is not None:

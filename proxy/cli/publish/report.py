@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from mechanisms.noise.discrete_laplace import upper_tail
+from mechanisms.noise.discrete_laplace import compute_upper_tail
 from mechanisms.publishing.uniform_perturbation import attribute_epsilon
 from proxy.cli.publish.place import WrittenFile
 from proxy.release.publication import Publication, TableMethod
@@ -66,11 +66,11 @@ def largest_noise(planned: Publication) -> int:
     assert planned.asked.epsilon is not None
     rate = float(planned.asked.epsilon) / planned.asked.most_rows
     low, high = 0, 1
-    while 2 * upper_tail(rate, high + 1) > _SURELY:
+    while 2 * compute_upper_tail(rate, high + 1) > _SURELY:
         low, high = high, 2 * high
     while low < high:
         middle = (low + high) // 2
-        low, high = (middle + 1, high) if 2 * upper_tail(rate, middle + 1) > _SURELY else (low, middle)
+        low, high = (middle + 1, high) if 2 * compute_upper_tail(rate, middle + 1) > _SURELY else (low, middle)
     return high
 
 

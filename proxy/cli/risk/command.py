@@ -226,11 +226,11 @@ def _under_study(
 
 
 def _attack(asked: "AttackersAsked") -> "ReportSection":
-    from mechanisms.noise.exact import system_noise
+    from mechanisms.noise.exact import make_system_noise
     from proxy.owner.risk.attacker_section import say_attackers
 
     with show_work("holding attackers against it"):
-        return _parse_flag(lambda: say_attackers(asked, seed=_SEED, noise=system_noise()), "--prior")
+        return _parse_flag(lambda: say_attackers(asked, seed=_SEED, noise=make_system_noise()), "--prior")
 
 
 def _read_private(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from mechanisms.noise.exact import system_noise
+from mechanisms.noise.exact import make_system_noise
 from planner.errors import KeyholeError
 from planner.parser.lexer import quote_identifier
 from proxy.open_policy.service import Service
@@ -113,7 +113,7 @@ def read_risk(service: Service, wish: RiskWish) -> RiskReport:
     if prior is not None:
         held = _parse("prior", lambda: find_under_study(questions, prior, known))
         try:
-            section = say_attackers(held, seed=_SEED, noise=system_noise(), most_work=_MOST_WORK)
+            section = say_attackers(held, seed=_SEED, noise=make_system_noise(), most_work=_MOST_WORK)
         except TooLarge as error:
             raise Mistyped("prior", f"{error}; keyhole risk --prior works out fifty times as many") from None
         asked = replace(asked, attackers=section)

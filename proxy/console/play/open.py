@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from mechanisms.noise.exact import system_noise
+from mechanisms.noise.exact import make_system_noise
 from planner.policy.file import Policy
 from proxy.play.hall import Hall
 from proxy.play.leader_board import LeaderBoard
@@ -17,4 +17,4 @@ def open_playground(policy: Policy) -> Hall | None:
 
 def open_hall(scores: Path) -> Hall:
     """Open a playground whose leader board is in a file, which is made when somebody looks at it."""
-    return Hall(LeaderBoard(scores), noise=system_noise(), clock=time.monotonic)
+    return Hall(LeaderBoard(scores), noise=make_system_noise(), clock=time.monotonic)

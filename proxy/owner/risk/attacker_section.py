@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechanisms.formula import Booleans, Integers, cuts
+from mechanisms.formula import Booleans, Integers, list_literals
 from mechanisms.protocol import Noise
 from mechanisms.risk.attack_confidence import Confidences, KeyTest, View, add_up, find_confidences
 from mechanisms.risk.posterior import CONFIDENCES, bound_of_place
@@ -70,7 +70,7 @@ class AttackersAsked:
 def counts_people(question: RiskQuestion) -> bool:
     """Return True if a question asks only if each group has more units, or rows with one per unit, than a constant."""
     asked = question.plan.question
-    literals = list(cuts(asked.formula))
+    literals = list(list_literals(asked.formula))
     return (
         len(literals) == 1
         and literals[0].above
@@ -115,7 +115,7 @@ def say_attackers(asked: AttackersAsked, *, seed: int, noise: Noise, most_work: 
     """
     prior, plan = asked.prior, asked.question.plan
     (test,) = plan.calibration.tests
-    (literal,) = cuts(plan.question.formula)
+    (literal,) = list_literals(plan.question.formula)
     held = KeyTest(test, literal.cut)
     days = list(_list_days(asked, np.random.default_rng(seed)))
     _check_size(asked, days[0], most_work=most_work)

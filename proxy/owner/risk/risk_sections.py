@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mechanisms.noise.exact import system_noise
+from mechanisms.noise.exact import make_system_noise
 from mechanisms.risk.advantage import guess_among, largest_posterior, membership_advantage
 from mechanisms.risk.channels import evidence_of_key
 from mechanisms.risk.fixed_list import compose_fixed
@@ -218,7 +218,7 @@ def _attacks(asked: RiskAsked) -> ReportSection:
     ]
     figures = {"epsilon": epsilon, "bound": bound.bound, "single_out": bound.right, "tracker": tracked.right}
     if asked.runs:
-        noise = system_noise()
+        noise = make_system_noise()
         many = reconstruct_bits(people=_PEOPLE, counts=_PEOPLE, epsilon=epsilon, runs=asked.runs, seed=1, noise=noise)
         rows.append((f"{_PEOPLE} random counts against {_PEOPLE} secrets, {asked.runs} times", share(many.right)))
         exact = reconstruct_bits(people=_PEOPLE, counts=_PEOPLE, epsilon=None, runs=1, seed=1, noise=noise)

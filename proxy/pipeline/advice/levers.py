@@ -11,7 +11,7 @@ from decimal import ROUND_UP, Decimal
 from math import ceil
 from typing import TypeAlias
 
-from mechanisms.formula import cuts
+from mechanisms.formula import list_literals
 from planner.catalog.catalog import Catalog
 from planner.catalog.tolerance import BOUNDS_SUFFIX, parse_tolerances, quote_literal, set_amount, widen_tolerances
 from planner.errors import KeyholeError
@@ -195,7 +195,7 @@ def _two_together(accurately: _Accurately, accuracy: Accuracy, plan: Plan, targe
     Both change by the least sufficient factor.
     """
     rows = _rows(plan)
-    if sum(1 for formula in plan.question.formulas for _ in cuts(formula)) > _MOST_LITERALS:
+    if sum(1 for formula in plan.question.formulas for _ in list_literals(formula)) > _MOST_LITERALS:
         return ()
     widened = [widen_tolerances(accuracy.tolerance, factor) for factor in _TOGETHER if factor <= _WIDER]
     acceptable = [tolerance for tolerance in widened if _percentage(tolerance) <= MOST_TOLERANCE]

@@ -10,13 +10,13 @@ from accountant.errors import LedgerMisuse, OverBudget, PathTaken
 from accountant.events.events import GENESIS, Reserved, event_of, record_of
 from accountant.ledger import Ledger
 from accountant.unit_balance import UnitLoss
-from mechanisms.threshold.renyi import ORDERS, most_curve
+from mechanisms.threshold.renyi import ORDERS, bound_curve
 from tests.accountant.conftest import now
 from tests.accountant.examples import COUNTRIES, all_of, charge, limits
 
 WORDING = Wording(text="SELECT", guarantee="at most so much.", fnr="0.05", fpr=None)
 # 50 groups of a twenty-fifth of an epsilon: two epsilon as a sum
-CURVE = most_curve(NANO // 25, groups=50)
+CURVE = bound_curve(NANO // 25, groups=50)
 ASKED = replace(charge(NANO // 25, unit="person"), unit_epsilon_nano=2 * NANO, renyi=CURVE)
 CAPS = replace(limits(per_unit=8 * NANO), delta=1e-9)
 

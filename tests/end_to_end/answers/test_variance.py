@@ -15,7 +15,7 @@ from scipy.stats import binom
 from benchmarks.oracle.judging import held_in as truth_of
 from benchmarks.oracle.statements import Branch, Statement
 from benchmarks.oracle.worlds import CATALOG, KEYS, TABLES, Engines, Key, engines, rows
-from mechanisms.formula import Booleans, Cut, Integers, evaluate
+from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
@@ -98,7 +98,7 @@ def true_keys(having: str, table: Table, keys: tuple[str, ...], judges: Engines)
 
 
 def literal_holds(values: Integers, relaxed: bool, cut: Cut) -> Booleans:
-    return (cut.relax() if relaxed else cut).holds(values[cut.functional])
+    return (cut.relax() if relaxed else cut).evaluate(values[cut.functional])
 
 
 def returned_by(question: Question, judges: Engines, *, relaxed: bool) -> Iterator[set[Key]]:
@@ -117,7 +117,7 @@ def returned_by(question: Question, judges: Engines, *, relaxed: bool) -> Iterat
                 functionals=len(question.functionals),
                 timeout_ms=60_000,
             ).values
-            held = evaluate(question.formula, partial(literal_holds, found, relaxed), keys=len(keys))
+            held = evaluate_formula(question.formula, partial(literal_holds, found, relaxed), keys=len(keys))
             yield {key for key, one in zip(keys, held, strict=True) if one}
 
 

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from accountant.reports.history import AskedQuestion
-from mechanisms.keyhole.noise_continuation import settle
+from mechanisms.keyhole.noise_continuation import decide_on_known_values
 from planner.errors import KeyholeError
 from planner.plan.question_identity import path_identities
 from proxy.cli.check import check, refresh
@@ -345,7 +345,7 @@ def test_what_is_known_settles_nothing_for_a_question_that_would_else_draw_anew(
         assert on_paths.free
         assert not on_paths.told
         assert reuse.answer_from_known(on_paths, noise=here.service.noise) is None
-        assert settle(on_paths.continuation, noise=here.service.noise) is not None
+        assert decide_on_known_values(on_paths.continuation, noise=here.service.noise) is not None
         here.service.ledger.reserve(on_paths.claim.charge, on_paths.claim.limits)
         answer = here.ask(BUSY.format(1002))
         assert answer.noise is None
@@ -464,7 +464,7 @@ def test_what_a_question_meets_does_not_follow_from_the_noise(tmp_path: Path) ->
                 memory = reuse.recall_paths(here.service, claim)
                 found = reuse.on_earlier_noise(claim, memory, wanted=True)
                 if found is not None:
-                    known.append(settle(found.continuation, noise=SeededNoise(seed)) is not None)
+                    known.append(decide_on_known_values(found.continuation, noise=SeededNoise(seed)) is not None)
                     seen.append((found.continues, found.told, found.free, found.claim.plan.worst_case_epsilon))
                     seen.append(
                         [(path.path.rates, list(path.reserved), list(path.told)) for path in found.paths.values()]
@@ -508,7 +508,7 @@ def test_a_question_that_fails_on_a_path_fails_whatever_the_noise(tmp_path: Path
             found = reuse.on_earlier_noise(claim, reuse.recall_paths(here.service, claim), wanted=True)
             assert found is not None
             assert found.continues
-            settled.add(settle(found.continuation, noise=SeededNoise(seed)) is not None)
+            settled.add(decide_on_known_values(found.continuation, noise=SeededNoise(seed)) is not None)
             with broken(here.service), hurried(here.service), pytest.raises(KeyholeError) as caught:
                 pipeline.answer(here.service, plan, asked)
             assert caught.value.code == "KH501"

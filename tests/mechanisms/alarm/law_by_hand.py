@@ -9,7 +9,7 @@ from math import floor, isqrt
 
 from mechanisms.alarm.calibration import AlarmCalibration, AlarmTask, calibrate_alarm
 from mechanisms.alarm.shapes import Regime
-from mechanisms.certified import negative_exponentials
+from mechanisms.certified import bound_exponentials
 
 PRECISION = 120  # decimal places: weights have 39 significant ones
 BITS = 400  # of certified exponentials; what is compared differs by 2**-124 at least
@@ -97,7 +97,7 @@ def outcomes_of_totals(calibration: AlarmCalibration, totals: Sequence[int]) -> 
 def within(ours: Fraction, theirs: Fraction, loss: Fraction) -> bool:
     """Whether `ours <= exp(loss) * theirs`, certainly."""
     bits = BITS + 2 * floor(loss)  # as the exponential gets smaller, more digits of it are needed
-    ((_, most),) = negative_exponentials(loss, 0, bits)
+    ((_, most),) = bound_exponentials(loss, 0, bits)
     return bool(ours * most <= theirs * (1 << bits))
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.alarm.calibration import AlarmTask, alarm_price, calibrate_alarm, fit_alarm
-from mechanisms.alarm.run import chances_by_look
+from mechanisms.alarm.calibration import AlarmTask, calibrate_alarm, fit_alarm, price_alarm
+from mechanisms.alarm.run import compute_chances_by_look
 from mechanisms.alarm.shapes import Regime
 from mechanisms.alarm.weights import ROUNDED
 from mechanisms.protocol import Unachievable
@@ -47,7 +47,7 @@ tasks = st.builds(
 def test_prices_of_one_window(fnr: float, fpr: float) -> None:
     for looks, price in zip(LOOKS, PRICES[fnr, fpr], strict=True):
         assert round(math.log(looks / (4 * fnr * fpr)), 4) == price
-        assert round(alarm_price(looks=looks, fnr=fnr, fpr=fpr, regime=Regime.GROWING), 4) == price
+        assert round(price_alarm(looks=looks, fnr=fnr, fpr=fpr, regime=Regime.GROWING), 4) == price
         made = calibrated(looks=looks, cut=1000, tolerance=100, fnr=fnr, fpr=fpr)
         assert round(made.worst_case_epsilon * 101, 4) == price
 
@@ -55,7 +55,7 @@ def test_prices_of_one_window(fnr: float, fpr: float) -> None:
 @pytest.mark.parametrize("regime", Regime)
 def test_prices_of_each_regime(regime: Regime) -> None:
     for looks, price in OF_REGIMES[regime].items():
-        assert round(alarm_price(looks=looks, fnr=0.05, fpr=0.1, regime=regime), 3) == price
+        assert round(price_alarm(looks=looks, fnr=0.05, fpr=0.1, regime=regime), 3) == price
         made = calibrated(regime, looks=looks, cut=1000, tolerance=100, least=0)
         assert round(made.worst_case_epsilon * 101, 3) == price
 
@@ -71,7 +71,7 @@ def test_rates_and_chances_to_seven_places() -> None:
 def test_two_literals_cost_twice_one_with_half_of_a_rate() -> None:
     """AND halves the rate of misses, OR that of false alarms: 2 ln 2400 for 24 looks either way."""
     for fnr, fpr in ((0.025, 0.1), (0.05, 0.05)):
-        assert round(2 * alarm_price(looks=24, fnr=fnr, fpr=fpr, regime=Regime.GROWING), 3) == 15.566
+        assert round(2 * price_alarm(looks=24, fnr=fnr, fpr=fpr, regime=Regime.GROWING), 3) == 15.566
 
 
 def test_the_shapes_are_the_published_exponents() -> None:
@@ -89,7 +89,7 @@ def test_no_stream_exceeds_a_rate_and_a_smaller_rate_would(task: AlarmTask) -> N
     try:
         made = calibrate_alarm(task)
     except Unachievable:
-        assert alarm_price(looks=task.looks, fnr=task.fnr, fpr=task.fpr, regime=task.regime) > 64 * (1 + task.tolerance)
+        assert price_alarm(looks=task.looks, fnr=task.fnr, fpr=task.fpr, regime=task.regime) > 64 * (1 + task.tolerance)
         return
     above = weight_by_hand(made.rate, task.cut + 1 - made.floor)
     below = task.looks * weight_by_hand(made.rate, task.cut - task.tolerance - made.floor)
@@ -116,16 +116,16 @@ def test_a_sliding_window_keeps_its_rates() -> None:
 
 def test_misses_fall_with_looks_and_with_distance() -> None:
     made = calibrated(looks=24, cut=400, tolerance=100)
-    chances = chances_by_look(made, [401] * 24)
+    chances = compute_chances_by_look(made, [401] * 24)
     for looks, missed in ((1, 0.05), (2, 0.025), (6, 0.05 / 6), (24, 0.05 / 24)):
         assert math.isclose(1 - chances[looks - 1], missed, rel_tol=1e-9)
-    assert round(1 - chances_by_look(made, [434])[0], 5) == 0.00493
+    assert round(1 - compute_chances_by_look(made, [434])[0], 5) == 0.00493
 
 
 def test_a_value_below_the_floor_counts_as_the_floor() -> None:
     made = calibrated(looks=24, cut=400, tolerance=10)
-    assert chances_by_look(made, [made.floor]) == chances_by_look(made, [-(10**15)])
-    assert 24 * chances_by_look(made, [made.floor])[0] < 1e-18
+    assert compute_chances_by_look(made, [made.floor]) == compute_chances_by_look(made, [-(10**15)])
+    assert 24 * compute_chances_by_look(made, [made.floor])[0] < 1e-18
 
 
 @pytest.mark.parametrize(

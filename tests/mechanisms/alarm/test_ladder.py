@@ -16,7 +16,7 @@ from mechanisms.alarm.ladder import (
     calibrate_ladder,
     climb_at_values,
     draw_ladders,
-    loss_so_far,
+    sum_losses_so_far,
 )
 from mechanisms.alarm.run import AlarmState
 from mechanisms.alarm.shapes import Regime
@@ -89,17 +89,17 @@ def test_a_rung_begins_at_the_look_at_which_the_one_before_rang() -> None:
         states = climb_at_values(made, states, np.array([value]), look=look, noise=ChosenDigits())
         seen.append(states[0])
     assert [state.rungs[0].rang_at for state in seen] == [0, 2, 2, 2]
-    assert [state.begun for state in seen] == [1, 2, 2, 2]
+    assert [state.begun_rungs for state in seen] == [1, 2, 2, 2]
     assert [state.rungs[1].total for state in seen] == [0, *totals_by_hand(last, values[1:])]
-    assert [loss_so_far(made, state) for state in seen[:2]] == [first.worst_case_epsilon, made.worst_case_epsilon]
+    assert [sum_losses_so_far(made, state) for state in seen[:2]] == [first.worst_case_epsilon, made.worst_case_epsilon]
     assert seen[-1].rang_at == 0
-    assert LadderState.of(seen[-1].integers()) == seen[-1]
+    assert LadderState.from_integers(seen[-1].to_integers()) == seen[-1]
 
 
 def test_all_rungs_may_ring_at_one_look() -> None:
     made = ladder(THREE, looks=6)
     (state,) = climb_at_values(made, (begin(0, 0, 0),), np.array([60]), look=3, noise=ChosenDigits())
-    assert (state.rang_at, state.begun) == (3, 3)
+    assert (state.rang_at, state.begun_rungs) == (3, 3)
     (state,) = climb_at_values(made, (state,), np.array([0]), look=4, noise=ChosenDigits())
     assert state.rang_at == 3
     assert climb_at_values(made, (), np.array([], dtype=np.int64), look=1, noise=ChosenDigits()) == ()
@@ -139,7 +139,7 @@ def test_most_keys_pay_for_the_first_rung_alone() -> None:
     states = draw_ladders(made, keys=2000, noise=noise)
     for look in range(1, 4):
         states = climb_at_values(made, states, np.full(2000, 10), look=look, noise=noise)
-    climbed = sum(state.begun > 1 for state in states)
+    climbed = sum(state.begun_rungs > 1 for state in states)
     (chance,) = rung_by_hand(made.rungs[0], [3 * weight_by_hand(made.rungs[0].rate, 10 - made.rungs[0].floor)])
     assert float(chance) < 0.02
     assert climbed < 0.05 * 2000
@@ -158,7 +158,7 @@ def test_a_ladder_without_rising_rungs_is_none(parts: tuple[Fraction, ...], shar
 def test_numbers_that_no_ladder_has_are_not_read() -> None:
     for numbers in ((), (0, 0, 0)):
         with pytest.raises(ValueError, match="rungs"):
-            LadderState.of(numbers)
+            LadderState.from_integers(numbers)
 
 
 def test_shares_never_sum_to_more_than_the_rate() -> None:

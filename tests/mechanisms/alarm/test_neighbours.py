@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.alarm.calibration import AlarmCalibration
-from mechanisms.alarm.run import chances_by_look
+from mechanisms.alarm.run import compute_chances_by_look
 from mechanisms.alarm.shapes import Regime
 from tests.effort import cases, examples
 from tests.mechanisms.alarm.law_by_hand import (
@@ -173,7 +173,7 @@ def test_drawn_streams_keep_the_bound(
 def test_what_runs_has_this_law(regime: Regime) -> None:
     made = calibrated(regime)
     for values in streams(quick=20):
-        totals_of = chances_by_look(made, values)
+        totals_of = compute_chances_by_look(made, values)
         by_hand = outcomes_by_hand(made, values)
         assert math.isclose(1 - totals_of[-1], by_hand[-1], abs_tol=1e-15)
         assert math.isclose(totals_of[0], by_hand[0], abs_tol=1e-15)

@@ -35,7 +35,9 @@ def watch(
     for look, value in enumerate(values, 1):
         states = look_at_values(calibration, states, np.array([value]), look=look, noise=SeededNoise(look))
         if store:
-            states = tuple(AlarmState.of(pickle.loads(pickle.dumps(state.integers()))) for state in states)
+            states = tuple(
+                AlarmState.from_integers(pickle.loads(pickle.dumps(state.to_integers()))) for state in states
+            )
         seen.append(states[0])
     return tuple(seen)
 
@@ -93,7 +95,7 @@ def test_digits_that_do_not_decide_are_continued() -> None:
             for number, size in digits:
                 drawn = drawn << size | number
             assert (after.uniform, after.digits) == (drawn, FIRST_DIGITS + 64 * used)
-            assert AlarmState.of(after.integers()) == after
+            assert AlarmState.from_integers(after.to_integers()) == after
             again = replace(state, uniform=after.uniform, digits=after.digits)
             assert look_at_values(made, [again], np.array([0]), look=1, noise=NO_DIGITS) == (after,)
 
@@ -132,8 +134,8 @@ def test_looks_may_be_left_out() -> None:
 def test_an_alarm_that_has_rung_stays_and_keeps_no_secret() -> None:
     made = calibrated(looks=6, tolerance=9)
     first, *_, last = watch(made, 5, [40, -30, 40])
-    assert first.integers() == (0, 0, 0, 0, 1, 1)
-    assert last.integers() == (0, 0, 0, 0, 3, 1)
+    assert first.to_integers() == (0, 0, 0, 0, 1, 1)
+    assert last.to_integers() == (0, 0, 0, 0, 3, 1)
 
 
 @pytest.mark.parametrize("look", [0, 1, 2, 5])
@@ -157,19 +159,19 @@ SOUND = AlarmState(uniform=5, digits=FIRST_DIGITS, total=7, highest=2, last_look
 @in_turn(
     "numbers",
     [
-        SOUND.integers()[:-1],
-        replace(SOUND, total=-1).integers(),
-        replace(SOUND, digits=FIRST_DIGITS - 1).integers(),
-        replace(SOUND, uniform=1 << FIRST_DIGITS).integers(),
-        replace(SOUND, rang_at=2).integers(),
+        SOUND.to_integers()[:-1],
+        replace(SOUND, total=-1).to_integers(),
+        replace(SOUND, digits=FIRST_DIGITS - 1).to_integers(),
+        replace(SOUND, uniform=1 << FIRST_DIGITS).to_integers(),
+        replace(SOUND, rang_at=2).to_integers(),
         (0, 0, 0, 0, 3, 4),
         (0, 0, 0, 0, 3, 0),
     ],
 )
 def test_numbers_that_no_state_has_are_not_read(numbers: tuple[int, ...]) -> None:
-    assert AlarmState.of(SOUND.integers()) == SOUND
+    assert AlarmState.from_integers(SOUND.to_integers()) == SOUND
     with pytest.raises(ValueError, match="alarm"):
-        AlarmState.of(numbers)
+        AlarmState.from_integers(numbers)
 
 
 def test_what_is_printed_of_a_state_tells_no_secret() -> None:

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from mechanisms.alarm.calibration import AlarmCalibration
-from mechanisms.alarm.run import chances_by_look, draw_alarms, look_at_values
+from mechanisms.alarm.run import compute_chances_by_look, draw_alarms, look_at_values
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import Integers
 from tests.effort import rounds
@@ -48,7 +48,7 @@ def test_values_that_stay_just_within_the_tolerance_ring_as_seldom_as_promised(r
     made = calibrated(regime, looks=LOOKS, cut=CUT, tolerance=TOLERANCE, least=0)
     stream = [CUT - TOLERANCE] * LOOKS
     rung = rung_at(made, np.tile(stream, (windows(), 1)), seed=40)
-    check(int(np.count_nonzero(rung)), chances_by_look(made, stream)[-1], promised=0.1, tight=True)
+    check(int(np.count_nonzero(rung)), compute_chances_by_look(made, stream)[-1], promised=0.1, tight=True)
 
 
 @pytest.mark.parametrize("regime", Regime)
@@ -59,7 +59,7 @@ def test_a_jump_at_any_look_is_missed_as_seldom_as_promised(regime: Regime) -> N
     values = np.where(np.arange(LOOKS) >= jump[:, np.newaxis], CUT + 1, 0)
     rung = rung_at(made, values, seed=41)
     missed = int(np.count_nonzero((rung == 0) | (rung > jump + 1)))
-    check(missed, 1 - chances_by_look(made, [0] * (LOOKS - 1) + [CUT + 1])[-1], promised=0.05, tight=True)
+    check(missed, 1 - compute_chances_by_look(made, [0] * (LOOKS - 1) + [CUT + 1])[-1], promised=0.05, tight=True)
 
 
 @pytest.mark.parametrize("regime", Regime)
@@ -67,6 +67,6 @@ def test_a_ramp_rings_early_within_the_tolerance_and_is_hardly_missed(regime: Re
     made = calibrated(regime, looks=LOOKS, cut=CUT, tolerance=TOLERANCE, least=0)
     stream = [CUT + 1 + 5 * (look - 5) for look in range(LOOKS)]
     rung = rung_at(made, np.tile(stream, (windows(), 1)), seed=42)
-    chances = chances_by_look(made, stream)
+    chances = compute_chances_by_look(made, stream)
     check(int(np.count_nonzero((rung == 0) | (rung > 6))), 1 - chances[5], promised=0.05)
     check(int(np.count_nonzero(rung == 0)), 1 - chances[-1], promised=0.05)

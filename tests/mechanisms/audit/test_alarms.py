@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from mechanisms.alarm.calibration import AlarmCalibration, calibrate_alarm
-from mechanisms.alarm.ladder import LadderCalibration, LadderState, loss_so_far
+from mechanisms.alarm.ladder import LadderCalibration, LadderState, sum_losses_so_far
 from mechanisms.alarm.run import draw_alarms, look_at_values
 from mechanisms.alarm.shapes import Regime
-from mechanisms.alarm.weights import weight
+from mechanisms.alarm.weights import compute_weight
 from mechanisms.audit import alarms
 from mechanisms.audit.alarms import Watcher, audited_alarm, pair_ladders, pair_windows, watch_windows
 from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit, claim_always
@@ -107,7 +107,7 @@ def test_a_total_computed_anew_is_flagged() -> None:
         for look in range(1, looks):
             states = look_at_values(calibration, states, np.full(samples, value), look=look, noise=noise)
         if anew:
-            total = (looks - 1) * weight(calibration.rate, value + row - calibration.floor)
+            total = (looks - 1) * compute_weight(calibration.rate, value + row - calibration.floor)
             states = tuple(state if state.rang_at else replace(state, total=total) for state in states)
         states = look_at_values(calibration, states, np.full(samples, value + row), look=looks, noise=noise)
         return np.array([[state.rang_at] for state in states], dtype=np.int64)
@@ -141,7 +141,7 @@ def test_a_ladder_that_charges_its_first_rung_alone_is_flagged(monkeypatch: pyte
     """Every window is charged for the first rung alone, whether or not it climbed."""
 
     def forget(calibration: LadderCalibration, state: LadderState) -> float:
-        return loss_so_far(calibration, replace(state, rungs=state.rungs[:1]))
+        return sum_losses_so_far(calibration, replace(state, rungs=state.rungs[:1]))
 
-    monkeypatch.setattr(alarms, "loss_so_far", forget)
+    monkeypatch.setattr(alarms, "sum_losses_so_far", forget)
     assert audit("ladder", [pair_ladders(noise=SeededNoise(90))], samples=rounds(20_000, quick=1_200)).flagged

@@ -32,17 +32,17 @@ from mechanisms.audit.subjects import (
 )
 from mechanisms.audit.worst_cases import audit_tasks, critical_neighbours, widen_tolerances
 from mechanisms.formula import TRUE, Booleans, Cut, Integers
-from mechanisms.keyhole.noise_continuation import CONTINUABLE, carry_on, continue_on
+from mechanisms.keyhole.noise_continuation import CONTINUABLE, decide_on_refined_paths, lay_on_paths
 from mechanisms.keyhole.one_shot import Keyhole
-from mechanisms.noise.gradual_release import release_chain
+from mechanisms.noise.gradual_release import draw_chain
 from mechanisms.protocol import Calibration, Mechanism
 from mechanisms.published.dppwlm import Dppwlm
 from mechanisms.published.probe import PHASES_RESERVED
 from mechanisms.published.sparse_vector import SparseVector, sparse_vector
 from mechanisms.published.tslm import Tslm
 from mechanisms.registry import MECHANISMS
-from mechanisms.threshold.joint_loss import sets_at_once
-from mechanisms.threshold.renyi import divergence
+from mechanisms.threshold.joint_loss import expose_sets_at_once
+from mechanisms.threshold.renyi import compute_divergence
 from tests.effort import is_quick, rounds
 from tests.mechanisms.audit.broken import (
     VARIANTS,
@@ -206,7 +206,7 @@ def test_gradual_release_passes() -> None:
 
     def draw_from(value: int) -> Callable[[int], Integers]:
         return lambda samples: (
-            value + release_chain([Fraction(3, 4), Fraction(1)], size=samples, noise=noise).T.astype(np.int64)
+            value + draw_chain([Fraction(3, 4), Fraction(1)], size=samples, noise=noise).T.astype(np.int64)
         )
 
     report = refinement(draw_from)
@@ -227,9 +227,9 @@ def test_two_refinements_of_one_value_are_flagged(twice: bool) -> None:
         def draw(samples: int) -> Transcripts:
             aggregates = np.full((1, samples), value, dtype=np.int64)
             first = Keyhole().decide(coarse, aggregates, noise=noise)
-            question = continue_on(fine, first.paths)
+            question = lay_on_paths(fine, first.paths)
             assert question is not None
-            later = [carry_on(question, aggregates, noise=noise) for _ in range(1 + twice)]
+            later = [decide_on_refined_paths(question, aggregates, noise=noise) for _ in range(1 + twice)]
             paths = [path for outcome in later for path in outcome.paths if path is not None]
             assert later[0].fresh is not None
             return Transcripts(
@@ -278,7 +278,7 @@ def test_every_mechanism_passes(name: str) -> None:
 
 def expected_loss(calibration: Calibration) -> float:
     """What a unit in many groups loses in the mean: the curve at its lowest orders, and nothing for the delta."""
-    return GROUPS * float(divergence(rate=calibration.tests[0].rate, moved=Fraction(1), order=2)) / 2
+    return GROUPS * float(compute_divergence(rate=calibration.tests[0].rate, moved=Fraction(1), order=2)) / 2
 
 
 @pytest.mark.parametrize("claim", [None, expected_loss])
@@ -499,7 +499,7 @@ def test_parts_of_sensitivities(understated: bool) -> None:
     for before, after in critical_neighbours(told):
         moves.add(tuple(abs(one - other) for one, other in zip(before, after, strict=True)))
     assert moves == {(4, 1), (1, 4)}
-    claimed = replace(told, exposures=sets_at_once(((0,), (1,)), functionals=2)) if understated else told
+    claimed = replace(told, exposures=expose_sets_at_once(((0,), (1,)), functionals=2)) if understated else told
     calibration = Keyhole().calibrate(claimed)
     noise = SeededNoise(31)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.audit.noise_ahead import NoiseAhead
-from mechanisms.certified import Probability, rational
+from mechanisms.certified import Probability, make_rational
 from mechanisms.formula import Booleans, Integers
 
 
@@ -43,7 +43,7 @@ def test_every_value_is_handed_out_once_and_in_order(wanted: list[tuple[int, int
     source = Counting()
     ahead = NoiseAhead(source)
     next_of = dict.fromkeys((1, 2, 3), 0)
-    coin = rational(Fraction(1, 3))
+    coin = make_rational(Fraction(1, 3))
     for law, size in wanted:
         places = np.arange(next_of[law], next_of[law] + size)
         drawn = ahead.discrete_laplace(rate=Fraction(law), size=size)

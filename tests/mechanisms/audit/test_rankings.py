@@ -105,7 +105,7 @@ def test_fresh_noise_at_each_look_is_flagged(monkeypatch: pytest.MonkeyPatch) ->
         return noise.discrete_laplace(rate=fine, size=value.size)
 
     sharp = RankingSchedule(rates=(Fraction(3, 4), Fraction(7, 8)), shares=(0.02, 0.02))
-    monkeypatch.setattr(run, "refine", draw_anew)
+    monkeypatch.setattr(run, "refine_noise", draw_anew)
     assert audit_pair(rank_keys, samples=rounds(8_000, quick=1_400), seed=73, schedule=sharp).flagged
 
 

@@ -27,12 +27,12 @@ from mechanisms.protocol import Epsilons, Noise
 from mechanisms.standing.alarms import calibrate_standing
 from mechanisms.standing.distance import calibrate_distance
 from mechanisms.standing.standing_streams import watch_by_stream
-from mechanisms.threshold.joint_loss import sets_at_once
+from mechanisms.threshold.joint_loss import expose_sets_at_once
 from tests.effort import cases, is_quick, rounds
 from tests.seeded_noise import SeededNoise
 
 LATE_NEAR, LATE_FAR = -10, -100
-APART = sets_at_once([[0], [1]], functionals=2)
+APART = expose_sets_at_once([[0], [1]], functionals=2)
 
 
 def report_on(pair: Neighbours, *, quick: int) -> AuditReport:

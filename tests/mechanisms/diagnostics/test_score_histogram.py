@@ -19,7 +19,7 @@ from mechanisms.diagnostics.score_histogram import (
     release_scores,
 )
 from mechanisms.formula import Integers
-from mechanisms.noise.discrete_laplace import mass
+from mechanisms.noise.discrete_laplace import compute_mass
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 
@@ -62,7 +62,7 @@ def test_noise_of_the_whole_epsilon_stands_on_each_count() -> None:
     drawn = (found.counts - counts).ravel()
     reach = 8
     seen = [int(np.sum(drawn == value)) for value in range(-reach, reach + 1)]
-    expected = [20_000 * mass(0.5, value) for value in range(-reach, reach + 1)]
+    expected = [20_000 * compute_mass(0.5, value) for value in range(-reach, reach + 1)]
     rest = (20_000 - sum(seen), 20_000 - sum(expected))
     assert stats.chisquare([*seen, rest[0]], [*expected, rest[1]]).pvalue > FALSE_ALARM
     assert found.variance == laplace_variance(0.5) == pytest.approx(2 * np.exp(-0.5) / (1 - np.exp(-0.5)) ** 2)

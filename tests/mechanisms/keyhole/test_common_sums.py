@@ -15,14 +15,14 @@ from mechanisms.audit.worst_cases import audit_tasks, widen_tolerances
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula
 from mechanisms.keyhole.common_sums import read_functionals
 from mechanisms.keyhole.key_parts import KEYS_AT_ONCE
-from mechanisms.keyhole.noise_continuation import continue_on, decide_in_full
-from mechanisms.noise.discrete_laplace import mass
+from mechanisms.keyhole.noise_continuation import decide_in_full, lay_on_paths
+from mechanisms.noise.discrete_laplace import compute_mass
 from mechanisms.noise.exact import ExactNoise
-from mechanisms.noise.random_bytes import random_bytes
+from mechanisms.noise.random_bytes import draw_random_bytes
 from mechanisms.protocol import Calibration, CommonSums, DecisionTask, FunctionalTest, Unachievable
 from mechanisms.registry import MECHANISMS
-from mechanisms.threshold.joint_loss import all_at_once, joint_loss, sum_rates
-from mechanisms.threshold.three_zone import chance_missed, wrong
+from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_at_once, list_sum_rates
+from mechanisms.threshold.three_zone import bound_missed, bound_wrong
 from tests.effort import examples, is_quick, rounds
 from tests.mechanisms.audit.broken import CountForNothing
 from tests.seeded_noise import SeededNoise
@@ -50,13 +50,13 @@ def mean_task(
     return DecisionTask(
         formula=formula,
         sensitivities=(most, most, 1)[: 2 + counted],
-        exposures=all_at_once(2 + counted),
+        exposures=expose_all_at_once(2 + counted),
         fnr=0.05,
         fpr=0.1,
         predicates=predicates,
         common=CommonSums(
             sensitivities=(moved, 1),
-            exposures=all_at_once(2),
+            exposures=expose_all_at_once(2),
             readings=readings,
             scales=(scale, scale, 1)[: 2 + counted],
         ),
@@ -68,9 +68,9 @@ def law(test: FunctionalTest, part: Fraction) -> tuple[np.ndarray, np.ndarray]:
     assert test.beside is not None
     rates = float(test.rate * part), float(test.beside.rate * part)
     near, far = (np.arange(-int(45 / rate) - 1, int(45 / rate) + 2) for rate in rates)
-    own = np.array([mass(rates[0], int(value)) for value in near])
+    own = np.array([compute_mass(rates[0], int(value)) for value in near])
     other = np.zeros(abs(test.beside.times) * (far[-1] - far[0]) + 1)
-    other[:: max(1, abs(test.beside.times))] = [mass(rates[1], int(value)) for value in far]
+    other[:: max(1, abs(test.beside.times))] = [compute_mass(rates[1], int(value)) for value in far]
     both = np.convolve(own, other)
     first = int(near[0]) + abs(test.beside.times) * int(far[0])
     return np.arange(first, first + both.size), both
@@ -92,8 +92,8 @@ def test_rates_are_those_of_the_noise_value_by_value(name: str, times: int, scal
         passed += chances[values - scale * tolerance > -test.shift].sum()
         assert missed <= test.fnr
         assert passed <= test.fpr
-        assert chance_missed(test, 1) == pytest.approx(missed, rel=1e-6)
-        assert wrong(test, -tolerance) == pytest.approx(passed, rel=1e-6)
+        assert bound_missed(test, 1) == pytest.approx(missed, rel=1e-6)
+        assert bound_wrong(test, -tolerance) == pytest.approx(passed, rel=1e-6)
     assert made.fnr is not None
     assert made.fpr is not None
     assert 0.9 * 0.05 < made.fnr <= 0.05
@@ -127,7 +127,7 @@ def test_the_loss_is_that_of_seeing_both_sums(
     except Unachievable:
         assert tolerance < 50
         return
-    rates = sum_rates(made)
+    rates = list_sum_rates(made)
     assert Fraction(made.worst_case_epsilon) >= rates[0] * moved + rates[1]
     assert made.worst_case_epsilon == pytest.approx(float(rates[0] * moved + rates[1]), rel=1e-12)
     for test, reading in zip(made.tests, task.common.readings if task.common else (), strict=True):
@@ -218,7 +218,7 @@ def test_more_keys_than_one_part_are_decided_each_as_its_own(name: str) -> None:
     keys = 2 * KEYS_AT_ONCE + 5
     inside = np.arange(keys) % 7 == 0
     sums = np.array([np.where(inside, 0, 10**7), np.full(keys, 10**6)])
-    outcome = MECHANISMS[name].decide(made, sums, noise=ExactNoise(random_bytes, threads=2))
+    outcome = MECHANISMS[name].decide(made, sums, noise=ExactNoise(draw_random_bytes, threads=2))
     assert np.array_equal(outcome.passed, ~inside)
     assert np.all(outcome.epsilon > 0)
 
@@ -236,7 +236,7 @@ def test_nothing_is_left_for_other_questions(name: str) -> None:
     made = MECHANISMS[name].calibrate(task)
     sums = np.array([[0, 9_000], [1_000, 1_000]])
     assert MECHANISMS[name].decide(made, sums, noise=SeededNoise(1)).paths == ()
-    assert continue_on(made, (None, None)) is None
+    assert lay_on_paths(made, (None, None)) is None
     in_full = decide_in_full(made, sums, noise=SeededNoise(1))
     assert in_full.epsilon.tolist() == [made.worst_case_epsilon] * 2
 
@@ -245,18 +245,18 @@ def test_the_worst_case_is_reached_and_not_passed() -> None:
     """The joint law of both noisy sums and of their neighbours', enumerated: no pair of values tells more, and some
     pair tells it all."""
     made: Calibration = MECHANISMS["keyhole"].calibrate(mean_task(outside(40), times=2, moved=4))
-    rates = [float(rate) for rate in sum_rates(made)]
+    rates = [float(rate) for rate in list_sum_rates(made)]
     values = range(-30, 31)
     logs = [
-        math.log(mass(rates[0], first) * mass(rates[1], second))
-        - math.log(mass(rates[0], first - 4) * mass(rates[1], second - 1))
+        math.log(compute_mass(rates[0], first) * compute_mass(rates[1], second))
+        - math.log(compute_mass(rates[0], first - 4) * compute_mass(rates[1], second - 1))
         for first in values
         for second in values
     ]
     assert max(map(abs, logs)) == pytest.approx(made.worst_case_epsilon, rel=1e-9)
-    assert joint_loss([rate * moved for rate, moved in zip(sum_rates(made), (4, 1), strict=True)], all_at_once(2)) <= (
-        Fraction(made.worst_case_epsilon)
-    )
+    assert compute_joint_loss(
+        [rate * moved for rate, moved in zip(list_sum_rates(made), (4, 1), strict=True)], expose_all_at_once(2)
+    ) <= (Fraction(made.worst_case_epsilon))
 
 
 @pytest.mark.parametrize("broken", [False, True])

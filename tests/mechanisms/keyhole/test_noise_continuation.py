@@ -16,15 +16,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, cuts
-from mechanisms.keyhole.noise_continuation import CONTINUABLE, MOST_RATES, Continuation, carry_on, continue_on, settle
+from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, list_literals
+from mechanisms.keyhole.noise_continuation import (
+    CONTINUABLE,
+    MOST_RATES,
+    Continuation,
+    decide_on_known_values,
+    decide_on_refined_paths,
+    lay_on_paths,
+)
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
 from mechanisms.protocol import DecisionTask, FunctionalTest, Mechanism, NoisePath, Outcome
 from mechanisms.published.tslm import Tslm
-from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
-from mechanisms.threshold.one_shot import block_tolerance, calibrate_at
-from mechanisms.threshold.three_zone import exact_acceptance, exact_rejection
+from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
+from mechanisms.threshold.one_shot import calibrate_at_rate, count_blocks_in_tolerance
+from mechanisms.threshold.three_zone import compute_exact_acceptance, compute_exact_rejection
 from tests.effort import cases, examples, rounds
 from tests.seeded_noise import SeededNoise
 
@@ -41,11 +48,11 @@ def count(cut: int = 100, tolerance: int = 10, *, functional: int = 0, above: bo
 def task_of(
     formula: Formula, *, fnr: float = 0.05, fpr: float = 0.1, sensitivities: tuple[int, ...] = ()
 ) -> DecisionTask:
-    functionals = 1 + max(cut.functional for cut in cuts(formula))
+    functionals = 1 + max(cut.functional for cut in list_literals(formula))
     return DecisionTask(
         formula=formula,
         sensitivities=sensitivities or (1,) * functionals,
-        exposures=all_at_once(functionals),
+        exposures=expose_all_at_once(functionals),
         fnr=fnr,
         fpr=fpr,
         blocks=frozenset(),
@@ -57,7 +64,7 @@ def alike(*values: int, keys: int = KEYS) -> Integers:
 
 
 def laid(mechanism: Mechanism, task: DecisionTask, paths: tuple[NoisePath | None, ...]) -> Continuation:
-    found = continue_on(mechanism.calibrate(task), paths)
+    found = lay_on_paths(mechanism.calibrate(task), paths)
     assert found is not None
     return found
 
@@ -99,7 +106,7 @@ def test_the_second_question_keeps_its_contract(name: str, first: str, second: s
         bound = question.calibration.fnr if true else question.calibration.fpr
         assert bound is not None
         assert bound <= (fnr if true else 0.1)
-        outcome = carry_on(question, alike(*values), noise=SeededNoise(60 + len(name)))
+        outcome = decide_on_refined_paths(question, alike(*values), noise=SeededNoise(60 + len(name)))
         errors = int(np.sum(outcome.passed != true))
         assert stats.binom.sf(errors - 1, KEYS, bound) > FALSE_ALARM
 
@@ -115,14 +122,16 @@ def test_reading_the_finest_value_would_break_the_contract(threshold: int) -> No
     assert path is not None
     biased = 0
     for level, rate in enumerate(path.rates, start=1):
-        test = calibrate_at(rate=rate, tolerance=10_000, fnr=0.05, fpr=0.1)
+        test = calibrate_at_rate(rate=rate, tolerance=10_000, fnr=0.05, fpr=0.1)
         assert test is not None
         mine = path.values[level - 1, path.reached == level]
         coin = SeededNoise(level).bernoulli(probability=test.tie, size=mine.size)
         boundary = threshold - test.shift
         biased += int(np.sum((mine < boundary) | ((mine == boundary) & ~coin)))
     assert stats.binom.sf(biased - 1, KEYS, 0.05) < FALSE_ALARM
-    sound = carry_on(laid(PROGRESSIVE, task_of(count(threshold)), before.paths), values, noise=SeededNoise(4))
+    sound = decide_on_refined_paths(
+        laid(PROGRESSIVE, task_of(count(threshold)), before.paths), values, noise=SeededNoise(4)
+    )
     assert stats.binom.sf(int(np.sum(~sound.passed)) - 1, KEYS, 0.05) > FALSE_ALARM
 
 
@@ -133,7 +142,7 @@ def test_values_refined_after_stopping_follow_the_exact_law(cut: int) -> None:
     sharp = task_of(count(cut, 5))
     values = alike(101)
     before = asked(PROGRESSIVE, task_of(count()), values, seed=17)
-    path = carry_on(laid(KEYHOLE, sharp, before.paths), values, noise=SeededNoise(18)).paths[0]
+    path = decide_on_refined_paths(laid(KEYHOLE, sharp, before.paths), values, noise=SeededNoise(18)).paths[0]
     assert path is not None
     assert np.all(path.reached == len(path.rates))
     noises = path.values - 101
@@ -181,7 +190,7 @@ def test_fresh_losses_add_up_to_the_finest_level(first: str, second: str) -> Non
     total = outcome.epsilon.copy()
     for seed, formula in enumerate((count(110), count(150, 20), count(95, 4), count(95, 3), count(60))):
         question = laid(MECHANISMS[second], task_of(formula), outcome.paths)
-        outcome = carry_on(question, values, noise=SeededNoise(seed))
+        outcome = decide_on_refined_paths(question, values, noise=SeededNoise(seed))
         assert outcome.fresh is not None
         assert np.all(outcome.fresh <= outcome.epsilon)
         assert np.all(outcome.fresh <= question.fresh_by_key)
@@ -218,7 +227,7 @@ def test_paths_only_grow_at_the_top(first: str, questions: list[tuple[str, int, 
         mechanism = MECHANISMS[name]
         task = task_of(count(cut, tolerance, above=above), fnr=share, fpr=share)
         assert path is not None
-        question = continue_on(mechanism.calibrate(task), (path,))
+        question = lay_on_paths(mechanism.calibrate(task), (path,))
         if question is None:
             continue
         assert question.calibration.fnr is not None
@@ -227,8 +236,8 @@ def test_paths_only_grow_at_the_top(first: str, questions: list[tuple[str, int, 
         assert question.calibration.fpr <= share
         last = question.calibration.tests[0].rate
         assert question.public_fresh_worst == pytest.approx(float(max(Fraction(0), last - path.rates[-1])))
-        known = settle(question, noise=SeededNoise(5))
-        outcome = carry_on(question, values, noise=SeededNoise(6))
+        known = decide_on_known_values(question, noise=SeededNoise(5))
+        outcome = decide_on_refined_paths(question, values, noise=SeededNoise(6))
         after = outcome.paths[0]
         assert after is not None
         assert after.rates[: len(path.rates)] == path.rates
@@ -268,12 +277,12 @@ def test_any_questions_on_one_path_keep_their_bounds(seed: int) -> None:
         task = DecisionTask(
             formula=chosen.choice((AllOf, AnyOf))(literals),
             sensitivities=sensitivities,
-            exposures=all_at_once(3),
+            exposures=expose_all_at_once(3),
             fnr=chosen.choice((0.4, 0.05, 1e-6)),
             fpr=chosen.choice((0.4, 0.05, 1e-6)),
         )
         mechanism = chosen.choice((PROGRESSIVE, KEYHOLE))
-        question = continue_on(mechanism.calibrate(task), paths)
+        question = lay_on_paths(mechanism.calibrate(task), paths)
         if question is None:
             outcome = mechanism.decide(mechanism.calibrate(task), values, noise=SeededNoise(turn))
         else:
@@ -284,9 +293,11 @@ def test_any_questions_on_one_path_keep_their_bounds(seed: int) -> None:
             assert told.fpr <= task.fpr
             for test in told.tests:
                 if test.looks:
-                    assert exact_rejection(test, 1) <= test.fnr
-                    assert exact_acceptance(test, -block_distance(test)) <= test.fpr
-            outcome = carry_on(question, values, noise=SeededNoise(turn), known_first=chosen.random() < 0.5)
+                    assert compute_exact_rejection(test, 1) <= test.fnr
+                    assert compute_exact_acceptance(test, -block_distance(test)) <= test.fpr
+            outcome = decide_on_refined_paths(
+                question, values, noise=SeededNoise(turn), reads_known_first=chosen.random() < 0.5
+            )
             assert outcome.fresh is not None
             assert np.all(outcome.fresh <= question.fresh_by_key)
             assert np.all(outcome.fresh <= outcome.epsilon)
@@ -298,7 +309,7 @@ def block_distance(test: FunctionalTest) -> int:
     """The tolerance in steps of the test's noise."""
     if test.block == 1:
         return test.tolerance
-    return block_tolerance(sensitivity=test.block, tolerance=test.tolerance)
+    return count_blocks_in_tolerance(sensitivity=test.block, tolerance=test.tolerance)
 
 
 def test_what_known_values_settle_is_settled_as_they_say() -> None:
@@ -308,9 +319,9 @@ def test_what_known_values_settle_is_settled_as_they_say() -> None:
     question = laid(PROGRESSIVE, task_of(count(120)), before.paths)
     tests = tuple(replace(test, tie=Fraction(1)) for test in question.calibration.tests)
     question = replace(question, calibration=replace(question.calibration, tests=tests))
-    known = settle(question, noise=SeededNoise(1))
+    known = decide_on_known_values(question, noise=SeededNoise(1))
     assert known is not None
-    assert np.array_equal(known.passed, carry_on(question, values, noise=SeededNoise(2)).passed)
+    assert np.array_equal(known.passed, decide_on_refined_paths(question, values, noise=SeededNoise(2)).passed)
     assert np.all(known.epsilon == question.calibration.worst_case_epsilon)
 
 
@@ -326,8 +337,10 @@ def test_coins_of_the_boundary_are_tossed_once() -> None:
         reached=np.repeat(np.array([1, 0], dtype=np.int8), keys // 2),
     )
     question = replace(question, paths=(at_boundary,))
-    assert settle(question, noise=SeededNoise(2)) is None
-    passed = int(carry_on(question, alike(100, keys=keys), noise=SeededNoise(3)).passed[: keys // 2].sum())
+    assert decide_on_known_values(question, noise=SeededNoise(2)) is None
+    passed = int(
+        decide_on_refined_paths(question, alike(100, keys=keys), noise=SeededNoise(3)).passed[: keys // 2].sum()
+    )
     chance = float(test.tie)
     assert 0.01 < chance < 0.99
     assert min(stats.binom.cdf(passed, keys // 2, chance), stats.binom.sf(passed - 1, keys // 2, chance)) > FALSE_ALARM
@@ -338,7 +351,9 @@ def test_values_far_beyond_do_not_overflow() -> None:
     values = np.array([[2**62, -(2**62), 0, 100]], dtype=np.int64)
     before = asked(PROGRESSIVE, task_of(count()), values, seed=3)
     for mechanism in (PROGRESSIVE, KEYHOLE):
-        outcome = carry_on(laid(mechanism, task_of(count(90, 2)), before.paths), values, noise=SeededNoise(4))
+        outcome = decide_on_refined_paths(
+            laid(mechanism, task_of(count(90, 2)), before.paths), values, noise=SeededNoise(4)
+        )
         assert outcome.passed[0]
         assert not outcome.passed[1]
         path = outcome.paths[0]
@@ -353,7 +368,7 @@ def test_functionals_without_a_path_are_drawn_anew() -> None:
     task = task_of(AllOf((count(), count(functional=1))))
     question = laid(PROGRESSIVE, task, (*before.paths, None))
     assert question.paths == (*before.paths, None)
-    outcome = carry_on(question, values, noise=SeededNoise(4))
+    outcome = decide_on_refined_paths(question, values, noise=SeededNoise(4))
     path, drawn_anew = before.paths[0], outcome.paths[1]
     assert path is not None
     assert drawn_anew is not None
@@ -370,7 +385,7 @@ def test_what_known_values_decide_is_not_refined_for_others() -> None:
     values = np.vstack((np.full(1000, -(10**5)), np.full(1000, 10**5))).astype(np.int64)
     before = asked(PROGRESSIVE, task_of(count()), values[:1], seed=3)
     question = laid(PROGRESSIVE, task_of(AllOf((count(), count(functional=1, tolerance=40)))), (*before.paths, None))
-    known = settle(question, noise=SeededNoise(4))
+    known = decide_on_known_values(question, noise=SeededNoise(4))
     assert known is not None
     assert not np.any(known.passed)
 
@@ -383,7 +398,7 @@ def test_the_order_of_looks_changes_no_answer(known_first: bool) -> None:
     for values, true in (((101, 101), True), ((90, 101), False)):
         before = asked(KEYHOLE, task_of(count(tolerance=6)), alike(values[0]), seed=3)
         question = laid(PROGRESSIVE, task_of(formula), (*before.paths, None))
-        outcome = carry_on(question, alike(*values), noise=SeededNoise(5), known_first=known_first)
+        outcome = decide_on_refined_paths(question, alike(*values), noise=SeededNoise(5), reads_known_first=known_first)
         bound = question.calibration.fnr if true else question.calibration.fpr
         errors = int(np.sum(outcome.passed != true))
         assert bound is not None
@@ -398,14 +413,16 @@ def test_what_a_question_reads_does_not_tell_what_others_have_revealed() -> None
     question = laid(PROGRESSIVE, task, asked(PROGRESSIVE, task, values, seed=1).paths)
     tests = tuple(replace(test, tie=Fraction(1)) for test in question.calibration.tests)
     question = replace(question, calibration=replace(question.calibration, tests=tests))
-    to_the_end = carry_on(
+    to_the_end = decide_on_refined_paths(
         replace(question, calibration=replace(question.calibration, mechanism="keyhole")), values, noise=SeededNoise(2)
     ).paths
     generator = np.random.default_rng(3)
     partly = tuple(shortened(path, generator.integers(0, 7, 3000)) for path in to_the_end if path is not None)
-    whole = carry_on(replace(question, paths=to_the_end), values, noise=SeededNoise(4))
+    whole = decide_on_refined_paths(replace(question, paths=to_the_end), values, noise=SeededNoise(4))
     lazy, greedy = (
-        carry_on(replace(question, paths=partly), values, noise=SeededNoise(4), known_first=known_first)
+        decide_on_refined_paths(
+            replace(question, paths=partly), values, noise=SeededNoise(4), reads_known_first=known_first
+        )
         for known_first in (False, True)
     )
     assert lazy.fresh is not None
@@ -425,7 +442,9 @@ def shortened(path: NoisePath, reached: Integers) -> NoisePath:
 
 
 def test_disjoint_functionals_cost_the_larger_difference() -> None:
-    task = replace(task_of(AnyOf((count(), count(functional=1)))), exposures=sets_at_once(((0,), (1,)), functionals=2))
+    task = replace(
+        task_of(AnyOf((count(), count(functional=1)))), exposures=expose_sets_at_once(((0,), (1,)), functionals=2)
+    )
     values = spread_values(500, 2)
     before = asked(KEYHOLE, task, values, seed=3)
     sharper = replace(task, formula=AnyOf((count(tolerance=6), count(functional=1, tolerance=7))))
@@ -436,7 +455,7 @@ def test_disjoint_functionals_cost_the_larger_difference() -> None:
         if path is not None
     ]
     assert question.public_fresh_worst == pytest.approx(max(above))
-    outcome = carry_on(question, values, noise=SeededNoise(4))
+    outcome = decide_on_refined_paths(question, values, noise=SeededNoise(4))
     assert outcome.fresh == pytest.approx(max(above))
 
 
@@ -459,29 +478,31 @@ def test_noise_on_block_indices_leaves_no_path() -> None:
     assert calibration.tests[0].block > 1
     outcome = PROGRESSIVE.decide(calibration, alike(100, keys=5), noise=SeededNoise(1))
     assert outcome.paths == (None,)
-    assert continue_on(calibration, outcome.paths) is None
+    assert lay_on_paths(calibration, outcome.paths) is None
 
 
 def test_long_paths_grow_no_longer() -> None:
     rates = tuple(Fraction(level, 1 << 20) for level in range(1, MOST_RATES + 1))
     path = NoisePath(rates=rates, values=np.zeros((MOST_RATES, 1), dtype=np.int64), reached=np.zeros(1, dtype=np.int8))
-    assert continue_on(PROGRESSIVE.calibrate(task_of(count())), (path,)) is None
-    assert continue_on(PROGRESSIVE.calibrate(task_of(count(tolerance=500_000))), (path,)) is not None
+    assert lay_on_paths(PROGRESSIVE.calibrate(task_of(count())), (path,)) is None
+    assert lay_on_paths(PROGRESSIVE.calibrate(task_of(count(tolerance=500_000))), (path,)) is not None
 
 
 def test_other_mechanisms_are_not_continued() -> None:
     before = asked(PROGRESSIVE, task_of(count()), alike(100, keys=5), seed=1)
     assert Tslm.name not in CONTINUABLE
-    assert continue_on(Tslm().calibrate(task_of(count())), before.paths) is None
+    assert lay_on_paths(Tslm().calibrate(task_of(count())), before.paths) is None
 
 
 def test_paths_are_of_the_questions_keys() -> None:
     calibration = PROGRESSIVE.calibrate(task_of(count()))
     before = asked(PROGRESSIVE, task_of(count()), alike(100, keys=5), seed=1)
     with pytest.raises(ValueError, match="one path or None for each functional"):
-        continue_on(calibration, (*before.paths, None))
+        lay_on_paths(calibration, (*before.paths, None))
     with pytest.raises(ValueError, match="of the same keys"):
-        carry_on(laid(PROGRESSIVE, task_of(count()), before.paths), alike(100, keys=6), noise=SeededNoise(1))
+        decide_on_refined_paths(
+            laid(PROGRESSIVE, task_of(count()), before.paths), alike(100, keys=6), noise=SeededNoise(1)
+        )
 
 
 def test_paths_are_well_formed() -> None:
@@ -503,7 +524,7 @@ def test_a_later_question_costs_a_small_part_of_one_asked_anew(second: Cut, most
     generator = np.random.default_rng(1)
     values = np.exp(generator.uniform(np.log(100), np.log(10_000), (1, 4000))).astype(np.int64)
     before = asked(PROGRESSIVE, task_of(count(1000, 100)), values, seed=1)
-    later = carry_on(laid(PROGRESSIVE, task_of(second), before.paths), values, noise=SeededNoise(2))
+    later = decide_on_refined_paths(laid(PROGRESSIVE, task_of(second), before.paths), values, noise=SeededNoise(2))
     anew = asked(PROGRESSIVE, task_of(second), values, seed=3)
     assert later.fresh is not None
     assert later.fresh.mean() <= most_of_fresh * anew.epsilon.mean()

@@ -12,17 +12,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers, cuts, evaluate
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers, evaluate_formula, list_literals
 from mechanisms.keyhole import key_parts
 from mechanisms.keyhole.key_parts import KEYS_AT_ONCE
 from mechanisms.keyhole.one_shot import Keyhole
-from mechanisms.keyhole.progressive import Progressive, empty_groups
-from mechanisms.keyhole.run_looks import decide_anew
-from mechanisms.noise.exact import ExactNoise, system_noise
-from mechanisms.noise.random_bytes import random_bytes
+from mechanisms.keyhole.progressive import Progressive, find_empty_groups
+from mechanisms.keyhole.run_looks import decide_on_fresh_noise
+from mechanisms.noise.exact import ExactNoise, make_system_noise
+from mechanisms.noise.random_bytes import draw_random_bytes
 from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.three_valued import find_undecided, settle_formula
-from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
 from mechanisms.threshold.three_zone import EmptyGroups
 from tests.effort import examples, rounds
 from tests.in_turn import in_turn
@@ -43,7 +43,7 @@ def task_of(
     return DecisionTask(
         formula=formula,
         sensitivities=sensitivities,
-        exposures=sets_at_once(groups or (range(len(sensitivities)),), functionals=len(sensitivities)),
+        exposures=expose_sets_at_once(groups or (range(len(sensitivities)),), functionals=len(sensitivities)),
         fnr=0.05,
         fpr=0.1,
     )
@@ -169,7 +169,7 @@ def test_empty_groups_of_a_large_domain_do_not_stray_into_the_answer() -> None:
     task = replace(task_of(count(0, 1000, 200), (1,)), keys=KEYS)
     calibration = PROGRESSIVE.calibrate(task)
     zeros = np.zeros((1, KEYS), dtype=np.int64)
-    strays = sum(int(PROGRESSIVE.decide(calibration, zeros, noise=system_noise()).passed.sum()) for _ in range(3))
+    strays = sum(int(PROGRESSIVE.decide(calibration, zeros, noise=make_system_noise()).passed.sum()) for _ in range(3))
     assert strays <= 7
 
 
@@ -189,7 +189,7 @@ def test_an_empty_group_fails_by_its_nearest_literal_beyond_the_tolerance(
     formula: Formula, distance: int | None
 ) -> None:
     task = replace(task_of(formula, (1,)), keys=1000)
-    found = empty_groups(task, 0, 100)
+    found = find_empty_groups(task, 0, 100)
     assert found == (None if distance is None else EmptyGroups(distance, 0.05 / 1000))
 
 
@@ -205,16 +205,16 @@ def test_functionals_that_no_unit_changes_together_cost_the_larger_only() -> Non
 @pytest.mark.parametrize(("formula", "answer"), [(TRUE, True), (FALSE, False)])
 def test_a_settled_formula_reveals_nothing(formula: Formula, answer: bool) -> None:
     calibration = PROGRESSIVE.calibrate(task_of(formula, (1,)))
-    outcome = PROGRESSIVE.decide(calibration, alike((5,), 10), noise=system_noise())
+    outcome = PROGRESSIVE.decide(calibration, alike((5,), 10), noise=make_system_noise())
     assert np.all(outcome.passed == answer)
     assert np.all(outcome.epsilon == 0.0)
 
 
 def test_no_keys_and_more_keys_than_one_block() -> None:
     calibration = PROGRESSIVE.calibrate(task_of(count(0), (1,)))
-    assert PROGRESSIVE.decide(calibration, alike((5,), 0), noise=system_noise()).passed.size == 0
+    assert PROGRESSIVE.decide(calibration, alike((5,), 0), noise=make_system_noise()).passed.size == 0
     many = np.where(np.arange(2 * KEYS_AT_ONCE + 4464) % 2 == 0, 10**6, -(10**6)).astype(np.int64)[np.newaxis]
-    assert np.array_equal(PROGRESSIVE.decide(calibration, many, noise=system_noise()).passed, many[0] > 0)
+    assert np.array_equal(PROGRESSIVE.decide(calibration, many, noise=make_system_noise()).passed, many[0] > 0)
 
 
 @pytest.mark.parametrize("everything", [False, True])
@@ -226,8 +226,8 @@ def test_keys_decided_side_by_side_are_decided_as_one_by_one(everything: bool, m
     keys = 5 * at_once - 1
     calibration = PROGRESSIVE.calibrate(task_of(count(0), (1,)))
     values = np.arange(keys, dtype=np.int64)[np.newaxis] % 8009 - 4000  # the same ones in no two parts at one place
-    noise = ExactNoise(random_bytes, threads=3)
-    outcome = decide_anew(calibration, values, everything=everything, keep_paths=True, noise=noise)
+    noise = ExactNoise(draw_random_bytes, threads=3)
+    outcome = decide_on_fresh_noise(calibration, values, looks_at_everything=everything, keeps_paths=True, noise=noise)
     (path,) = outcome.paths
     assert path is not None
     assert np.array_equal(outcome.passed[np.abs(values[0]) > 3000], (values[0] > 0)[np.abs(values[0]) > 3000])
@@ -248,8 +248,8 @@ def test_keys_are_decided_alike_whether_paths_are_kept_or_not(name: str, keys: i
     formula, sensitivities = FORMULAS[name]
     calibration = PROGRESSIVE.calibrate(task_of(formula, sensitivities))
     values = np.random.default_rng(5).integers(30, 180, (len(sensitivities), keys))
-    kept = PROGRESSIVE.decide(calibration, values, noise=SeededNoise(3), keep_paths=True)
-    unkept = PROGRESSIVE.decide(calibration, values, noise=SeededNoise(3), keep_paths=False)
+    kept = PROGRESSIVE.decide(calibration, values, noise=SeededNoise(3), keeps_paths=True)
+    unkept = PROGRESSIVE.decide(calibration, values, noise=SeededNoise(3), keeps_paths=False)
     assert np.array_equal(kept.passed, unkept.passed)
     assert np.array_equal(kept.epsilon, unkept.epsilon)
     assert unkept.paths == ()
@@ -269,13 +269,13 @@ def test_what_fails_for_one_part_fails_the_whole() -> None:
     calibration = PROGRESSIVE.calibrate(task_of(count(0), (1,)))
     values = np.zeros((1, 3 * KEYS_AT_ONCE - 1), dtype=np.int64)
     with pytest.raises(MemoryError):
-        PROGRESSIVE.decide(calibration, values, noise=Failing(random_bytes, threads=2))
+        PROGRESSIVE.decide(calibration, values, noise=Failing(draw_random_bytes, threads=2))
 
 
 def test_rates_that_promise_nothing_are_refused() -> None:
     with pytest.raises(Unachievable):
         PROGRESSIVE.calibrate(
-            DecisionTask(formula=count(0), sensitivities=(1,), exposures=all_at_once(1), fnr=0.5, fpr=0.5)
+            DecisionTask(formula=count(0), sensitivities=(1,), exposures=expose_all_at_once(1), fnr=0.5, fpr=0.5)
         )
 
 
@@ -322,7 +322,7 @@ def pivotal(formula: Formula, known: dict[Cut, int]) -> tuple[int, set[int]]:
     unknown = [cut for cut, verdict in known.items() if verdict == 0]
 
     def value(completion: dict[Cut, bool]) -> bool:
-        return bool(evaluate(formula, lambda cut: np.array([completion[cut]]), keys=1)[0])
+        return bool(evaluate_formula(formula, lambda cut: np.array([completion[cut]]), keys=1)[0])
 
     values, moving = set(), set()
     for guess in product((False, True), repeat=len(unknown)):
@@ -335,7 +335,7 @@ def pivotal(formula: Formula, known: dict[Cut, int]) -> tuple[int, set[int]]:
 
 
 def every_state(formula: Formula) -> list[tuple[dict[Cut, int], int, set[int]]]:
-    literals = tuple(dict.fromkeys(cuts(formula)))
+    literals = tuple(dict.fromkeys(list_literals(formula)))
     states = product((-1, 0, 1), repeat=len(literals))
     return [(known := dict(zip(literals, state, strict=True)), *pivotal(formula, known)) for state in states]
 
@@ -360,7 +360,9 @@ def test_every_tree_is_decided_and_as_if_run_to_the_end_on_clear_data(formula: F
     calibration = PROGRESSIVE.calibrate(task_of(formula, (1, 1, 1)))
     values = np.random.default_rng(seed).choice([-(10**6), 10**6], (3, 200)).astype(np.int64)
     outcome = PROGRESSIVE.decide(calibration, values, noise=SeededNoise(seed))
-    assert np.array_equal(outcome.passed, evaluate(formula, lambda cut: cut.holds(values[cut.functional]), keys=200))
+    assert np.array_equal(
+        outcome.passed, evaluate_formula(formula, lambda cut: cut.evaluate(values[cut.functional]), keys=200)
+    )
     near = np.full((3, 200), 101, dtype=np.int64)
     assert np.all(PROGRESSIVE.decide(calibration, near, noise=SeededNoise(seed)).epsilon >= 0.0)
 

@@ -9,15 +9,32 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Booleans, Cut, Formula, Integers, cuts, evaluate
+from mechanisms.formula import (
+    FALSE,
+    TRUE,
+    AllOf,
+    AnyOf,
+    Booleans,
+    Cut,
+    Formula,
+    Integers,
+    evaluate_formula,
+    list_literals,
+)
 from mechanisms.keyhole.contract import EMPTY_PREDICATE_NOTE, EMPTY_PROMISE_NOTE, SEVERAL_REFUSED
-from mechanisms.keyhole.noise_continuation import CONTINUABLE, carry_on, continue_on, decide_in_full, settle
-from mechanisms.keyhole.one_shot import Keyhole, single_thresholds
-from mechanisms.keyhole.progressive import Progressive, empty_groups, two_sided
+from mechanisms.keyhole.noise_continuation import (
+    CONTINUABLE,
+    decide_in_full,
+    decide_on_known_values,
+    decide_on_refined_paths,
+    lay_on_paths,
+)
+from mechanisms.keyhole.one_shot import Keyhole, find_single_thresholds
+from mechanisms.keyhole.progressive import Progressive, find_empty_groups, find_two_sided
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Outcome, Unachievable
 from mechanisms.registry import DEFAULT, MECHANISMS
-from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
-from mechanisms.threshold.three_zone import EmptyGroups, exact_acceptance, exact_rejection
+from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
+from mechanisms.threshold.three_zone import EmptyGroups, compute_exact_acceptance, compute_exact_rejection
 from tests.effort import rounds
 from tests.mechanisms.test_contract import patterns
 from tests.seeded_noise import SeededNoise
@@ -35,7 +52,7 @@ def scorecard(*predicates: Formula, having: Formula = TRUE, functionals: int = 3
         formula=having,
         predicates=predicates,
         sensitivities=(1,) * functionals,
-        exposures=all_at_once(functionals),
+        exposures=expose_all_at_once(functionals),
         fnr=0.05,
         fpr=0.1,
         keys=keys,
@@ -87,13 +104,13 @@ def test_each_predicate_keeps_its_rates_on_worst_case_data(place: int, mechanism
 
 
 def holds(formula: Formula, accepted: frozenset[Cut]) -> bool:
-    return bool(evaluate(formula, lambda cut: np.array([cut in accepted]), keys=1)[0])
+    return bool(evaluate_formula(formula, lambda cut: np.array([cut in accepted]), keys=1)[0])
 
 
 def exact_law(calibration: Calibration, values: tuple[int, ...]) -> dict[tuple[bool, ...], float]:
     """By enumeration of what each functional's one noisy value decides: the law of all that is shown of a key."""
     task = calibration.task
-    own = [[cut for cut in dict.fromkeys(task.literals()) if cut.functional == f] for f in range(len(values))]
+    own = [[cut for cut in dict.fromkeys(task.list_literals()) if cut.functional == f] for f in range(len(values))]
     laws = [patterns(calibration.tests[f], own[f], values[f]) for f in range(len(values))]
     found: dict[tuple[bool, ...], float] = {}
     for chosen in product(*(law.items() for law in laws)):
@@ -133,8 +150,8 @@ def test_the_exact_rates_of_every_predicate_are_within_the_contract() -> None:
 
 def test_the_exact_rates_of_looks_on_bands_are_within_the_contract_and_the_sharpest_uses_them_up() -> None:
     (test,) = Progressive().calibrate(scorecard(*BANDS, functionals=1)).tests
-    assert 0.0499 < exact_rejection(test, 1) <= 0.05
-    rates = [exact_acceptance(test, -cut.tolerance) for cut in BANDS]
+    assert 0.0499 < compute_exact_rejection(test, 1) <= 0.05
+    rates = [compute_exact_acceptance(test, -cut.tolerance) for cut in BANDS]
     assert rates == sorted(rates, reverse=True)
     assert 0.09 < rates[0] <= 0.1
 
@@ -183,9 +200,11 @@ def test_every_formula_is_decided_as_it_is_alone_on_the_same_noise(mechanism: Me
     full = decide_in_full(calibration, values, noise=SeededNoise(9))
 
     def on_the_same_noise(task: DecisionTask) -> Outcome:
-        laid = continue_on(replace(calibration, task=task), full.paths)
+        laid = lay_on_paths(replace(calibration, task=task), full.paths)
         assert laid is not None
-        found = settle(replace(laid, calibration=replace(calibration, task=task)), noise=SeededNoise(10))
+        found = decide_on_known_values(
+            replace(laid, calibration=replace(calibration, task=task)), noise=SeededNoise(10)
+        )
         assert found is not None
         return found
 
@@ -218,7 +237,7 @@ def test_nothing_is_looked_at_for_the_predicates_of_a_key_that_is_not_returned()
 
 def test_functionals_that_no_unit_changes_together_cost_the_larger_only() -> None:
     task = scorecard(count(0), count(1), functionals=2)
-    apart = replace(task, exposures=sets_at_once(((0,), (1,)), functionals=2))
+    apart = replace(task, exposures=expose_sets_at_once(((0,), (1,)), functionals=2))
     together = Progressive().calibrate(task).worst_case_epsilon
     assert Progressive().calibrate(apart).worst_case_epsilon == pytest.approx(together / 2, rel=1e-3)
 
@@ -228,8 +247,8 @@ def test_blocks_serve_one_threshold_of_all_formulas_together() -> None:
         scorecard(count(0, 100, 3), AnyOf((count(0, 100, 3), count(1))), functionals=2), sensitivities=(5, 1)
     )
     twice = replace(once, predicates=(*once.predicates, count(0, 140, 3)))
-    assert single_thresholds(once) == {0, 1}
-    assert single_thresholds(twice) == {1}
+    assert find_single_thresholds(once) == {0, 1}
+    assert find_single_thresholds(twice) == {1}
     for mechanism in BOTH:
         assert mechanism.calibrate(once).tests[0].block > 1
         assert mechanism.calibrate(twice).tests[0].block == 1
@@ -294,8 +313,8 @@ def test_a_predicate_and_its_negation_keep_their_rates_on_blocks(mechanism: Mech
 
 def test_directions_and_empty_groups_are_those_of_all_formulas() -> None:
     task = scorecard(count(0, 1000, 100), count(0, 400, 100), count(1, 50, 5, above=False), having=count(1), keys=1000)
-    assert two_sided(task) == {1}
-    assert empty_groups(task, 0, 100) == EmptyGroups(400, 0.05 / 1000)
+    assert find_two_sided(task) == {1}
+    assert find_empty_groups(task, 0, 100) == EmptyGroups(400, 0.05 / 1000)
 
 
 def test_a_wide_tolerance_leaves_the_other_functionals_what_it_does_not_need() -> None:
@@ -315,7 +334,7 @@ def test_no_random_split_of_the_rates_costs_less() -> None:
     terms, clauses = ({0}, {1}, {1, 2}), ({0, 1}, {1}, {2})
     task = scorecard(*predicates)
     ours = Keyhole().calibrate(task).worst_case_epsilon
-    kind, numbers = Keyhole().kind(task), np.random.default_rng(3)
+    kind, numbers = Keyhole().make_kind(task), np.random.default_rng(3)
     for _ in range(200):
         shares = []
         for bound, sets in ((0.05, terms), (0.1, clauses)):
@@ -362,7 +381,9 @@ def coarser(task: DecisionTask) -> DecisionTask:
     def widen(cut: Cut) -> Cut:
         return replace(cut, tolerance=3 * cut.tolerance)
 
-    return replace(task, formula=task.formula.mapped(widen), predicates=tuple(p.mapped(widen) for p in task.predicates))
+    return replace(
+        task, formula=task.formula.map_literals(widen), predicates=tuple(p.map_literals(widen) for p in task.predicates)
+    )
 
 
 @pytest.mark.parametrize("place", range(len(MIXED.predicates)))
@@ -376,13 +397,13 @@ def test_a_scorecard_on_the_noise_of_a_plain_question_keeps_every_rate(place: in
     for values, true in zip(MIXED_EDGES[place], (True, False), strict=True):
         exact = alike(values, keys)
         earlier = mechanism.decide(before, exact, noise=SeededNoise(20 + place))
-        laid = continue_on(calibration, earlier.paths)
+        laid = lay_on_paths(calibration, earlier.paths)
         assert laid is not None
         assert laid.calibration.fnr is not None
         assert laid.calibration.fpr is not None
         assert laid.calibration.fnr <= MIXED.fnr
         assert laid.calibration.fpr <= MIXED.fpr
-        outcome = carry_on(laid, exact, noise=SeededNoise(30 + place))
+        outcome = decide_on_refined_paths(laid, exact, noise=SeededNoise(30 + place))
         shown = outcome.predicates[place]
         wrong = int(np.sum(outcome.passed & ~shown if true else shown))
         assert stats.binom.sf(wrong - 1, keys, laid.calibration.fnr if true else laid.calibration.fpr) > FALSE_ALARM
@@ -395,10 +416,10 @@ def test_a_plain_question_on_the_noise_of_a_scorecard_pays_for_what_is_finer_alo
     values = np.random.default_rng(15).integers(50, 240, (1, 2000)).astype(np.int64)
     mechanism = Progressive()
     first = mechanism.decide(mechanism.calibrate(scorecard(*BANDS, functionals=1)), values, noise=SeededNoise(16))
-    later = continue_on(mechanism.calibrate(alone(scorecard(functionals=1), BANDS[0])), first.paths)
+    later = lay_on_paths(mechanism.calibrate(alone(scorecard(functionals=1), BANDS[0])), first.paths)
     assert later is not None
     assert later.public_fresh_worst == 0.0
-    outcome = carry_on(later, values, noise=SeededNoise(17))
+    outcome = decide_on_refined_paths(later, values, noise=SeededNoise(17))
     assert outcome.fresh is not None
     assert np.mean(outcome.fresh) < 0.05 * np.mean(outcome.epsilon)
     assert outcome.predicates == ()
@@ -422,4 +443,4 @@ def test_every_functional_of_a_formula_is_read_in_full_where_all_noise_is_drawn_
         assert path is not None
         assert path.rates[-1] == calibration.tests[functional].rate
         assert np.all(path.reached == len(path.rates))
-    assert len({cut.functional for formula in MIXED.formulas for cut in cuts(formula)}) == len(outcome.paths)
+    assert len({cut.functional for formula in MIXED.formulas for cut in list_literals(formula)}) == len(outcome.paths)

@@ -9,11 +9,11 @@ import opendp.prelude as dp
 import pytest
 from scipy import stats
 
-from mechanisms.certified import chance_moved, rational
+from mechanisms.certified import certify_moved, make_rational
 from mechanisms.formula import Integers
 from mechanisms.noise import random_bytes
-from mechanisms.noise.discrete_laplace import lower_tail, mass, upper_tail
-from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE, ExactNoise, _Coin, system_noise
+from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
+from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE, ExactNoise, _Coin, make_system_noise
 from mechanisms.protocol import Noise, Unachievable
 from tests.seeded_noise import SeededNoise
 
@@ -32,8 +32,8 @@ def quantile_edges(rate: float, cells: int) -> list[int]:
 
 
 def cell_law(rate: float, edges: list[int]) -> list[float]:
-    below = [lower_tail(rate, edge - 1) for edge in edges]
-    return [*np.diff([0.0, *below]), upper_tail(rate, edges[-1])]
+    below = [compute_lower_tail(rate, edge - 1) for edge in edges]
+    return [*np.diff([0.0, *below]), compute_upper_tail(rate, edges[-1])]
 
 
 def fits(draws: Integers, rate: float) -> bool:
@@ -50,7 +50,7 @@ def fits(draws: Integers, rate: float) -> bool:
 
 
 @pytest.mark.parametrize("rate", ["1/281474976710656", "1/10000000", "1/1000", "1/9", "1/2", "289/100", "50"])
-@pytest.mark.parametrize("noise", [SeededNoise(11), system_noise()])
+@pytest.mark.parametrize("noise", [SeededNoise(11), make_system_noise()])
 def test_draws_follow_the_discrete_laplace_law(rate: str, noise: Noise) -> None:
     """200,000 draws in forty cells; false alarm 1e-7 per case (chi-square)."""
     draws = noise.discrete_laplace(rate=Fraction(rate), size=200_000)
@@ -68,10 +68,10 @@ def test_the_check_notices_a_wrong_rate() -> None:
 def test_low_digits_are_right_one_by_one(rate: Fraction) -> None:
     """200,000 draws, each integer up to ten its own cell; false alarm 1e-7 per value, 21 values per case."""
     size = 200_000
-    draws = system_noise().discrete_laplace(rate=rate, size=size)
+    draws = make_system_noise().discrete_laplace(rate=rate, size=size)
     for value in range(-10, 11):
         count = int((draws == value).sum())
-        chance = mass(float(rate), value)
+        chance = compute_mass(float(rate), value)
         assert stats.binom.cdf(count, size, chance) > FALSE_ALARM / 2
         assert stats.binom.sf(count - 1, size, chance) > FALSE_ALARM / 2
 
@@ -81,7 +81,7 @@ def test_agrees_with_opendp() -> None:
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
     theirs = np.array(dp.m.make_laplace(*space, scale=3.0)([0] * 4_000))
-    ours = system_noise().discrete_laplace(rate=Fraction(1, 3), size=200_000)
+    ours = make_system_noise().discrete_laplace(rate=Fraction(1, 3), size=200_000)
     edges = [-9, -6, -4, -2, -1, 0, 1, 2, 3, 5, 7, 10]
     table = [np.bincount(np.searchsorted(edges, draws, side="right"), minlength=13) for draws in (theirs, ours)]
     assert stats.chi2_contingency(table).pvalue > FALSE_ALARM
@@ -92,8 +92,8 @@ def test_thinned_draws_follow_their_law(rate: str) -> None:
     """200,000 draws: how many are zero, by the binomial law, and the others in forty cells of a geometric variable and
     by their signs. False alarm 1e-7 for each of the four checks of a case."""
     size, coarse = 200_000, Fraction(rate)
-    moved = chance_moved(coarse=coarse, fine=2 * coarse)
-    chance = moved.prefix(60) / 2**60
+    moved = certify_moved(coarse=coarse, fine=2 * coarse)
+    chance = moved.read_prefix(60) / 2**60
     draws = SeededNoise(14).thinned_laplace(rate=coarse, nonzero=moved, size=size)
     others = draws[draws != 0]
     assert stats.binom.cdf(others.size, size, chance) > FALSE_ALARM / 2
@@ -108,7 +108,7 @@ def test_thinned_draws_follow_their_law(rate: str) -> None:
 @pytest.mark.parametrize("probability", [Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(1, 2**40), Fraction(1)])
 def test_coins_have_their_probability(probability: Fraction) -> None:
     """100,000 flips; false alarm 1e-7 per side."""
-    flips = int(system_noise().bernoulli(probability=probability, size=100_000).sum())
+    flips = int(make_system_noise().bernoulli(probability=probability, size=100_000).sum())
     assert stats.binom.cdf(flips, 100_000, float(probability)) > FALSE_ALARM
     assert stats.binom.sf(flips - 1, 100_000, float(probability)) > FALSE_ALARM
 
@@ -129,8 +129,8 @@ class Scripted(ExactNoise):
 @pytest.mark.parametrize("probability", [Fraction(1, 3), Fraction(5, 8), Fraction(1, 256), Fraction(200, 201)])
 def test_every_first_byte_is_compared_rightly(probability: Fraction) -> None:
     """All 256 first bytes: one success per whole cell below the probability; later bytes settle the tie."""
-    coin = rational(probability)
-    tie = coin.prefix(8)
+    coin = make_rational(probability)
+    tie = coin.read_prefix(8)
     exact = probability * 256 == tie
     for later in (b"\xff" * 8,) if exact else (b"\x00" * 8, b"\xff" * 8):
         flips = Scripted(bytes(range(256)) + later).bernoulli(probability=probability, size=256)
@@ -138,7 +138,7 @@ def test_every_first_byte_is_compared_rightly(probability: Fraction) -> None:
 
 
 def test_a_long_tie_is_settled_by_later_digits() -> None:
-    digits = int(_Coin.of(rational(Fraction(1, 3))).further)
+    digits = int(_Coin.from_probability(make_rational(Fraction(1, 3))).further)
     tied = bytes([0x55]) + np.uint64(digits).tobytes() + (0x5555_5555_5555_5555).to_bytes(8, "big")
     assert Scripted(tied + (0x5555_5555_5555_5554).to_bytes(8, "big")).bernoulli(probability=Fraction(1, 3), size=1)[0]
     assert not Scripted(tied + (0x5555_5555_5555_5556).to_bytes(8, "big")).bernoulli(
@@ -149,7 +149,7 @@ def test_a_long_tie_is_settled_by_later_digits() -> None:
 def test_seeded_noise_repeats_and_system_noise_does_not() -> None:
     first, second = (SeededNoise(3).discrete_laplace(rate=Fraction(1, 100), size=50) for _ in range(2))
     assert (first == second).all()
-    system = system_noise()
+    system = make_system_noise()
     one, other = (system.discrete_laplace(rate=Fraction(1, 10**6), size=50) for _ in range(2))
     assert (one != other).any()
 
@@ -163,24 +163,24 @@ def test_the_product_draws_from_the_operating_system(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(random_bytes, "os", os)  # not the bytes that tests repeat
     monkeypatch.setattr(os, "urandom", urandom)
-    system_noise().discrete_laplace(rate=Fraction(1, 4), size=9)
+    make_system_noise().discrete_laplace(rate=Fraction(1, 4), size=9)
     assert sum(asked) >= 9
 
 
 def test_rates_outside_the_range_are_refused() -> None:
     for rate in (LEAST_RATE / 2, GREATEST_RATE + 1, Fraction(0)):
         with pytest.raises(Unachievable):
-            system_noise().discrete_laplace(rate=rate, size=1)
+            make_system_noise().discrete_laplace(rate=rate, size=1)
         with pytest.raises(Unachievable):
-            system_noise().geometric(rate=rate, size=1)
+            make_system_noise().geometric(rate=rate, size=1)
 
 
 def test_no_keys_no_draws() -> None:
-    assert system_noise().discrete_laplace(rate=Fraction(1), size=0).shape == (0,)
-    assert system_noise().geometric(rate=Fraction(1), size=0).shape == (0,)
-    moved = chance_moved(coarse=Fraction(1), fine=Fraction(2))
-    assert system_noise().thinned_laplace(rate=Fraction(1), nonzero=moved, size=0).shape == (0,)
-    assert system_noise().bernoulli(probability=Fraction(1, 2), size=0).shape == (0,)
+    assert make_system_noise().discrete_laplace(rate=Fraction(1), size=0).shape == (0,)
+    assert make_system_noise().geometric(rate=Fraction(1), size=0).shape == (0,)
+    moved = certify_moved(coarse=Fraction(1), fine=Fraction(2))
+    assert make_system_noise().thinned_laplace(rate=Fraction(1), nonzero=moved, size=0).shape == (0,)
+    assert make_system_noise().bernoulli(probability=Fraction(1, 2), size=0).shape == (0,)
 
 
 def fits_geometric(draws: Integers, rate: float) -> bool:

@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from mechanisms.certified import chance_unchanged, not_risen
+from mechanisms.certified import certify_not_risen, certify_unchanged
 from mechanisms.formula import Integers
-from mechanisms.noise.discrete_laplace import lower_tail, mass, upper_tail
-from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE, ExactNoise, system_noise
-from mechanisms.noise.gradual_release import refine, release_chain
+from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
+from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE, ExactNoise, make_system_noise
+from mechanisms.noise.gradual_release import draw_chain, refine_noise
 from mechanisms.protocol import Unachievable
 from tests.seeded_noise import SeededNoise
 
@@ -119,8 +119,8 @@ def test_certified_digits_agree_with_decimal_arithmetic() -> None:
             same = ((1 - a1) / (1 - a2)) ** 2 * a2 / a1
             stays = (1 - a1**2) / (1 - a1 * a2) * a2 / a1
             for bits in (8, 72, 136, 300):
-                assert chance_unchanged(coarse=coarse, fine=fine).prefix(bits) == int(same * Decimal(2) ** bits)
-                assert not_risen(coarse=coarse, fine=fine).prefix(bits) == int(stays * Decimal(2) ** bits)
+                assert certify_unchanged(coarse=coarse, fine=fine).read_prefix(bits) == int(same * Decimal(2) ** bits)
+                assert certify_not_risen(coarse=coarse, fine=fine).read_prefix(bits) == int(stays * Decimal(2) ** bits)
 
 
 def cells(draws: Integers, edges: list[int]) -> Integers:
@@ -133,8 +133,8 @@ def edges_of(rate: float) -> list[int]:
 
 
 def cell_law(rate: float, edges: list[int]) -> Floats:
-    below = [lower_tail(rate, edge - 1) for edge in edges]
-    return np.array([*np.diff([0.0, *below]), upper_tail(rate, edges[-1])])
+    below = [compute_lower_tail(rate, edge - 1) for edge in edges]
+    return np.array([*np.diff([0.0, *below]), compute_upper_tail(rate, edges[-1])])
 
 
 def fits(counts: Integers, law: Floats) -> bool:
@@ -160,11 +160,11 @@ def conditional_cells(coarse: float, fine: float, value: int, edges: list[int]) 
     return np.asarray(law / law.sum())
 
 
-@pytest.mark.parametrize("noise", [SeededNoise(31), system_noise()])
+@pytest.mark.parametrize("noise", [SeededNoise(31), make_system_noise()])
 def test_every_level_of_a_chain_follows_its_own_law(noise: ExactNoise) -> None:
     """200,000 chains over five decades of rates; false alarm 1e-8 per level (chi-square), 7 levels."""
     rates = [Fraction(1, 10**5), Fraction(1, 1000), Fraction(1, 20), Fraction(1, 19), Fraction(1, 2), Fraction(5)]
-    chain = release_chain(rates, size=200_000, noise=noise)
+    chain = draw_chain(rates, size=200_000, noise=noise)
     assert chain.shape == (6, 200_000)
     assert chain.dtype == np.int64
     for rate, level in zip(rates, chain, strict=True):
@@ -177,12 +177,12 @@ def test_every_level_of_a_chain_follows_its_own_law(noise: ExactNoise) -> None:
 @pytest.mark.parametrize("way", ["chain", "refine"])
 def test_pairs_follow_the_joint_law(coarse: Fraction, fine: Fraction, way: str) -> None:
     """400,000 pairs; for each coarse value -3 .. 3 the finer one in cells. False alarm 1e-8 per coarse value, 7."""
-    noise = system_noise()
+    noise = make_system_noise()
     if way == "chain":
-        first, second = release_chain([coarse, fine], size=400_000, noise=noise)
+        first, second = draw_chain([coarse, fine], size=400_000, noise=noise)
     else:
         first = noise.discrete_laplace(rate=coarse, size=400_000)
-        second = refine(first, coarse=coarse, fine=fine, noise=noise)
+        second = refine_noise(first, coarse=coarse, fine=fine, noise=noise)
     edges = sorted({*range(-4, 6), *edges_of(float(fine))})
     for value in range(-3, 4):
         counts = np.bincount(cells(second[first == value], edges), minlength=len(edges) + 1)
@@ -192,7 +192,7 @@ def test_pairs_follow_the_joint_law(coarse: Fraction, fine: Fraction, way: str) 
 def test_the_pair_check_notices_fresh_noise() -> None:
     """The check has power: independent noise at both levels is found out (missed with probability below 1e-9)."""
     coarse, fine = RATES[0]
-    noise = system_noise()
+    noise = make_system_noise()
     first, second = (noise.discrete_laplace(rate=rate, size=400_000) for rate in (coarse, fine))
     edges = sorted({*range(-4, 6), *edges_of(float(fine))})
     counts = np.bincount(cells(second[first == 2], edges), minlength=len(edges) + 1)
@@ -203,10 +203,10 @@ def test_refinement_composes_with_the_chain_and_with_itself() -> None:
     """300,000 values: a chain's last level refined twice; every joint of neighbours and the last marginal fit.
     False alarm 1e-8 per check, 3 checks."""
     rates = [Fraction(1, 8), Fraction(1, 5), Fraction(1, 3), Fraction(2, 3)]
-    noise = system_noise()
-    first, second = release_chain(rates[:2], size=300_000, noise=noise)
-    third = refine(second, coarse=rates[1], fine=rates[2], noise=noise)
-    fourth = refine(third, coarse=rates[2], fine=rates[3], noise=noise)
+    noise = make_system_noise()
+    first, second = draw_chain(rates[:2], size=300_000, noise=noise)
+    third = refine_noise(second, coarse=rates[1], fine=rates[2], noise=noise)
+    fourth = refine_noise(third, coarse=rates[2], fine=rates[3], noise=noise)
     edges = edges_of(float(rates[3]))
     assert fits(np.bincount(cells(fourth, edges), minlength=len(edges) + 1), cell_law(float(rates[3]), edges))
     # given the third value, the fourth does not depend on the first: compare halves split by the first
@@ -221,38 +221,38 @@ def test_refinement_composes_with_the_chain_and_with_itself() -> None:
 def test_refinement_keeps_shapes_and_large_values() -> None:
     """At a rate beyond 30 a fine value other than zero has probability below 1e-12 per draw."""
     value = np.array([[0, -(10**15)], [10**15, 7]])
-    finer = refine(value, coarse=Fraction(1, 10**12), fine=Fraction(30), noise=system_noise())
+    finer = refine_noise(value, coarse=Fraction(1, 10**12), fine=Fraction(30), noise=make_system_noise())
     assert finer.shape == value.shape
     assert np.abs(finer).max() == 0
-    high = refine(np.array([0]), coarse=GREATEST_RATE - 1, fine=GREATEST_RATE, noise=system_noise())
+    high = refine_noise(np.array([0]), coarse=GREATEST_RATE - 1, fine=GREATEST_RATE, noise=make_system_noise())
     assert high.tolist() == [0]
 
 
 def test_chance_of_no_change_is_the_certified_one() -> None:
     """500,000 refinements of zero; false alarm 1e-8 per side."""
     coarse, fine = Fraction(1, 4), Fraction(1, 3)
-    stays = float(Fraction(chance_unchanged(coarse=coarse, fine=fine).prefix(60), 1 << 60))
-    expected = (stays + (1 - stays) * mass(0.25, 0)) * mass(1 / 3, 0) / mass(0.25, 0)
-    finer = refine(np.zeros(500_000, dtype=np.int64), coarse=coarse, fine=fine, noise=system_noise())
+    stays = float(Fraction(certify_unchanged(coarse=coarse, fine=fine).read_prefix(60), 1 << 60))
+    expected = (stays + (1 - stays) * compute_mass(0.25, 0)) * compute_mass(1 / 3, 0) / compute_mass(0.25, 0)
+    finer = refine_noise(np.zeros(500_000, dtype=np.int64), coarse=coarse, fine=fine, noise=make_system_noise())
     same = int((finer == 0).sum())
     assert stats.binom.cdf(same, 500_000, expected) > FALSE_ALARM
     assert stats.binom.sf(same - 1, 500_000, expected) > FALSE_ALARM
 
 
 def test_unordered_rates_and_rates_out_of_range_are_refused() -> None:
-    noise = system_noise()
+    noise = make_system_noise()
     for rates in ([], [Fraction(1), Fraction(1)], [Fraction(2), Fraction(1)]):
         with pytest.raises(ValueError, match="increase"):
-            release_chain(rates, size=1, noise=noise)
+            draw_chain(rates, size=1, noise=noise)
     with pytest.raises(ValueError, match="increase"):
-        refine(np.zeros(1, dtype=np.int64), coarse=Fraction(1), fine=Fraction(1), noise=noise)
+        refine_noise(np.zeros(1, dtype=np.int64), coarse=Fraction(1), fine=Fraction(1), noise=noise)
     with pytest.raises(Unachievable):
-        refine(np.zeros(1, dtype=np.int64), coarse=Fraction(1), fine=GREATEST_RATE + 1, noise=noise)
+        refine_noise(np.zeros(1, dtype=np.int64), coarse=Fraction(1), fine=GREATEST_RATE + 1, noise=noise)
     with pytest.raises(Unachievable):
-        release_chain([LEAST_RATE / 2, Fraction(1)], size=1, noise=noise)
+        draw_chain([LEAST_RATE / 2, Fraction(1)], size=1, noise=noise)
 
 
 def test_no_values_no_draws() -> None:
-    noise = system_noise()
-    assert release_chain([Fraction(1), Fraction(2)], size=0, noise=noise).shape == (2, 0)
-    assert refine(np.zeros(0, dtype=np.int64), coarse=Fraction(1), fine=Fraction(2), noise=noise).shape == (0,)
+    noise = make_system_noise()
+    assert draw_chain([Fraction(1), Fraction(2)], size=0, noise=noise).shape == (2, 0)
+    assert refine_noise(np.zeros(0, dtype=np.int64), coarse=Fraction(1), fine=Fraction(2), noise=noise).shape == (0,)

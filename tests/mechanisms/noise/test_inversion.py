@@ -7,7 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechanisms.certified import Survivals, digits_survivals, exponential, geometric_survivals, logistic
+from mechanisms.certified import (
+    Survivals,
+    list_digit_survivals,
+    list_geometric_survivals,
+    make_exponential,
+    make_logistic,
+)
 from mechanisms.formula import Integers
 from mechanisms.noise.exact import LEAST_RATE
 from mechanisms.noise.inversion import Inversion, Words
@@ -38,7 +44,9 @@ def read(law: Inversion, words: Words, *, below: bool, signed: bool = False) -> 
 
 
 def endless(rate: Fraction) -> Inversion:
-    return Inversion.of(geometric_survivals(exponential(rate, doubled=0, most=0), rate, doubled=0), endless=True)
+    return Inversion.from_survivals(
+        list_geometric_survivals(make_exponential(rate, doubled=0, most=0), rate, doubled=0), is_endless=True
+    )
 
 
 def decay(rate: Fraction) -> Decimal:
@@ -64,7 +72,7 @@ def test_every_word_of_an_endless_law_is_compared_rightly(rate: Fraction, *, bel
 @pytest.mark.parametrize(("rate", "place"), [(LEAST_RATE, 0), (LEAST_RATE, 36), (Fraction(1, 1000), 0)])
 @pytest.mark.parametrize("below", [False, True])
 def test_every_word_of_low_digits_is_compared_rightly(rate: Fraction, place: int, *, below: bool) -> None:
-    law = Inversion.of(digits_survivals(rate, doubled=place, digits=6), endless=False)
+    law = Inversion.from_survivals(list_digit_survivals(rate, doubled=place, digits=6), is_endless=False)
     drawn = read(law, WORDS, below=below)
     with localcontext() as context:
         context.prec = 100
@@ -77,8 +85,10 @@ def test_every_word_of_low_digits_is_compared_rightly(rate: Fraction, place: int
 
 @pytest.mark.parametrize("rate", RATES)
 def test_the_last_digit_is_the_sign_and_nothing_else(rate: Fraction) -> None:
-    nonzero = logistic(rate, doubled=0, most=0, twice=True)
-    law = Inversion.of(geometric_survivals(nonzero, rate, doubled=0), endless=True, tail=endless(rate))
+    nonzero = make_logistic(rate, doubled=0, most=0, is_doubled=True)
+    law = Inversion.from_survivals(
+        list_geometric_survivals(nonzero, rate, doubled=0), is_endless=True, tail=endless(rate)
+    )
     drawn = read(law, WORDS, below=True, signed=True)
     assert np.array_equal(drawn[0::2], -drawn[1::2])
     assert np.array_equal(drawn[0::2], read(law, WORDS, below=True)[0::2])
@@ -131,7 +141,7 @@ def rough(survivals: Survivals) -> Survivals:
 
 
 def test_bounds_that_do_not_decide_are_sharpened() -> None:
-    survivals = geometric_survivals(exponential(Fraction(1, 3), doubled=0, most=0), Fraction(1, 3), doubled=0)
-    exact, sharpened = (Inversion.of(given, endless=True) for given in (survivals, rough(survivals)))
+    survivals = list_geometric_survivals(make_exponential(Fraction(1, 3), doubled=0, most=0), Fraction(1, 3), doubled=0)
+    exact, sharpened = (Inversion.from_survivals(given, is_endless=True) for given in (survivals, rough(survivals)))
     assert np.array_equal(exact.first, sharpened.first)
     assert np.array_equal(exact.further, sharpened.further)

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
 from mechanisms.noise import random_bytes as source
-from mechanisms.noise.random_bytes import random_bytes
+from mechanisms.noise.random_bytes import draw_random_bytes
 
 FALSE_ALARM = 1e-8
 MANY = 1 << 16
@@ -33,13 +33,13 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 @pytest.mark.parametrize("count", [0, 1, 16, 4096])
 def test_few_are_the_operating_systems_own(asked: list[bytes], count: int) -> None:
-    assert random_bytes(count) == b"".join(asked)
+    assert draw_random_bytes(count) == b"".join(asked)
     assert len(asked[0]) == count
 
 
 @pytest.mark.parametrize("count", [4097, MANY, 3 * MANY + 5])
 def test_many_are_a_key_stream_under_a_fresh_key(asked: list[bytes], count: int) -> None:
-    found = random_bytes(count)
+    found = draw_random_bytes(count)
     assert len(found) == count
     (fresh,) = asked
     assert len(fresh) == 48
@@ -49,7 +49,7 @@ def test_many_are_a_key_stream_under_a_fresh_key(asked: list[bytes], count: int)
 
 def test_no_two_calls_have_a_block_in_common(asked: list[bytes]) -> None:
     """Eight calls of 4,096 blocks: any two blocks are alike with probability below 1e-29."""
-    calls = [random_bytes(MANY) for _ in range(8)]
+    calls = [draw_random_bytes(MANY) for _ in range(8)]
     blocks = [{call[start : start + 16] for start in range(0, MANY, 16)} for call in calls]
     assert all(len(one) == MANY // 16 for one in blocks)
     assert all(one.isdisjoint(other) for one, other in combinations(blocks, 2))
@@ -59,22 +59,22 @@ def test_no_two_calls_have_a_block_in_common(asked: list[bytes]) -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_child_and_its_parent_draw_apart(asked: list[bytes]) -> None:
     """A process that forked after a draw has nothing of it that could be drawn again."""
-    random_bytes(MANY)
+    draw_random_bytes(MANY)
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.write(writing, random_bytes(MANY)[:64])
+        os.write(writing, draw_random_bytes(MANY)[:64])
         os._exit(0)
     os.waitpid(child, 0)
     with os.fdopen(reading, "rb") as theirs:
         os.close(writing)
-        assert theirs.read() != random_bytes(MANY)[:64]
+        assert theirs.read() != draw_random_bytes(MANY)[:64]
     assert asked
 
 
 def test_bytes_are_uniform(asked: list[bytes]) -> None:
     """4 million bytes in 256 cells, and neighbours in 65,536; false alarm 1e-8 per check (chi-square), two checks."""
-    drawn = np.frombuffer(b"".join(random_bytes(MANY) for _ in range(64)), dtype=np.uint8)
+    drawn = np.frombuffer(b"".join(draw_random_bytes(MANY) for _ in range(64)), dtype=np.uint8)
     assert stats.chisquare(np.bincount(drawn, minlength=256)).pvalue > FALSE_ALARM
     pairs = np.bincount(drawn.view(np.uint16), minlength=1 << 16)
     assert stats.chisquare(pairs).pvalue > FALSE_ALARM

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.noise import discrete_laplace
-from mechanisms.noise.weighted_sum import lower_tail, upper_tail
+from mechanisms.noise.weighted_sum import compute_lower_tail, compute_upper_tail
 from tests.effort import examples
 
 
@@ -15,7 +15,7 @@ def summed(rate: float, value: int, times: int, beside: float) -> float:
     """The same tail, value by value; what is left out weighs e^-90."""
     most = int(90 / beside) + 2
     return math.fsum(
-        discrete_laplace.mass(beside, other) * discrete_laplace.upper_tail(rate, value - times * other)
+        discrete_laplace.compute_mass(beside, other) * discrete_laplace.compute_upper_tail(rate, value - times * other)
         for other in range(-most, most + 1)
     )
 
@@ -28,9 +28,9 @@ def summed(rate: float, value: int, times: int, beside: float) -> float:
     value=st.integers(-300, 600),
 )
 def test_a_tail_is_the_sum_over_the_other_noise(rate: float, beside: float, times: int, value: int) -> None:
-    found = upper_tail(rate, value, times=times, beside=beside)
+    found = compute_upper_tail(rate, value, times=times, beside=beside)
     assert found == pytest.approx(summed(rate, value, times, beside), rel=1e-11, abs=1e-36)
-    assert lower_tail(rate, -value, times=times, beside=beside) == found
+    assert compute_lower_tail(rate, -value, times=times, beside=beside) == found
 
 
 @pytest.mark.parametrize(("rate", "times"), [(0.25, 4), (0.125, 8), (1.0, 1), (0.5, -2)])
@@ -39,6 +39,6 @@ def test_noises_of_one_width_are_no_special_case(rate: float, times: int) -> Non
     for value in (1, 7, 40):
         exact = summed(rate, value, times, abs(times) * rate)
         for nudge in (1.0, 1.0 + 1e-15, 1.0 - 1e-12):
-            assert upper_tail(rate, value, times=times, beside=abs(times) * rate * nudge) == pytest.approx(
+            assert compute_upper_tail(rate, value, times=times, beside=abs(times) * rate * nudge) == pytest.approx(
                 exact, rel=1e-9
             )

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers, evaluate
-from mechanisms.noise.exact import system_noise
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers, evaluate_formula
+from mechanisms.noise.exact import make_system_noise
 from mechanisms.protocol import DecisionTask, FunctionalTest, Knowledge, Mechanism, Unachievable
 from mechanisms.published.dppwlm import Dppwlm
 from mechanisms.published.expected_undecided import expected_undecided, undecided_chances, upper_tail_of_sum
@@ -23,7 +23,7 @@ from mechanisms.published.mim import (
 )
 from mechanisms.published.ppwlm import Ppwlm, ppwlm_test
 from mechanisms.published.progressive_looks import chance_missed, last_look, wrong
-from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
 from tests.in_turn import in_turn
 from tests.mechanisms.threshold.crossing_by_hand import Flags, outcomes, worst_rule
 from tests.seeded_noise import SeededNoise
@@ -49,7 +49,7 @@ def task_of(formula: Formula, functionals: int, *, fnr: float = 0.05, fpr: float
     return DecisionTask(
         formula=formula,
         sensitivities=(1,) * functionals,
-        exposures=all_at_once(functionals),
+        exposures=expose_all_at_once(functionals),
         fnr=fnr,
         fpr=fpr,
     )
@@ -97,7 +97,7 @@ def test_false_negatives_at_the_worst_case(name: str, formula: str) -> None:
     calibration = mechanism.calibrate(task_of(*FORMULAS[formula]))
     assert calibration.fnr is not None
     assert calibration.fnr <= 0.05
-    outcome = mechanism.decide(calibration, alike(JUST_TRUE[formula]), noise=system_noise())
+    outcome = mechanism.decide(calibration, alike(JUST_TRUE[formula]), noise=make_system_noise())
     assert stats.binom.sf(int((~outcome.passed).sum()) - 1, KEYS, calibration.fnr) > FALSE_ALARM
     assert outcome.epsilon.max() <= calibration.worst_case_epsilon
 
@@ -110,7 +110,7 @@ def test_false_positives_at_the_worst_case(name: str, formula: str) -> None:
     calibration = mechanism.calibrate(task_of(*FORMULAS[formula]))
     assert calibration.fpr is not None
     assert calibration.fpr <= 0.1
-    outcome = mechanism.decide(calibration, alike(STILL_FALSE[formula]), noise=system_noise())
+    outcome = mechanism.decide(calibration, alike(STILL_FALSE[formula]), noise=make_system_noise())
     assert stats.binom.sf(int(outcome.passed.sum()) - 1, KEYS, calibration.fpr) > FALSE_ALARM
     assert outcome.epsilon.max() <= calibration.worst_case_epsilon
 
@@ -138,7 +138,7 @@ def test_the_path_of_a_key_has_its_exact_law(distance: int) -> None:
     assert test.looks == TIGHT.looks
     path = path_of(test, distance)
     keys = 60_000
-    outcome = mechanism.decide(calibration, alike((100 + distance,), keys), noise=system_noise())
+    outcome = mechanism.decide(calibration, alike((100 + distance,), keys), noise=make_system_noise())
     returned = sum(accept for _, accept in path)
     assert sum(reject for reject, _ in path) + returned == pytest.approx(1, abs=1e-9)
     counts = [(int(outcome.passed.sum()), returned)]
@@ -171,8 +171,8 @@ def test_far_keys_stop_early_and_are_decided_rightly(mechanism: Mechanism) -> No
     """1,000 keys a hundred million units from every threshold; an error has probability below exp(-900)."""
     calibration = mechanism.calibrate(task_of(PAIRS, 3))
     values = np.where(np.random.default_rng(3).random((3, 1000)) < 0.5, -(10**8), 10**8)
-    outcome = mechanism.decide(calibration, values, noise=system_noise())
-    truth = evaluate(PAIRS, lambda cut: cut.holds(values[cut.functional]), keys=1000)
+    outcome = mechanism.decide(calibration, values, noise=make_system_noise())
+    truth = evaluate_formula(PAIRS, lambda cut: cut.evaluate(values[cut.functional]), keys=1000)
     assert (outcome.passed == truth).all()
     cheaper = outcome.epsilon < 0.75 * calibration.worst_case_epsilon
     assert cheaper[~truth].all()
@@ -186,7 +186,11 @@ def test_loss_is_the_joint_loss_of_the_levels_reached(name: str) -> None:
     formula = AllOf((count(0), count(1)))
     together = mechanism.calibrate(task_of(formula, 2))
     apart_task = DecisionTask(
-        formula=formula, sensitivities=(1, 1), exposures=sets_at_once(((0,), (1,)), functionals=2), fnr=0.05, fpr=0.1
+        formula=formula,
+        sensitivities=(1, 1),
+        exposures=expose_sets_at_once(((0,), (1,)), functionals=2),
+        fnr=0.05,
+        fpr=0.1,
     )
     apart = mechanism.calibrate(apart_task)
     assert apart.worst_case_epsilon == max(test.epsilon for test in apart.tests)
@@ -203,7 +207,7 @@ def test_a_decided_formula_asks_no_more() -> None:
     more than the level that decided S0. A wrong decision on S0 has probability below 1e-9."""
     mechanism = Ppwlm(looks=3, first_epsilon=0.01)
     calibration = mechanism.calibrate(task_of(AnyOf((count(0), count(1))), 2))
-    outcome = mechanism.decide(calibration, alike((20_000, 96), 2000), noise=system_noise())
+    outcome = mechanism.decide(calibration, alike((20_000, 96), 2000), noise=make_system_noise())
     assert outcome.passed.all()
     assert np.allclose(outcome.epsilon, float(calibration.tests[0].looks[0].rate), rtol=1e-12, atol=0)
 
@@ -212,12 +216,12 @@ def test_a_decided_formula_asks_no_more() -> None:
 def test_constants_unused_functionals_and_no_keys(mechanism: Mechanism) -> None:
     for formula, answer in ((TRUE, True), (FALSE, False)):
         calibration = mechanism.calibrate(task_of(formula, 1))
-        outcome = mechanism.decide(calibration, alike((5,), 4), noise=system_noise())
+        outcome = mechanism.decide(calibration, alike((5,), 4), noise=make_system_noise())
         assert outcome.passed.tolist() == [answer] * 4
         assert not outcome.epsilon.any()
     calibration = mechanism.calibrate(task_of(count(1), 2))
     assert calibration.tests[0].epsilon == 0.0
-    empty = mechanism.decide(calibration, alike((1, 1), 0), noise=system_noise())
+    empty = mechanism.decide(calibration, alike((1, 1), 0), noise=make_system_noise())
     assert empty.passed.shape == empty.epsilon.shape == (0,)
 
 
@@ -328,7 +332,7 @@ def test_dppwlm_stays_below_the_worst_rule() -> None:
     bound = worst_rule(levels, share=test.fnr, fine_steps=3, carried=True)
     lost = np.empty(100)
     for run in range(100):
-        outcome = mechanism.decide(calibration, alike((101,), 400), noise=system_noise())
+        outcome = mechanism.decide(calibration, alike((101,), 400), noise=make_system_noise())
         lost[run] = (~outcome.passed).mean()
         assert outcome.epsilon.max() <= calibration.worst_case_epsilon
     assert lost.mean() > 0.0
@@ -343,7 +347,7 @@ def test_dppwlm_looks_at_levels_of_its_grid_alone(keys: int) -> None:
     plan = [look.rate for look in test.looks] + [test.rate]
     grid = {plan[0]} | {low + (high - low) * Fraction(step, 3) for low, high in pairwise(plan) for step in (1, 2, 3)}
     values = np.random.default_rng(8).integers(-300, 500, size=(1, keys))
-    seen = set(mechanism.decide(calibration, values, noise=system_noise()).epsilon.tolist())
+    seen = set(mechanism.decide(calibration, values, noise=make_system_noise()).epsilon.tolist())
     assert len(seen) > 1
     for epsilon in seen:
         assert min(abs(epsilon - float(rate)) for rate in grid) < 1e-12

@@ -13,12 +13,12 @@ from scipy import stats
 from mechanisms.audit.auditor import AuditReport, Neighbours, audit
 from mechanisms.audit.events import Transcripts
 from mechanisms.audit.noise_ahead import NoiseAhead
-from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, evaluate
+from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, evaluate_formula
 from mechanisms.protocol import DecisionTask, Mechanism, Outcome
 from mechanisms.published.probe import PHASES_RESERVED, Probe
 from mechanisms.published.probe_ent import ProbeEnt
 from mechanisms.registry import MECHANISMS
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once
 from tests.effort import cases, examples, rounds
 from tests.seeded_noise import SeededNoise
 
@@ -39,7 +39,7 @@ def task_of(formula: Formula, functionals: int, *, fnr: float = BETA, fpr: float
     return DecisionTask(
         formula=formula,
         sensitivities=(1,) * functionals,
-        exposures=all_at_once(functionals),
+        exposures=expose_all_at_once(functionals),
         fnr=fnr,
         fpr=fpr,
     )
@@ -85,7 +85,7 @@ def test_shares_follow_theorem_4_5() -> None:
     task = DecisionTask(
         formula=AllOf((above(0), above(1))),
         sensitivities=(1, 3),
-        exposures=all_at_once(2),
+        exposures=expose_all_at_once(2),
         fnr=BETA,
         fpr=ALPHA,
     )
@@ -297,7 +297,7 @@ def test_answers_follow_the_tree() -> None:
     """Keys 500 from every threshold are decided right, whatever the tree; wrong with a probability below 1e-9."""
     tree = AllOf((AnyOf((above(0, 10), below(1, 10))), AnyOf((above(2, 10), above(0, 10)))))
     values = np.random.default_rng(9).choice([-400, 600], size=(3, 600))
-    truth = evaluate(tree, lambda cut: cut.holds(values[cut.functional]), keys=600)
+    truth = evaluate_formula(tree, lambda cut: cut.evaluate(values[cut.functional]), keys=600)
     for name in ("probe", "probe_naive", "probe_gradual"):
         outcome = decided(VARIANTS[name], task_of(tree, 3), values, seed=10)
         assert not outcome.denied

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, evaluate
+from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, evaluate_formula
 from mechanisms.protocol import DecisionTask, Outcome, Unachievable
 from mechanisms.published.probe import PHASES_RESERVED
 from mechanisms.published.probe_ent import ProbeEnt
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once
 from tests.effort import examples
 from tests.seeded_noise import SeededNoise
 
@@ -30,7 +30,7 @@ def task_of(formula: Formula, functionals: int) -> DecisionTask:
     return DecisionTask(
         formula=formula,
         sensitivities=(1,) * functionals,
-        exposures=all_at_once(functionals),
+        exposures=expose_all_at_once(functionals),
         fnr=BETA,
         fpr=0.1,
     )
@@ -134,7 +134,7 @@ def test_answers_follow_the_tree() -> None:
     """Keys 500 from every threshold are decided right, whatever the tree; wrong with a probability below 1e-9."""
     tree = AllOf((AnyOf((above(0, 10), below(1, 10))), AnyOf((above(2, 10), above(0, 10)))))
     values = np.random.default_rng(9).choice([-400, 600], size=(3, 600))
-    truth = evaluate(tree, lambda cut: cut.holds(values[cut.functional]), keys=600)
+    truth = evaluate_formula(tree, lambda cut: cut.evaluate(values[cut.functional]), keys=600)
     outcome = decided(ProbeEnt(), task_of(tree, 3), values, seed=10)
     assert not outcome.denied
     assert (outcome.passed == truth).all()

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
-from mechanisms.noise.exact import system_noise
+from mechanisms.noise.exact import make_system_noise
 from mechanisms.protocol import DecisionTask, Look, Unachievable
 from mechanisms.published.dppwlm import Dppwlm, DppwlmBounded, worst_rates
 from mechanisms.published.ppwlm import ppwlm_test, published_look
 from mechanisms.published.share_carryover import CELLS, Refined, worst_of_any_rule, zones_of_misses, zones_of_returns
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once
 from tests.effort import examples, rounds
 from tests.in_turn import in_turn
 from tests.mechanisms.threshold.crossing_by_hand import worst_rule
@@ -100,7 +100,7 @@ def task_of(formula: Formula, functionals: int, *, fnr: float = 0.05, fpr: float
     return DecisionTask(
         formula=formula,
         sensitivities=(1,) * functionals,
-        exposures=all_at_once(functionals),
+        exposures=expose_all_at_once(functionals),
         fnr=fnr,
         fpr=fpr,
     )
@@ -143,7 +143,7 @@ def test_the_contract_holds_on_worst_case_data(value: int, true: bool) -> None:
     assert promised is not None
     wrong = np.empty(100)
     for run in range(100):
-        outcome = mechanism.decide(calibration, np.full((1, 400), value, dtype=np.int64), noise=system_noise())
+        outcome = mechanism.decide(calibration, np.full((1, 400), value, dtype=np.int64), noise=make_system_noise())
         wrong[run] = (outcome.passed != true).mean()
         assert outcome.epsilon.max() <= calibration.worst_case_epsilon
     assert wrong.mean() - promised < 6 * wrong.std() / math.sqrt(100)
@@ -153,7 +153,7 @@ def test_constants_and_refusals() -> None:
     mechanism = DppwlmBounded()
     for formula, answer in ((TRUE, True), (FALSE, False)):
         outcome = mechanism.decide(
-            mechanism.calibrate(task_of(formula, 1)), np.full((1, 3), 5, dtype=np.int64), noise=system_noise()
+            mechanism.calibrate(task_of(formula, 1)), np.full((1, 3), 5, dtype=np.int64), noise=make_system_noise()
         )
         assert outcome.passed.tolist() == [answer] * 3
         assert not outcome.epsilon.any()

@@ -11,7 +11,7 @@ from scipy import stats
 
 from mechanisms.formula import TRUE, AllOf, AnyOf, Cut, Formula
 from mechanisms.keyhole.one_shot import Keyhole
-from mechanisms.noise.discrete_laplace import mass, upper_tail
+from mechanisms.noise.discrete_laplace import compute_mass, compute_upper_tail
 from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.published.sparse_vector import (
     GeneralisedSparseVector,
@@ -21,7 +21,7 @@ from mechanisms.published.sparse_vector import (
     sparse_vector,
     weights,
 )
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once
 from tests.seeded_noise import SeededNoise
 
 FALSE_ALARM = 1e-8
@@ -33,7 +33,7 @@ def task_of(formula: Formula, *, sensitivity: int = 1, fnr: float = 0.05, fpr: f
     return DecisionTask(
         formula=formula,
         sensitivities=(sensitivity, sensitivity),
-        exposures=all_at_once(2),
+        exposures=expose_all_at_once(2),
         fnr=fnr,
         fpr=fpr,
     )
@@ -44,7 +44,8 @@ def test_the_tail_of_the_difference_is_the_convolution(threshold_rate: float, qu
     span = math.ceil(45 / threshold_rate)
     for distance in (-7, -1, 0, 1, 2, 3, 10, 40):
         summed = math.fsum(
-            mass(threshold_rate, j) * upper_tail(query_rate, distance + j) for j in range(-span, span + 1)
+            compute_mass(threshold_rate, j) * compute_upper_tail(query_rate, distance + j)
+            for j in range(-span, span + 1)
         )
         exact = difference_tail(distance, threshold_rate=threshold_rate, query_rate=query_rate)
         assert exact == pytest.approx(summed, rel=1e-10)
@@ -105,8 +106,10 @@ def test_the_exact_loss_of_whole_streams_and_of_one_key(most_positives: int) -> 
     threshold_rate = 2 * most_positives * query_rate
 
     noises = range(-250, 251)
-    masses = np.array([mass(threshold_rate, j) for j in noises])
-    tails = {distance: np.array([upper_tail(query_rate, j - distance) for j in noises]) for distance in (-1, 0, 1)}
+    masses = np.array([compute_mass(threshold_rate, j) for j in noises])
+    tails = {
+        distance: np.array([compute_upper_tail(query_rate, j - distance) for j in noises]) for distance in (-1, 0, 1)
+    }
 
     def law(distances: tuple[int, ...]) -> dict[tuple[bool, ...], float]:
         found: dict[tuple[bool, ...], float] = {}

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mechanisms.noise.discrete_laplace import mass
+from mechanisms.noise.discrete_laplace import compute_mass
 from mechanisms.protocol import Unachievable
 from mechanisms.publishing.contingency_table import make_rows, release_table
 from tests.seeded_noise import SeededNoise
@@ -23,7 +23,7 @@ def test_every_cell_has_noise_of_its_share_of_epsilon() -> None:
     found = release_table(counts, epsilon=Fraction(3, 2), most_rows=3, noise=SeededNoise(4)) - counts
     reach = 8
     seen = [int(np.sum(found == value)) for value in range(-reach, reach + 1)]
-    expected = [20_000 * mass(0.5, value) for value in range(-reach, reach + 1)]
+    expected = [20_000 * compute_mass(0.5, value) for value in range(-reach, reach + 1)]
     rest = (20_000 - sum(seen), 20_000 - sum(expected))
     assert stats.chisquare([*seen, rest[0]], [*expected, rest[1]]).pvalue > FALSE_ALARM
     assert found.shape == counts.shape

@@ -8,10 +8,10 @@ from itertools import product
 import numpy as np
 
 from mechanisms.formula import Integers
-from mechanisms.noise.discrete_laplace import mass
+from mechanisms.noise.discrete_laplace import compute_mass
 from mechanisms.ranking.calibration import RankingCalibration
 from mechanisms.ranking.run import place_keys
-from mechanisms.threshold.boundary_crossing import chance_unchanged
+from mechanisms.threshold.boundary_crossing import compute_unchanged_chance
 
 Path = tuple[int, ...]
 """One key's noises, coarse to fine."""
@@ -48,11 +48,11 @@ def answer(
 def paths_by_chance(rates: Sequence[float], *, least: float) -> dict[Path, float]:
     """Every path of one key that is not less likely, with its probability."""
     reach = math.ceil(-math.log(least) / rates[0])
-    found: dict[Path, float] = {(value,): mass(rates[-1], value) for value in range(-reach, reach + 1)}
+    found: dict[Path, float] = {(value,): compute_mass(rates[-1], value) for value in range(-reach, reach + 1)}
     for coarse, fine in zip(rates[-2::-1], rates[:0:-1], strict=True):
-        same = chance_unchanged(coarse=coarse, fine=fine)
+        same = compute_unchanged_chance(coarse=coarse, fine=fine)
         found = {
-            (value, *path): chance * ((1.0 - same) * mass(coarse, value - path[0]) + same * (value == path[0]))
+            (value, *path): chance * ((1.0 - same) * compute_mass(coarse, value - path[0]) + same * (value == path[0]))
             for path, chance in found.items()
             for value in range(-reach, reach + 1)
         }

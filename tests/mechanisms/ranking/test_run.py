@@ -11,7 +11,7 @@ from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.ranking.calibration import ONE_LOOK, SCHEDULE, calibrate_ranking
 from mechanisms.ranking.ranking_task import RankingTask
 from mechanisms.ranking.run import rank_keys
-from mechanisms.threshold.one_shot import at_least
+from mechanisms.threshold.one_shot import round_up_to_float
 from tests.effort import examples
 from tests.mechanisms.ranking.chosen_noise import answer
 from tests.seeded_noise import SeededNoise
@@ -83,7 +83,7 @@ def test_keys_far_apart_are_ranked_rightly_and_stop_at_the_first_look(descending
     values = np.array([3, 1, 6, 2, 5, 4]) * FAR
     found = rank_keys(calibration, values, taking_part=None, keep_path=True, noise=SeededNoise(1))
     assert found.ranked.tolist() == ([2, 4, 5] if descending else [1, 3, 0])
-    assert set(found.epsilon) == {at_least(calibration.levels[0] * task.sensitivity)}
+    assert set(found.epsilon) == {round_up_to_float(calibration.levels[0] * task.sensitivity)}
     assert found.path is not None
     assert found.path.rates == calibration.levels
     assert set(found.path.reached) == {1}
@@ -141,7 +141,9 @@ def test_losses_are_those_of_the_levels_reached_and_never_above_the_worst_case()
     found = rank_keys(calibration, values, taking_part=None, keep_path=True, noise=SeededNoise(6))
     assert found.path is not None
     rates = (0, *calibration.levels)
-    assert found.epsilon.tolist() == [at_least(rates[level] * 3) if level else 0.0 for level in found.path.reached]
+    assert found.epsilon.tolist() == [
+        round_up_to_float(rates[level] * 3) if level else 0.0 for level in found.path.reached
+    ]
     assert found.epsilon.max() <= calibration.worst_case_epsilon
     assert len(set(found.epsilon)) > 2
     revealed = np.arange(len(calibration.levels))[:, np.newaxis] < found.path.reached

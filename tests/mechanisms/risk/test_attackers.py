@@ -11,7 +11,7 @@ from mechanisms.registry import MECHANISMS
 from mechanisms.risk.attack_confidence import NOBODY, KeyTest, View, add_up, find_confidences
 from mechanisms.risk.channels import likelihood_of_exact
 from mechanisms.risk.posterior import CONFIDENCES, bound_of_place, confidence_class, find_joint_posterior
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once
 from tests.seeded_noise import SeededNoise
 
 COUNTS = np.array([3, 0, 14, 40, 23])
@@ -21,7 +21,7 @@ NONE = np.zeros(5, dtype=np.bool_)
 
 def asked(mechanism: str = "keyhole") -> KeyTest:
     formula = Cut(functional=0, cut=12, above=True, tolerance=4)
-    task = DecisionTask(formula=formula, sensitivities=(1,), exposures=all_at_once(1), fnr=0.05, fpr=0.1)
+    task = DecisionTask(formula=formula, sensitivities=(1,), exposures=expose_all_at_once(1), fnr=0.05, fpr=0.1)
     return KeyTest(MECHANISMS[mechanism].calibrate(task).tests[0], formula.cut)
 
 

@@ -26,7 +26,7 @@ from mechanisms.risk.posterior import (
     find_joint_posterior,
     find_posterior_of_one_place,
 )
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once
 from tests.seeded_noise import SeededNoise
 
 
@@ -105,7 +105,7 @@ def test_no_posterior_exceeds_its_bound() -> None:
 def test_the_key_set_channel_is_the_mechanism(mechanism: str) -> None:
     """20,000 seeded decisions at each count: off by more than .02 with probability below 1e-7, were they drawn anew."""
     formula = Cut(functional=0, cut=40, above=True, tolerance=10)
-    task = DecisionTask(formula=formula, sensitivities=(1,), exposures=all_at_once(1), fnr=0.1, fpr=0.1)
+    task = DecisionTask(formula=formula, sensitivities=(1,), exposures=expose_all_at_once(1), fnr=0.1, fpr=0.1)
     deciding = MECHANISMS[mechanism]
     calibration = deciding.calibrate(task)
     returned = likelihood_of_key(calibration.tests[0], cut=40, most=60, returned=True)

@@ -10,11 +10,11 @@ import pytest
 from mechanisms.alarm.calibration import AlarmTask, calibrate_alarm
 from mechanisms.alarm.run import draw_alarms, look_at_values
 from mechanisms.alarm.shapes import Regime
-from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, evaluate
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, evaluate_formula
 from mechanisms.protocol import Exposure, Unachievable
 from mechanisms.standing.alarms import alarms_decide, calibrate_standing
 from mechanisms.standing.standing_task import StandingTask
-from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
 from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
 
@@ -36,7 +36,7 @@ MIXED = AnyOf((AllOf((above(0, 100, 9), above(1))), above(0, 900, 80)))
 def watched(
     formula: Formula,
     *,
-    exposures: tuple[Exposure, ...] = all_at_once(2),
+    exposures: tuple[Exposure, ...] = expose_all_at_once(2),
     regime: Regime = GROWING,
     looks: int = 24,
     progressive: bool = False,
@@ -82,10 +82,12 @@ def test_one_threshold_is_its_alarm() -> None:
 
 
 def test_what_no_unit_changes_at_once_costs_once_where_values_grow() -> None:
-    apart = sets_at_once([[0], [1]], functionals=2)
-    together, single = (calibrate_standing(watched(EITHER, exposures=one)) for one in (all_at_once(2), apart))
+    apart = expose_sets_at_once([[0], [1]], functionals=2)
+    together, single = (calibrate_standing(watched(EITHER, exposures=one)) for one in (expose_all_at_once(2), apart))
     assert single.worst_case_epsilon == pytest.approx(together.worst_case_epsilon / 2, rel=1e-3)
-    coming = [calibrate_standing(watched(EITHER, exposures=one, regime=COMING)) for one in (all_at_once(2), apart)]
+    coming = [
+        calibrate_standing(watched(EITHER, exposures=one, regime=COMING)) for one in (expose_all_at_once(2), apart)
+    ]
     assert coming[0].worst_case_epsilon == coming[1].worst_case_epsilon > 1.5 * together.worst_case_epsilon
 
 
@@ -174,7 +176,7 @@ def test_a_key_that_is_in_the_answer_stays_and_costs_no_more(formula: Formula, p
         assert np.all(spent <= after)
         assert np.all((after == spent) | ~before)
         state, before, spent = looked.state, looked.alerted, after
-    exact = evaluate(formula, lambda cut: cut.holds(24 * steps[cut.functional]), keys=6)
+    exact = evaluate_formula(formula, lambda cut: cut.evaluate(24 * steps[cut.functional]), keys=6)
     assert before.tolist() == exact.tolist()
     assert np.all(spent <= found.worst_case_epsilon)
     if progressive:
@@ -212,7 +214,7 @@ def test_looks_out_of_order_and_values_of_others_are_refused() -> None:
         {"looks": 10**6},
         {"sensitivities": (0, 1)},
         {"leasts": (0,)},
-        {"exposures": all_at_once(3)},
+        {"exposures": expose_all_at_once(3)},
         {"fnr": 0.0},
         {"formula": above(2)},
         {"formula": above(0, 4, -1)},

@@ -9,11 +9,11 @@ from mechanisms.formula import AllOf, Cut
 from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.registry import MECHANISMS
 from mechanisms.standing.close import decide_at_close
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once
 from tests.seeded_noise import SeededNoise
 
 MANY_AND_CHEAP = AllOf((Cut(0, 100, above=True, tolerance=9), Cut(1, 50, above=False, tolerance=4)))
-TASK = DecisionTask(MANY_AND_CHEAP, (1, 1), all_at_once(2), fnr=0.05, fpr=0.1, keys=9)
+TASK = DecisionTask(MANY_AND_CHEAP, (1, 1), expose_all_at_once(2), fnr=0.05, fpr=0.1, keys=9)
 VALUES = np.array([[0, 50, 99, 101, 105, 110, 150, 300, 1000], [0, 90, 50, 51, 45, 52, 20, 10, 90]], dtype=np.int64)
 
 

@@ -9,10 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.alarm.calibration import AlarmCalibration, alarm_price
+from mechanisms.alarm.calibration import AlarmCalibration, price_alarm
 from mechanisms.alarm.shapes import Regime
-from mechanisms.alarm.weights import weight
-from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers, cuts, evaluate, relax_formula
+from mechanisms.alarm.weights import compute_weight
+from mechanisms.formula import (
+    FALSE,
+    TRUE,
+    AllOf,
+    AnyOf,
+    Cut,
+    Formula,
+    Integers,
+    evaluate_formula,
+    list_literals,
+    relax_formula,
+)
 from mechanisms.protocol import Exposure, Unachievable
 from mechanisms.published.sparse_vector import signed_distance
 from mechanisms.standing.alarms import StandingAlarms, calibrate_standing
@@ -25,7 +36,7 @@ from mechanisms.standing.distance import (
 )
 from mechanisms.standing.standing_protocol import Standing
 from mechanisms.standing.standing_task import StandingTask
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once
 from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
 
@@ -54,7 +65,7 @@ def watched(
     return StandingTask(
         formula=formula,
         sensitivities=sensitivities,
-        exposures=all_at_once(2),
+        exposures=expose_all_at_once(2),
         regimes=regimes,
         leasts=(0, 0),
         looks=looks,
@@ -86,7 +97,7 @@ def test_one_alarm_is_paid_for_however_many_thresholds_there_are(
     task = watched(formula, regimes=(values, values))
     found = calibrate_distance(task)
     assert found.regime is distance_regime(task) is regime
-    price = alarm_price(looks=24, fnr=0.05, fpr=0.1, regime=regime)
+    price = price_alarm(looks=24, fnr=0.05, fpr=0.1, regime=regime)
     assert found.worst_case_epsilon * 40 == pytest.approx(price, rel=1e-12)
     assert found.fnr <= 0.05
     assert 0.1 * (1 - 1e-9) < found.fpr <= 0.1
@@ -153,13 +164,13 @@ def test_the_distance_is_the_formula_and_moves_as_its_regime_says(
     ]
     exact = np.array([values, np.add(values, changes)], dtype=np.int64).T
     before, after = seen_by_alarm(found, exact).tolist()
-    truth = evaluate(formula, lambda one: one.holds(exact[one.functional]), keys=2)
-    relaxed = evaluate(relax_formula(formula), lambda one: one.holds(exact[one.functional]), keys=2)
+    truth = evaluate_formula(formula, lambda one: one.evaluate(exact[one.functional]), keys=2)
+    relaxed = evaluate_formula(relax_formula(formula), lambda one: one.evaluate(exact[one.functional]), keys=2)
     assert (before > task.cut) == truth[0]
     assert relaxed[0] or before <= task.cut - task.tolerance
     assert abs(after - before) <= task.sensitivity
     if found.regime is not SIGNED:
-        upwards = next(cuts(formula)).above
+        upwards = next(list_literals(formula)).above
         assert (after >= before) if upwards else (after <= before)
 
 
@@ -167,8 +178,8 @@ def outcome_chances(alarm: AlarmCalibration, distances: list[int]) -> list[Fract
     """The chance to ring at each look, and never, to 400 binary digits; no value is the highest so far but itself."""
     total, chances = 0, [0]
     for distance in distances:
-        total += weight(alarm.rate, max(0, distance - alarm.floor))
-        chances.append(alarm.task.regime.shape.chance(total, alarm.unit, bits=400))
+        total += compute_weight(alarm.rate, max(0, distance - alarm.floor))
+        chances.append(alarm.task.regime.shape.compute_chance(total, alarm.unit, bits=400))
     return [Fraction(late - early, 1 << 400) for early, late in zip(chances, [*chances[1:], 1 << 400], strict=True)]
 
 
@@ -293,11 +304,11 @@ DISJOINT = ((Fraction(1), Fraction(0)), (Fraction(0), Fraction(1)))
 @pytest.mark.parametrize(
     ("formula", "exposures", "taken", "prices"),
     [
-        (BOTH, all_at_once(2), StandingDistance, (12.741, 15.566)),
-        (AnyOf(BOTH.children), all_at_once(2), StandingDistance, (12.741, 15.566)),
+        (BOTH, expose_all_at_once(2), StandingDistance, (12.741, 15.566)),
+        (AnyOf(BOTH.children), expose_all_at_once(2), StandingDistance, (12.741, 15.566)),
         (BOTH, DISJOINT, StandingAlarms, (7.783, 12.741)),
-        (AllOf((above(0), above(0, 500))), all_at_once(2), StandingDistance, (12.741, 15.566)),
-        (AllOf((above(0), above(1, tolerance=3999))), all_at_once(2), StandingAlarms, (7.217, 12.741)),
+        (AllOf((above(0), above(0, 500))), expose_all_at_once(2), StandingDistance, (12.741, 15.566)),
+        (AllOf((above(0), above(1, tolerance=3999))), expose_all_at_once(2), StandingAlarms, (7.217, 12.741)),
     ],
 )
 def test_of_both_ways_of_watching_what_stays_true_the_cheaper_is_taken(

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.alarm.run import chances_by_look
+from mechanisms.alarm.run import compute_chances_by_look
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import AllOf, Cut, Formula, Integers
 from mechanisms.published.sparse_vector import signed_distance
 from mechanisms.standing.distance import StandingDistance, calibrate_distance
 from mechanisms.standing.standing_task import StandingTask
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once
 from tests.effort import cases, rounds
 from tests.seeded_noise import SeededNoise
 
@@ -42,7 +42,7 @@ def calibrated(formula: Formula, kind: str) -> StandingDistance:
         StandingTask(
             formula=formula,
             sensitivities=(1, COARSE),
-            exposures=all_at_once(2),
+            exposures=expose_all_at_once(2),
             regimes=(Regime.COMING_AND_GOING,) * 2,
             leasts=(0, 0),
             looks=LOOKS,
@@ -69,7 +69,7 @@ def alerted_at(standing: StandingDistance, stream: Stream, *, seed: int) -> Inte
 def by_law(standing: StandingDistance, stream: Stream) -> list[float]:
     """The chance of an alarm, not of a ladder, to have rung by each look."""
     distances = signed_distance(standing.task.formula, np.array(stream, dtype=np.int64).T, weights=standing.scale)
-    return list(chances_by_look(standing.alarm.ladders[0].rungs[-1], distances.tolist()))
+    return list(compute_chances_by_look(standing.alarm.ladders[0].rungs[-1], distances.tolist()))
 
 
 def check(count: int, *, chance: float, promised: float, kind: str) -> None:

@@ -18,12 +18,12 @@ from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.standing import window_noise
 from mechanisms.standing.sliding_noise import calibrate_sliding
 from mechanisms.standing.window_noise import NoiseShape, find_edges, find_tails, shape_window
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 
 MANY = Cut(0, 900, above=True, tolerance=199)
-TASK = DecisionTask(MANY, (1,), all_at_once(1), fnr=0.05, fpr=0.1)
+TASK = DecisionTask(MANY, (1,), expose_all_at_once(1), fnr=0.05, fpr=0.1)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_both_rates_are_kept_at_the_worst_case_wherever_a_window_ends(window: in
 
 def test_any_formula_is_watched_and_clears_at_once() -> None:
     both = AllOf((MANY, Cut(1, 50, above=False, tolerance=49)))
-    task = replace(TASK, formula=both, sensitivities=(1, 1), exposures=all_at_once(2))
+    task = replace(TASK, formula=both, sensitivities=(1, 1), exposures=expose_all_at_once(2))
     found, noise = calibrate_sliding(task, window=3, looks=9), SeededNoise(5)
     state, seen = found.draw(keys=2, noise=noise), []
     for look, (count, low) in enumerate([(0, 0), (5000, 0), (5000, 5000), (5000, 0)], 1):

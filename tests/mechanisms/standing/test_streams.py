@@ -12,13 +12,13 @@ from mechanisms.protocol import Unachievable
 from mechanisms.standing.standing_streams import NO_BOUND, StandingStream, watch_by_stream
 from mechanisms.standing.standing_task import StandingTask
 from mechanisms.streams.stream_names import HIERARCHIES, WATCHING
-from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
 from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
 
 LOOKS = 8
 MANY = Cut(0, 400, above=True, tolerance=40)
-TASK = StandingTask(MANY, (1,), all_at_once(1), (Regime.GROWING,), (0,), looks=LOOKS, fnr=0.05, fpr=0.1)
+TASK = StandingTask(MANY, (1,), expose_all_at_once(1), (Regime.GROWING,), (0,), looks=LOOKS, fnr=0.05, fpr=0.1)
 SHARP = Fraction(8)
 """A loss at which estimates are off by less than ten in a window of eight looks."""
 
@@ -75,13 +75,13 @@ def test_the_loss_is_that_of_all_a_unit_changes() -> None:
         TASK,
         formula=AllOf((MANY, Cut(1, 9, above=True, tolerance=1), Cut(1, 5, above=True, tolerance=1))),
         sensitivities=(1, 7),
-        exposures=all_at_once(2),
+        exposures=expose_all_at_once(2),
         regimes=(Regime.GROWING,) * 2,
         leasts=(0, 0),
     )
     for task, lost in (
         (both, 1.0),
-        (replace(both, exposures=sets_at_once([[0], [1]], functionals=2)), 0.5),
+        (replace(both, exposures=expose_sets_at_once([[0], [1]], functionals=2)), 0.5),
         (replace(both, regimes=(Regime.GROWING, Regime.COMING_AND_GOING)), 4.5),
         (replace(both, regimes=(Regime.SIGNED, Regime.GROWING)), 8.0),
     ):

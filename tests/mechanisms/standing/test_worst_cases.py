@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.alarm.run import chances_by_look
+from mechanisms.alarm.run import compute_chances_by_look
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import AllOf, AnyOf, Cut, Integers
 from mechanisms.standing.alarms import StandingAlarms, calibrate_standing
 from mechanisms.standing.standing_task import StandingTask
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.threshold.joint_loss import expose_all_at_once
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 
@@ -33,7 +33,7 @@ def calibrated(join: type[AllOf] | type[AnyOf], kind: str) -> StandingAlarms:
         StandingTask(
             formula=formula,
             sensitivities=(1, 1),
-            exposures=all_at_once(2),
+            exposures=expose_all_at_once(2),
             regimes=(Regime.GROWING,) * 2,
             leasts=(0, 0),
             looks=LOOKS,
@@ -63,7 +63,7 @@ def rung(standing: StandingAlarms, stream: list[int]) -> list[float]:
     """The chance of one of two equal alarms to have rung by each look, of the last rung as if it had made all looks."""
     first, second = standing.ladders
     assert first.rungs[-1].rate == second.rungs[-1].rate
-    return list(chances_by_look(first.rungs[-1], stream))
+    return list(compute_chances_by_look(first.rungs[-1], stream))
 
 
 def check(count: int, *, chance: float | None, promised: float) -> None:

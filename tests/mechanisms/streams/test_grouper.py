@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate
 
-from mechanisms.noise.discrete_laplace import mass, upper_tail
+from mechanisms.noise.discrete_laplace import compute_mass, compute_upper_tail
 from mechanisms.protocol import Unachievable
 from mechanisms.streams.grouper import NO_GROUP, Grouper, GrouperState, scaled_deviation
 from tests.effort import examples
@@ -188,8 +188,8 @@ def test_groups_of_the_code_are_as_long_as_the_law_of_its_noise_says(factor: int
     """Deterministic: discrete noise at epsilon_g 1/50 differs from continuous noise by less than 1 %."""
     grouper = Grouper(epsilon=Fraction(1, 50), sensitivity=1, theta_factor=Fraction(factor))
     assert run_chance(grouper, [7, 7], closes=True) == pytest.approx(first, rel=0.01)
-    tails = {noise: upper_tail(1 / 400, math.ceil(grouper.theta + noise)) for noise in range(-4000, 4001)}
-    assert sum(mass(1 / 200, noise) / tail for noise, tail in tails.items()) == pytest.approx(opened, rel=0.01)
+    tails = {noise: compute_upper_tail(1 / 400, math.ceil(grouper.theta + noise)) for noise in range(-4000, 4001)}
+    assert sum(compute_mass(1 / 200, noise) / tail for noise, tail in tails.items()) == pytest.approx(opened, rel=0.01)
 
 
 def test_groups_of_a_constant_stream_are_as_long_as_they_should_be() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.noise.discrete_laplace import mass, upper_tail
+from mechanisms.noise.discrete_laplace import compute_mass, compute_upper_tail
 from mechanisms.streams.hierarchy import Hierarchy, HierarchyMechanism, balanced_hierarchy, cut_below
 from mechanisms.streams.hs_pegasus import HierarchyState, HsLaplace, HsPegasus
 from mechanisms.streams.pegasus import Pegasus
@@ -96,7 +96,9 @@ def test_each_aggregation_is_a_pegasus_of_its_own() -> None:
 def not_small(count: int, *, rate: float) -> float:
     """`P(count + K >= K')`, by summing over both noises."""
     reach = math.ceil(40 / rate)
-    return sum(mass(rate, second) * upper_tail(rate, second - count) for second in range(-reach, reach + 1))
+    return sum(
+        compute_mass(rate, second) * compute_upper_tail(rate, second - count) for second in range(-reach, reach + 1)
+    )
 
 
 def test_prune_as_printed_is_not_private() -> None:
@@ -114,7 +116,7 @@ def test_prune_as_printed_is_not_private() -> None:
 
 def paths(levels: int, count: int, *, rate: float, prune_below: int) -> list[float]:
     """The chance that the path is pruned below each level, and that it is not, by the corrected comparisons."""
-    above = upper_tail(rate, prune_below - count)
+    above = compute_upper_tail(rate, prune_below - count)
     return [above**level * (1 - above) for level in range(levels - 1)] + [above ** (levels - 1)]
 
 

@@ -12,30 +12,36 @@ from hypothesis import strategies as st
 from mechanisms.formula import AllOf, AnyOf, Cut
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
-from mechanisms.noise.discrete_laplace import mass
+from mechanisms.noise.discrete_laplace import compute_mass
 from mechanisms.protocol import DecisionTask, Exposure, Mechanism
-from mechanisms.threshold.joint_loss import all_at_once, drop_dominated, joint_loss, joint_losses, sets_at_once
+from mechanisms.threshold.joint_loss import (
+    compute_joint_loss,
+    compute_joint_losses,
+    drop_dominated,
+    expose_all_at_once,
+    expose_sets_at_once,
+)
 from tests.effort import examples
 from tests.seeded_noise import SeededNoise
 
 PARTS = st.builds(Fraction, st.integers(0, 7), st.just(7))
 EXPOSURES = st.lists(st.tuples(PARTS, PARTS, PARTS), min_size=1, max_size=8).map(
-    lambda found: (*found, *sets_at_once(((0,), (1,), (2,)), functionals=3))
+    lambda found: (*found, *expose_sets_at_once(((0,), (1,), (2,)), functionals=3))
 )
 EPSILONS = st.lists(st.fractions(0, 5, max_denominator=1000), min_size=3, max_size=3)
 
 
 def test_the_dearest_exposure() -> None:
     losses = [Fraction(1), Fraction(2), Fraction(1, 2)]
-    assert joint_loss(losses, sets_at_once(((0, 2), (1,)), functionals=3)) == 2
-    assert joint_loss(losses, all_at_once(3)) == Fraction(7, 2)
-    assert joint_loss(
+    assert compute_joint_loss(losses, expose_sets_at_once(((0, 2), (1,)), functionals=3)) == 2
+    assert compute_joint_loss(losses, expose_all_at_once(3)) == Fraction(7, 2)
+    assert compute_joint_loss(
         losses, [(Fraction(1), Fraction(1, 3), Fraction(0)), (Fraction(0), Fraction(0), Fraction(1))]
     ) == (Fraction(5, 3))
     with pytest.raises(ValueError, match="at once"):
-        joint_loss(losses[:2], sets_at_once(((0,),), functionals=2))
+        compute_joint_loss(losses[:2], expose_sets_at_once(((0,),), functionals=2))
     with pytest.raises(ValueError, match="at once"):
-        joint_loss([Fraction(2), Fraction(1, 1000)], sets_at_once(((0,),), functionals=2))
+        compute_joint_loss([Fraction(2), Fraction(1, 1000)], expose_sets_at_once(((0,),), functionals=2))
 
 
 @given(exposures=EXPOSURES, epsilons=EPSILONS)
@@ -44,7 +50,7 @@ def test_leaving_out_what_others_cover_changes_no_loss(
 ) -> None:
     kept = drop_dominated(exposures)
     assert set(kept) <= set(exposures)
-    assert joint_loss(epsilons, kept) == joint_loss(epsilons, exposures)
+    assert compute_joint_loss(epsilons, kept) == compute_joint_loss(epsilons, exposures)
     for one in kept:
         assert not any(all(map(Fraction.__le__, one, other)) for other in kept if other != one)
 
@@ -52,8 +58,8 @@ def test_leaving_out_what_others_cover_changes_no_loss(
 @given(exposures=EXPOSURES, epsilons=EPSILONS)
 def test_losses_of_many_keys_are_rounded_up(exposures: tuple[Exposure, ...], epsilons: list[Fraction]) -> None:
     rounded = [math.nextafter(float(epsilon), math.inf) for epsilon in epsilons]
-    found = joint_losses({f: np.full(2, loss) for f, loss in enumerate(rounded)}, exposures, keys=2)
-    exact = joint_loss(epsilons, exposures)
+    found = compute_joint_losses({f: np.full(2, loss) for f, loss in enumerate(rounded)}, exposures, keys=2)
+    exact = compute_joint_loss(epsilons, exposures)
     assert all(Fraction(float(one)) >= exact for one in found)
     assert found == pytest.approx(float(exact), rel=1e-12, abs=1e-300)
 
@@ -61,7 +67,7 @@ def test_losses_of_many_keys_are_rounded_up(exposures: tuple[Exposure, ...], eps
 def widest_ratio(rate: Fraction, value: int, neighbour: int) -> float:
     """The largest log-ratio of the laws of `value + K` and `neighbour + K`, either way; by listing."""
     reach = range(min(value, neighbour) - 30, max(value, neighbour) + 31)
-    laws = [[mass(float(rate), seen - at) for seen in reach] for at in (value, neighbour)]
+    laws = [[compute_mass(float(rate), seen - at) for seen in reach] for at in (value, neighbour)]
     return max(abs(math.log(here / there)) for here, there in zip(*laws, strict=True))
 
 
@@ -82,7 +88,7 @@ def worst_ratio(mechanism: Mechanism, task: DecisionTask, rows: Sequence[tuple[i
 FULL, EMPTY = Cut(functional=0, cut=40, above=True, tolerance=6), Cut(functional=1, cut=30, above=True, tolerance=6)
 SHARED = AnyOf((AllOf((FULL, EMPTY)), Cut(functional=0, cut=90, above=True, tolerance=6)))
 ROWS = [(value, 10 - value) for value in range(11)]  # a row of value x moves one sum by x and the other by 10 - x
-CORNERS: tuple[Exposure, ...] = sets_at_once(((0,), (1,)), functionals=2)
+CORNERS: tuple[Exposure, ...] = expose_sets_at_once(((0,), (1,)), functionals=2)
 
 
 @pytest.mark.parametrize("mechanism", [Keyhole(), Progressive()])
@@ -92,7 +98,7 @@ def test_no_row_changes_the_joint_law_by_more(mechanism: Mechanism, formula: Any
     cornered = DecisionTask(
         formula=formula, sensitivities=(10, 10), exposures=CORNERS, fnr=0.05, fpr=0.1, blocks=frozenset()
     )
-    whole = DecisionTask(formula=formula, sensitivities=(10, 10), exposures=all_at_once(2), fnr=0.05, fpr=0.1)
+    whole = DecisionTask(formula=formula, sensitivities=(10, 10), exposures=expose_all_at_once(2), fnr=0.05, fpr=0.1)
     for task in (cornered, whole):
         worst, claimed = worst_ratio(mechanism, task, ROWS)
         assert worst <= claimed * (1 + 1e-9)
@@ -118,13 +124,13 @@ def test_the_worst_case_is_the_joint_loss_of_the_tests(exposures: tuple[Exposure
     for mechanism in (Keyhole(), Progressive()):
         calibration = mechanism.calibrate(task)
         losses = [test.rate * size for test, size in zip(calibration.tests, task.sensitivities, strict=True)]
-        assert Fraction(calibration.worst_case_epsilon) >= joint_loss(losses, exposures)
-        assert calibration.worst_case_epsilon == pytest.approx(float(joint_loss(losses, exposures)))
+        assert Fraction(calibration.worst_case_epsilon) >= compute_joint_loss(losses, exposures)
+        assert calibration.worst_case_epsilon == pytest.approx(float(compute_joint_loss(losses, exposures)))
         plain = mechanism.calibrate(
             DecisionTask(
                 formula=formula,
                 sensitivities=(10, 10, 4),
-                exposures=all_at_once(3),
+                exposures=expose_all_at_once(3),
                 fnr=0.05,
                 fpr=0.1,
                 blocks=frozenset(),

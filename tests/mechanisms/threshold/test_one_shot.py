@@ -10,15 +10,15 @@ from scipy import stats
 
 from mechanisms.formula import Cut
 from mechanisms.keyhole.run_once import run_once
-from mechanisms.noise.discrete_laplace import lower_tail, mass, upper_tail
+from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from mechanisms.protocol import FunctionalTest, Unachievable
 from mechanisms.threshold.one_shot import (
-    acceptance,
-    at_least,
-    block_tolerance,
     calibrate_test,
-    least_epsilon,
-    rejection,
+    compute_acceptance,
+    compute_rejection,
+    count_blocks_in_tolerance,
+    find_least_epsilon,
+    round_up_to_float,
 )
 from tests.in_turn import in_turn
 from tests.seeded_noise import SeededNoise
@@ -102,8 +102,8 @@ def test_matches_the_linear_programme_and_meets_both_rates() -> None:
         test = plain(tolerance, fnr, fpr)
         best = optimal_epsilon(steps=tolerance + 1, fnr=fnr, fpr=fpr)
         assert best * (1 - 1e-12) <= test.epsilon <= best * (1 + 1e-6)
-        assert rejection(test, 1) <= fnr
-        assert acceptance(test, -tolerance) <= fpr
+        assert compute_rejection(test, 1) <= fnr
+        assert compute_acceptance(test, -tolerance) <= fpr
 
 
 def test_no_tolerance_has_the_known_lower_bound() -> None:
@@ -115,8 +115,8 @@ def test_no_tolerance_has_the_known_lower_bound() -> None:
 @pytest.mark.parametrize("tolerance", [10**4, 10**7, 10**11, 10**15])
 def test_wide_tolerances_stay_exact(tolerance: int) -> None:
     test = plain(tolerance)
-    assert rejection(test, 1) <= 0.05
-    assert acceptance(test, -tolerance) <= 0.1
+    assert compute_rejection(test, 1) <= 0.05
+    assert compute_acceptance(test, -tolerance) <= 0.1
 
 
 def test_hopeless_contracts_are_refused() -> None:
@@ -133,18 +133,22 @@ def test_rates_are_exact_sums_of_the_law() -> None:
         for distance in range(-40, 40):
             place = (distance - 1) // test.block + 1
             summed = sum(
-                mass(rate, value) * (1.0 if value + place > -test.shift else float(test.tie))
+                compute_mass(rate, value) * (1.0 if value + place > -test.shift else float(test.tie))
                 for value in range(-test.shift - place, 400)
             )
-            assert acceptance(test, distance) == pytest.approx(summed, abs=1e-12)
-            assert acceptance(test, distance) + rejection(test, distance) == pytest.approx(1.0, abs=1e-12)
+            assert compute_acceptance(test, distance) == pytest.approx(summed, abs=1e-12)
+            assert compute_acceptance(test, distance) + compute_rejection(test, distance) == pytest.approx(
+                1.0, abs=1e-12
+            )
 
 
 def test_tails_of_the_law() -> None:
     for rate in (1e-3, 0.7, 5.0):
         for value in range(-8, 9):
-            assert upper_tail(rate, value) == pytest.approx(upper_tail(rate, value + 1) + mass(rate, value), rel=1e-12)
-            assert lower_tail(rate, value - 1) + upper_tail(rate, value) == pytest.approx(1.0)
+            assert compute_upper_tail(rate, value) == pytest.approx(
+                compute_upper_tail(rate, value + 1) + compute_mass(rate, value), rel=1e-12
+            )
+            assert compute_lower_tail(rate, value - 1) + compute_upper_tail(rate, value) == pytest.approx(1.0)
 
 
 @in_turn(("sensitivity", "tolerance"), [(1, 0), (1, 1), (1, 30), (5, 0), (5, 25), (7, 200)])
@@ -160,7 +164,7 @@ def test_acceptance_is_indistinguishable_between_neighbours(
     greatest = 0.0
     for distance in range(-tolerance - 60, 60):
         for step in range(1, sensitivity + 1):
-            for rate in (acceptance, rejection):
+            for rate in (compute_acceptance, compute_rejection):
                 ratio = math.log(rate(test, distance + step) / rate(test, distance))
                 greatest = max(greatest, abs(ratio))
     assert greatest <= test.epsilon * (1 + 1e-12)
@@ -177,7 +181,7 @@ def test_what_runs_is_what_was_calibrated(above: bool, sensitivity: int, toleran
     for distance in (-tolerance - 3, -tolerance, 0, 1, 2, 9):
         value = cut.cut + distance if above else cut.cut + 1 - distance
         passed = int(run_once(cut, (test,), np.full((1, 100_000), value), noise=noise).sum())
-        chance = acceptance(test, distance)
+        chance = compute_acceptance(test, distance)
         assert stats.binom.cdf(passed, 100_000, chance) > 1e-8
         assert stats.binom.sf(passed - 1, 100_000, chance) > 1e-8
 
@@ -190,7 +194,7 @@ def test_slopes_are_derivatives() -> None:
         step = 1e-7
 
         def at(fnr: float, fpr: float, width: int = tolerance) -> tuple[float, float, float]:
-            return least_epsilon(sensitivity=3, tolerance=width, fnr=fnr, fpr=fpr, allow_block=False)
+            return find_least_epsilon(sensitivity=3, tolerance=width, fnr=fnr, fpr=fpr, allow_block=False)
 
         epsilon, slope_fnr, slope_fpr = at(fnr, fpr)
         ahead, beside = at(fnr * math.exp(step), fpr), at(fnr, fpr * math.exp(step))
@@ -205,18 +209,18 @@ def test_the_cheaper_of_sum_and_blocks_is_what_both_solved_for_say() -> None:
     for _ in range(400):
         fnr, fpr = chance.uniform(0.001, 0.6), chance.uniform(0.001, 0.6)
         sensitivity, tolerance = chance.choice((2, 5, 20)), chance.choice((0, 1, 9, 19, 20, 101))
-        steps = block_tolerance(sensitivity=sensitivity, tolerance=tolerance)
+        steps = count_blocks_in_tolerance(sensitivity=sensitivity, tolerance=tolerance)
         ways = [
-            least_epsilon(sensitivity=units, tolerance=width, fnr=fnr, fpr=fpr, allow_block=False)
+            find_least_epsilon(sensitivity=units, tolerance=width, fnr=fnr, fpr=fpr, allow_block=False)
             for units, width in ((sensitivity, tolerance), (1, steps))
         ]
-        best = least_epsilon(sensitivity=sensitivity, tolerance=tolerance, fnr=fnr, fpr=fpr, allow_block=True)
+        best = find_least_epsilon(sensitivity=sensitivity, tolerance=tolerance, fnr=fnr, fpr=fpr, allow_block=True)
         assert best == min(ways, key=lambda way: way[0])
         chosen.add(best == ways[0])
     assert chosen == {True, False}
 
 
 def test_rounding_never_understates() -> None:
-    assert Fraction(at_least(Fraction(1, 3))) >= Fraction(1, 3)
-    assert at_least(Fraction(1, 4)) == 0.25
-    assert block_tolerance(sensitivity=5, tolerance=25) == 5
+    assert Fraction(round_up_to_float(Fraction(1, 3))) >= Fraction(1, 3)
+    assert round_up_to_float(Fraction(1, 4)) == 0.25
+    assert count_blocks_in_tolerance(sensitivity=5, tolerance=25) == 5

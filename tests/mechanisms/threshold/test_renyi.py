@@ -12,10 +12,18 @@ from hypothesis import strategies as st
 from mechanisms.formula import AllOf, Cut
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
-from mechanisms.noise.discrete_laplace import mass
+from mechanisms.noise.discrete_laplace import compute_mass
 from mechanisms.protocol import DecisionTask
-from mechanisms.threshold.joint_loss import all_at_once, sets_at_once
-from mechanisms.threshold.renyi import ORDERS, conversion, curve, divergence, most_curve, most_divergence, to_nano
+from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
+from mechanisms.threshold.renyi import (
+    ORDERS,
+    bound_curve,
+    bound_divergence,
+    compute_curve,
+    compute_divergence,
+    convert_to_epsilon,
+    to_nano,
+)
 from tests.in_turn import in_turn
 
 DELTA = 1e-9
@@ -35,25 +43,27 @@ def summed(rate: float, moved: int, order: int) -> float:
 
 @given(rate=RATES, moved=MOVES, order=SMALL_ORDERS)
 def test_the_divergence_is_the_sum_over_the_law(rate: Fraction, moved: int, order: int) -> None:
-    found = divergence(rate=rate, moved=Fraction(moved), order=order)
+    found = compute_divergence(rate=rate, moved=Fraction(moved), order=order)
     assert float(found) == pytest.approx(summed(float(rate), moved, order), rel=1e-9, abs=1e-12)
 
 
 @given(rate=RATES, moved=st.integers(1, 12), order=st.sampled_from(ORDERS))
 def test_the_divergence_is_convex_in_the_move_and_below_the_pure_loss(rate: Fraction, moved: int, order: int) -> None:
     """What makes corners enough, and randomised response the worst of all with this pure loss."""
-    before, here, after = (divergence(rate=rate, moved=Fraction(moved + step), order=order) for step in (-1, 0, 1))
+    before, here, after = (
+        compute_divergence(rate=rate, moved=Fraction(moved + step), order=order) for step in (-1, 0, 1)
+    )
     assert 2 * here <= before + after + ROUNDED
     assert before < here
     pure = Decimal(rate.numerator) / rate.denominator * moved
-    assert here <= most_divergence(epsilon=pure, order=order) + ROUNDED
+    assert here <= bound_divergence(epsilon=pure, order=order) + ROUNDED
 
 
 @in_turn("order", ORDERS)
 def test_fine_noise_tends_to_the_continuous_law(order: int) -> None:
     epsilon, a = 0.0496, order
     limit = a / (2 * a - 1) * math.exp((a - 1) * epsilon) + (a - 1) / (2 * a - 1) * math.exp(-a * epsilon)
-    found = divergence(rate=Fraction(496, 10**10), moved=Fraction(10**6), order=order)
+    found = compute_divergence(rate=Fraction(496, 10**10), moved=Fraction(10**6), order=order)
     assert float(found) == pytest.approx(math.log(limit) / (a - 1), rel=1e-9)
 
 
@@ -69,10 +79,10 @@ REFERENCE = {  # values of one unit, epsilon of each: the balance after some que
 def test_reference_values(values: int, epsilon: str) -> None:
     balances, fit = REFERENCE[values, epsilon]
     rate, moved = Fraction(epsilon) / 10**6, Fraction(10**6)
-    one = [to_nano(values * divergence(rate=rate, moved=moved, order=order)) for order in ORDERS]
+    one = [to_nano(values * compute_divergence(rate=rate, moved=moved, order=order)) for order in ORDERS]
 
     def balance(questions: int) -> float:
-        return min(questions * each + added for each, added in zip(one, conversion(DELTA), strict=True)) / 1e9
+        return min(questions * each + added for each, added in zip(one, convert_to_epsilon(DELTA), strict=True)) / 1e9
 
     for questions, expected in balances.items():
         assert float(f"{balance(questions):.3g}") == expected
@@ -93,10 +103,10 @@ def test_fixed_lists_come_to_what_dp_accounting_says(losses: dict[float, int]) -
         oracle.compose(LaplaceDpEvent(1 / epsilon), count)
         rate = Fraction(epsilon) / 10**6
         total = [
-            known + count * divergence(rate=rate, moved=Fraction(10**6), order=order)
+            known + count * compute_divergence(rate=rate, moved=Fraction(10**6), order=order)
             for known, order in zip(total, ORDERS, strict=True)
         ]
-    found = min(to_nano(known) + added for known, added in zip(total, conversion(DELTA), strict=True)) / 1e9
+    found = min(to_nano(known) + added for known, added in zip(total, convert_to_epsilon(DELTA), strict=True)) / 1e9
     assert found == pytest.approx(oracle.get_epsilon(DELTA / len(ORDERS)), rel=1e-6)
 
 
@@ -107,14 +117,14 @@ BOTH = AllOf((Cut(0, 40, True, 6), Cut(1, 300, True, 40)))
 def test_a_questions_curve_is_the_largest_of_its_exposures(mechanism: Keyhole | Progressive) -> None:
     """Every move that a unit can make, by listing: none diverges by more, and one by as much but for rounding."""
     task = DecisionTask(
-        formula=BOTH, sensitivities=(1, 5), exposures=all_at_once(2), fnr=0.05, fpr=0.1, blocks=frozenset()
+        formula=BOTH, sensitivities=(1, 5), exposures=expose_all_at_once(2), fnr=0.05, fpr=0.1, blocks=frozenset()
     )
     apart = DecisionTask(
-        formula=BOTH, sensitivities=(1, 5), exposures=sets_at_once([[0], [1]], functionals=2), fnr=0.05, fpr=0.1
+        formula=BOTH, sensitivities=(1, 5), exposures=expose_sets_at_once([[0], [1]], functionals=2), fnr=0.05, fpr=0.1
     )
     for one, moves in ((task, [(a, b) for a in (0, 1) for b in range(6)]), (apart, [(1, 0), (0, 5), (0, 3)])):
         made = mechanism.calibrate(one)
-        found = curve(made, groups=4)
+        found = compute_curve(made, groups=4)
         for place, order in enumerate(ORDERS[:4]):
             worst = max(
                 sum(
@@ -124,7 +134,7 @@ def test_a_questions_curve_is_the_largest_of_its_exposures(mechanism: Keyhole | 
                 for both in moves
             )
             assert found[place] / 1e9 == pytest.approx(4 * worst, rel=1e-6)
-        most = most_curve(to_nano(Decimal(made.worst_case_epsilon)), groups=4)
+        most = bound_curve(to_nano(Decimal(made.worst_case_epsilon)), groups=4)
         assert all(map(int.__le__, found, most))
 
 
@@ -138,7 +148,8 @@ def test_a_refinement_diverges_by_more_than_the_curves_differ() -> None:
         """The law of the fine value, once the coarse one was seen, where the true value is `moved`."""
         law = np.array(
             [
-                mass(fine, value - moved) * ((1 - weight) * mass(coarse, seen - value) + weight * (seen == value))
+                compute_mass(fine, value - moved)
+                * ((1 - weight) * compute_mass(coarse, seen - value) + weight * (seen == value))
                 for value in range(-reach, reach + 1)
             ]
         )
@@ -148,5 +159,5 @@ def test_a_refinement_diverges_by_more_than_the_curves_differ() -> None:
         ours, theirs = fine_given(seen, 0), fine_given(seen, 3)
         return math.log(float(np.sum(ours**order * theirs ** (1 - order)))) / (order - 1)
 
-    finest, known = (divergence(rate=Fraction(rate), moved=Fraction(3), order=order) for rate in ("0.6", "0.2"))
+    finest, known = (compute_divergence(rate=Fraction(rate), moved=Fraction(3), order=order) for rate in ("0.6", "0.2"))
     assert max(diverges(seen) for seen in range(-8, 9)) > 1.2 * float(finest - known)

@@ -15,20 +15,20 @@ from hypothesis import strategies as st
 
 from mechanisms.protocol import FunctionalTest
 from mechanisms.threshold.boundary_crossing import MARGIN, Crossing, Zone
-from mechanisms.threshold.one_shot import acceptance, calibrate_test, least_rate, rounded_up
+from mechanisms.threshold.one_shot import calibrate_test, compute_acceptance, find_least_rate, round_rate_up
 from mechanisms.threshold.three_zone import (
     SCHEDULE,
     EmptyGroups,
     Schedule,
-    affordable,
+    bound_missed,
+    bound_wrong,
+    calibrate_exactly_at,
     calibrate_three_zone,
-    chance_missed,
-    crossing_of,
-    exact_acceptance,
-    exact_at,
-    exact_rejection,
-    expected_rate,
-    wrong,
+    cap_early_shares,
+    compute_exact_acceptance,
+    compute_exact_rejection,
+    compute_expected_rate,
+    make_crossing,
 )
 from tests.effort import cases, examples, rounds
 from tests.in_turn import in_turn
@@ -100,16 +100,16 @@ ZONES = [Zone(rate=0.08, low=-50, high=31), Zone(rate=0.16, low=-20, high=17), Z
 
 @pytest.mark.parametrize("distance", [-25, -6, 0, 1, 4, 30])
 def test_closed_form_equals_forward_dynamic_programming(distance: int) -> None:
-    crossing = Crossing.of(ZONES, last_rate=0.4)
+    crossing = Crossing.from_zones(ZONES, last_rate=0.4)
     oracle = run(ZONES, 0.4, distance)
-    assert crossing.early_rejections(distance) == pytest.approx(oracle.false, rel=1e-9, abs=1e-15)
-    assert crossing.early_acceptances(distance) == pytest.approx(oracle.true, rel=1e-9, abs=1e-15)
-    assert crossing.chances_undecided(distance) == pytest.approx(oracle.undecided, rel=1e-9)
+    assert crossing.list_early_rejections(distance) == pytest.approx(oracle.false, rel=1e-9, abs=1e-15)
+    assert crossing.list_early_acceptances(distance) == pytest.approx(oracle.true, rel=1e-9, abs=1e-15)
+    assert crossing.list_undecided_chances(distance) == pytest.approx(oracle.undecided, rel=1e-9)
     for value in (-60, -12, -3, 0, 9, 14, 40):
         below = oracle.last[distance + NOISES <= value].sum()
-        assert crossing.last_at_most(value, distance) == pytest.approx(below, rel=1e-8, abs=1e-15)
+        assert crossing.compute_last_at_most(value, distance) == pytest.approx(below, rel=1e-8, abs=1e-15)
         above = oracle.last[distance + NOISES >= value].sum()
-        assert crossing.last_at_least(value, distance) == pytest.approx(above, rel=1e-8, abs=1e-15)
+        assert crossing.compute_last_at_least(value, distance) == pytest.approx(above, rel=1e-8, abs=1e-15)
 
 
 def test_zones_must_be_nested_and_rates_must_rise() -> None:
@@ -119,7 +119,7 @@ def test_zones_must_be_nested_and_rates_must_rise() -> None:
         [Zone(rate=0.2, low=5, high=4)],
     ):
         with pytest.raises(ValueError, match="zones must shrink"):
-            Crossing.of(zones, last_rate=0.5)
+            Crossing.from_zones(zones, last_rate=0.5)
 
 
 def empty_groups() -> st.SearchStrategy[EmptyGroups | None]:
@@ -138,7 +138,7 @@ def calibrated(fnr: float, fpr: float, tolerance: int, *, schedule: Schedule = S
         fnr=fnr,
         fpr=fpr,
         allow_block=False,
-        two_sided=False,
+        is_two_sided=False,
         schedule=schedule,
     )
 
@@ -146,11 +146,11 @@ def calibrated(fnr: float, fpr: float, tolerance: int, *, schedule: Schedule = S
 @pytest.mark.parametrize(("fnr", "fpr", "tolerance"), CONTRACTS)
 def test_contract_at_the_worst_case_by_dynamic_programming(fnr: float, fpr: float, tolerance: int) -> None:
     test = calibrated(fnr, fpr, tolerance)
-    zones = list(crossing_of(test).zones)
+    zones = list(make_crossing(test).zones)
     edge, beyond = run(zones, float(test.rate), 1), run(zones, float(test.rate), -tolerance)
-    assert edge.rejected(test, 1) == pytest.approx(exact_rejection(test, 1), rel=1e-8)
+    assert edge.rejected(test, 1) == pytest.approx(compute_exact_rejection(test, 1), rel=1e-8)
     assert edge.rejected(test, 1) <= fnr
-    assert 1 - beyond.rejected(test, -tolerance) == pytest.approx(exact_acceptance(test, -tolerance), rel=1e-8)
+    assert 1 - beyond.rejected(test, -tolerance) == pytest.approx(compute_exact_acceptance(test, -tolerance), rel=1e-8)
     assert 1 - beyond.rejected(test, -tolerance) <= fpr
 
 
@@ -161,7 +161,7 @@ def test_contract_at_the_worst_case_by_dynamic_programming(fnr: float, fpr: floa
 def test_every_outcome_is_as_private_as_the_look_it_stopped_at(tolerance: int, distances: tuple[int, int]) -> None:
     """The exact law of (decision, stopping look, last value) for neighbouring true values."""
     test = calibrated(0.05, 0.1, tolerance)
-    zones = list(crossing_of(test).zones)
+    zones = list(make_crossing(test).zones)
     here, there = (run(zones, float(test.rate), distance) for distance in distances)
     for first, second in ((here, there), (there, here)):
         for place, zone in enumerate(zones):
@@ -196,33 +196,33 @@ def test_any_contract_is_met_by_nested_looks_at_a_bounded_surcharge(
         fnr=fnr,
         fpr=fpr,
         allow_block=not two_sided,
-        two_sided=two_sided,
+        is_two_sided=two_sided,
         empty=empty,
     )
     rates = [look.rate for look in test.looks] + [test.rate]
     assert all(coarse < fine for coarse, fine in pairwise(rates))
     assert all(a.rejecting <= b.rejecting and b.accepting <= a.accepting for a, b in pairwise(test.looks))
     edge = -((tolerance + 1) // -test.block) - 1
-    assert exact_rejection(test, 1) <= fnr
-    assert exact_acceptance(test, -edge) <= fpr
-    assert chance_missed(test, 1) <= fnr
-    assert wrong(test, -tolerance) <= fpr
-    least = least_rate(tolerance=edge, fnr=fnr, fpr=fpr).rate
+    assert compute_exact_rejection(test, 1) <= fnr
+    assert compute_exact_acceptance(test, -edge) <= fpr
+    assert bound_missed(test, 1) <= fnr
+    assert bound_wrong(test, -tolerance) <= fpr
+    least = find_least_rate(tolerance=edge, fnr=fnr, fpr=fpr).rate
     assert float(test.rate) <= least * 1.1
     # further on either side is never worse, and the bounds used for intervals dominate the exact law
     for distance in (1, 2, 5, 40, 1000):
         steps = (distance - 1) // test.block + 1
-        assert exact_rejection(test, steps) <= chance_missed(test, distance) * (1 + 1e-9) + 1e-300
-        assert exact_rejection(test, steps + 1) <= exact_rejection(test, steps) * (1 + 1e-9)
+        assert compute_exact_rejection(test, steps) <= bound_missed(test, distance) * (1 + 1e-9) + 1e-300
+        assert compute_exact_rejection(test, steps + 1) <= compute_exact_rejection(test, steps) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("tolerance", [3, 30])
 def test_bounds_are_convex_beyond_the_critical_distances_when_two_sided(tolerance: int) -> None:
     test = calibrate_three_zone(
-        sensitivity=1, tolerance=tolerance, fnr=0.05, fpr=0.1, allow_block=False, two_sided=True
+        sensitivity=1, tolerance=tolerance, fnr=0.05, fpr=0.1, allow_block=False, is_two_sided=True
     )
-    falling = np.array([chance_missed(test, distance) for distance in range(1, 200)])
-    rising = np.array([wrong(test, distance) for distance in range(-tolerance - 200, -tolerance + 1)])
+    falling = np.array([bound_missed(test, distance) for distance in range(1, 200)])
+    rising = np.array([bound_wrong(test, distance) for distance in range(-tolerance - 200, -tolerance + 1)])
     assert np.all(np.diff(falling, 2) >= -1e-15)
     assert np.all(np.diff(rising, 2) >= -1e-15)
 
@@ -232,10 +232,10 @@ def test_exact_crossing_saves_a_fifth_of_the_surcharge_of_the_union_bound(
     fnr: float, fpr: float, tolerance: int
 ) -> None:
     union = calibrate_three_zone(
-        sensitivity=1, tolerance=tolerance, fnr=fnr, fpr=fpr, allow_block=False, two_sided=True
+        sensitivity=1, tolerance=tolerance, fnr=fnr, fpr=fpr, allow_block=False, is_two_sided=True
     )
     exact = calibrated(fnr, fpr, tolerance)
-    least = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr).rate
+    least = find_least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr).rate
     assert float(exact.rate) - least <= 0.8 * (float(union.rate) - least)
     assert float(exact.rate) <= 1.026 * least
 
@@ -247,34 +247,40 @@ def test_early_looks_return_hardly_any_empty_group_however_many_there_are(keys: 
     empty = EmptyGroups(distance=1000, chance=0.05 / keys)
     usual = calibrated(0.05, 0.1, tolerance)
     test = calibrate_three_zone(
-        sensitivity=1, tolerance=tolerance, fnr=0.05, fpr=0.1, allow_block=False, two_sided=False, empty=empty
+        sensitivity=1, tolerance=tolerance, fnr=0.05, fpr=0.1, allow_block=False, is_two_sided=False, empty=empty
     )
     alone = calibrate_test(sensitivity=1, tolerance=tolerance, fnr=0.05, fpr=0.1, allow_block=False)
-    stray = keys * exact_acceptance(test, -1000)
-    assert stray <= 0.06 + 2.2 * keys * acceptance(alone, -1000)
+    stray = keys * compute_exact_acceptance(test, -1000)
+    assert stray <= 0.06 + 2.2 * keys * compute_acceptance(alone, -1000)
     if keys > 500:
-        assert keys * exact_acceptance(usual, -1000) > 12 * stray
+        assert keys * compute_exact_acceptance(usual, -1000) > 12 * stray
     assert test.rate <= usual.rate
-    assert expected_rate(test, -1000) <= 1.01 * expected_rate(usual, -1000)
+    assert compute_expected_rate(test, -1000) <= 1.01 * compute_expected_rate(usual, -1000)
 
 
 @pytest.mark.parametrize(("sensitivity", "tolerance"), [(7, 700), (5, 23), (50, 1000)])
 def test_empty_groups_are_as_far_in_blocks_as_they_are_in_units(sensitivity: int, tolerance: int) -> None:
     empty = EmptyGroups(distance=40 * tolerance + 3, chance=1e-9)
     test = calibrate_three_zone(
-        sensitivity=sensitivity, tolerance=tolerance, fnr=0.05, fpr=0.1, allow_block=True, two_sided=False, empty=empty
+        sensitivity=sensitivity,
+        tolerance=tolerance,
+        fnr=0.05,
+        fpr=0.1,
+        allow_block=True,
+        is_two_sided=False,
+        empty=empty,
     )
     assert test.block > 1
     steps = (-empty.distance - 1) // test.block + 1
-    assert sum(crossing_of(test).early_acceptances(steps)) <= empty.chance
-    beyond = sum(crossing_of(test).early_acceptances(steps + 40 * tolerance // test.block))
+    assert sum(make_crossing(test).list_early_acceptances(steps)) <= empty.chance
+    beyond = sum(make_crossing(test).list_early_acceptances(steps + 40 * tolerance // test.block))
     assert beyond > 1e3 * empty.chance
 
 
 def test_back_loading_keeps_the_worst_case_near_one_shot_whatever_the_schedule() -> None:
     """With 95 % on the last of four looks the worst case costs 2 % over one-shot; dearer shares shrink."""
     halving = (Fraction(1, 8), Fraction(1, 4), Fraction(1, 2))
-    least = least_rate(tolerance=100, fnr=0.05, fpr=0.1).rate
+    least = find_least_rate(tolerance=100, fnr=0.05, fpr=0.1).rate
     back = calibrated(0.05, 0.1, 100, schedule=Schedule(rates=halving, shares=(0.05 / 3,) * 3))
     even = calibrated(0.05, 0.1, 100, schedule=Schedule(rates=halving, shares=(0.25,) * 3))
     assert float(back.rate) <= 1.02 * least
@@ -283,9 +289,9 @@ def test_back_loading_keeps_the_worst_case_near_one_shot_whatever_the_schedule()
 
 def test_far_values_stop_early_and_no_value_costs_more_than_the_last_look() -> None:
     test = calibrated(0.05, 0.1, 100)
-    one_shot = least_rate(tolerance=100, fnr=0.05, fpr=0.1).rate
+    one_shot = find_least_rate(tolerance=100, fnr=0.05, fpr=0.1).rate
     for direction in (-1, 1):
-        spent = [expected_rate(test, direction * distance) for distance in (50, 300, 1000, 4000, 100_000)]
+        spent = [compute_expected_rate(test, direction * distance) for distance in (50, 300, 1000, 4000, 100_000)]
         assert all(near > far for near, far in pairwise(spent))
         assert spent[0] <= float(test.rate)
         assert spent[1] <= 0.75 * one_shot
@@ -300,14 +306,14 @@ def test_what_is_left_out_of_the_bisection_changes_no_rate() -> None:
     for _ in range(rounds(60, quick=20)):
         fnr, fpr = (math.exp(drawn.uniform(math.log(1e-5), math.log(0.3))) for _ in range(2))
         tolerance = round(math.exp(drawn.uniform(math.log(400), math.log(1e6))))
-        least = least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
-        schedule = affordable(SCHEDULE, least)
+        least = find_least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
+        schedule = cap_early_shares(SCHEDULE, least)
         kept = schedule.last * (1 - MARGIN)
         union = calibrate_test(sensitivity=1, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept, allow_block=False)
         low, high, best = least.rate, float(union.rate), union.rate
         for _ in range(8):
-            middle = rounded_up(0.5 * (low + high))
-            if exact_at(middle, union, tolerance, fnr, fpr, schedule) is None:
+            middle = round_rate_up(0.5 * (low + high))
+            if calibrate_exactly_at(middle, union, tolerance, fnr, fpr, schedule) is None:
                 low = float(middle)
             else:
                 best, high = middle, float(middle)

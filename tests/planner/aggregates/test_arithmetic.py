@@ -12,8 +12,8 @@ import numpy as np
 import psycopg
 import pytest
 
-from mechanisms.formula import cuts
-from mechanisms.formula import evaluate as evaluate_formula
+from mechanisms.formula import evaluate_formula as evaluate_formula
+from mechanisms.formula import list_literals
 from planner.catalog.catalog import Value
 from planner.question.condition import evaluate
 from planner.question.question import Functional, Question
@@ -94,7 +94,7 @@ def decided(question: Question, rows: list[Row], *, relaxed: bool = False) -> bo
     values = np.array([[total(functional, kept)] for functional in question.functionals], dtype=np.int64)
     held = evaluate_formula(
         question.formula,
-        lambda cut: (cut.relax() if relaxed else cut).holds(values[cut.functional]),
+        lambda cut: (cut.relax() if relaxed else cut).evaluate(values[cut.functional]),
         keys=1,
     )
     return bool(held[0])
@@ -324,7 +324,7 @@ def test_a_count_of_the_analyst_and_an_extreme_share_their_noise() -> None:
     having = "max(age) > 65 OR count(*) FILTER (WHERE age > 65) > 10"
     question = asked(f"SELECT ward FROM visits GROUP BY ward HAVING {having}")
     assert len(question.functionals) == 1
-    assert [cut.tolerance for cut in cuts(question.formula)] == [0, 1]
+    assert [cut.tolerance for cut in list_literals(question.formula)] == [0, 1]
     assert any("depends on one record" in warning for warning in question.warnings)
 
 

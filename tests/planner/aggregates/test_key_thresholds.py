@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from mechanisms.formula import FALSE, Integers, cuts, evaluate
+from mechanisms.formula import FALSE, Integers, evaluate_formula, list_literals
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, Column, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
@@ -135,7 +135,7 @@ def test_thresholds_that_differ_by_a_constant_share_one_noisy_value() -> None:
     sql = f"SELECT v.room {JOINED} GROUP BY v.room, r.capacity HAVING count(*) BETWEEN r.capacity AND r.capacity + 30"
     question = _asked(sql)
     assert len(question.functionals) == 1
-    assert len({cut.cut for cut in cuts(question.formula)}) == 2
+    assert len({cut.cut for cut in list_literals(question.formula)}) == 2
 
 
 def test_what_a_key_determines_costs_what_one_threshold_costs() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given, note
 from hypothesis import strategies as st
 
-from mechanisms.formula import evaluate
+from mechanisms.formula import evaluate_formula
 from planner.catalog.catalog import Column, RowCap, SqlType, Table
 from planner.errors import KeyholeError
 from planner.functionals.atoms import read_comparison
@@ -94,7 +94,7 @@ def _ask(having: str, where: str, table: Table) -> Question:
 
 def _holding(question: Question, rows: Sequence[dict[str, Any]]) -> list[bool]:
     values = true_aggregates(question, rows)
-    held = evaluate(question.formula, lambda cut: cut.holds(values[cut.functional]), keys=question.keys.size)
+    held = evaluate_formula(question.formula, lambda cut: cut.evaluate(values[cut.functional]), keys=question.keys.size)
     return [bool(one) for one in np.broadcast_to(held, question.keys.size)]
 
 

@@ -10,8 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechanisms.formula import Formula, Integers, cuts
-from mechanisms.formula import evaluate as evaluate_formula
+from mechanisms.formula import Formula, Integers, list_literals
+from mechanisms.formula import evaluate_formula as evaluate_formula
 from planner.errors import KeyholeError
 from planner.functionals.row_range import find_row_range
 from planner.functionals.sensitivity import find_exposures
@@ -51,7 +51,7 @@ def added(functional: Functional, row: Mapping[str, int | bool | None]) -> int:
 
 
 def holds(formula: Formula, sums: Integers) -> bool:
-    return bool(evaluate_formula(formula, lambda cut: cut.holds(sums[cut.functional]), keys=1)[0])
+    return bool(evaluate_formula(formula, lambda cut: cut.evaluate(sums[cut.functional]), keys=1)[0])
 
 
 ROWS = [{"age": age, "insured": insured} for age in (None, *range(111)) for insured in (None, True, False)]
@@ -160,10 +160,10 @@ def test_a_sample_of_one_value_is_no_sample() -> None:
     with pytest.raises(KeyholeError, match="fewer than 2 values"):
         asked(WARDS + "stddev(age) > 40 AND count(age) >= 1", tolerance="count=9, 30%", guard="refuse")
     made = asked(WARDS + "stddev(age) > 40 AND count(age) >= 10", tolerance="count=20, 30%")
-    (guard,) = (cut for cut in cuts(made.formula) if made.functionals[cut.functional].name == "count(age)")
+    (guard,) = (cut for cut in list_literals(made.formula) if made.functionals[cut.functional].name == "count(age)")
     assert guard.cut - guard.tolerance == 1
     made = asked(WARDS + "stddev_pop(age) >= 40 AND count(age) >= 10", tolerance="count=20, 30%")
-    (guard,) = (cut for cut in cuts(made.formula) if made.functionals[cut.functional].name == "count(age)")
+    (guard,) = (cut for cut in list_literals(made.formula) if made.functionals[cut.functional].name == "count(age)")
     assert guard.cut - guard.tolerance == 0
 
 

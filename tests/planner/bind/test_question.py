@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.formula import AnyOf, Booleans, Formula, Integers, cuts
-from mechanisms.formula import evaluate as evaluate_formula
+from mechanisms.formula import AnyOf, Booleans, Formula, Integers, list_literals
+from mechanisms.formula import evaluate_formula as evaluate_formula
 from planner.catalog.catalog import Value
 from planner.errors import KeyholeError
 from planner.functionals.functional import make_literals
@@ -59,7 +59,7 @@ def test_literals_say_what_the_comparison_says_for_every_integer(operator: str, 
 
 
 def _holds(formula: Formula, values: Integers) -> Booleans:
-    return evaluate_formula(formula, lambda cut: cut.holds(values), keys=len(values))
+    return evaluate_formula(formula, lambda cut: cut.evaluate(values), keys=len(values))
 
 
 Row = dict[str, Value | None]
@@ -88,7 +88,7 @@ def _decided(question: Question, rows: list[Row], grids: dict[str, Fraction]) ->
     kept = [row for row in rows if evaluate(question.where, row) is True]
     values = np.array([[_total(functional, kept, grids)] for functional in question.functionals], dtype=np.int64)
 
-    decided = evaluate_formula(question.formula, lambda cut: cut.holds(values[cut.functional]), keys=1)
+    decided = evaluate_formula(question.formula, lambda cut: cut.evaluate(values[cut.functional]), keys=1)
     return bool(decided[0])
 
 
@@ -174,11 +174,11 @@ def test_formulas_agree_with_postgresql_on_every_group(postgres_url: str) -> Non
 
 def test_a_guarding_count_stays_a_guard_under_its_tolerance() -> None:
     question = asked("SELECT ward FROM visits GROUP BY ward HAVING avg(age) >= 65 AND count(age) >= 3", tolerance="20")
-    (count,) = [cut for cut in cuts(question.formula) if cut.functional == 1]
+    (count,) = [cut for cut in list_literals(question.formula) if cut.functional == 1]
     assert (count.cut, count.tolerance) == (2, 2)
-    assert not count.relax().holds(np.array([0]))[0]
+    assert not count.relax().evaluate(np.array([0]))[0]
     free = asked("SELECT ward FROM visits GROUP BY ward HAVING avg(age) > 65 AND count(age) >= 3", tolerance="20")
-    assert {cut.tolerance for cut in cuts(free.formula)} == {20, 1000}
+    assert {cut.tolerance for cut in list_literals(free.formula)} == {20, 1000}
 
 
 def test_the_band_of_an_average_is_in_its_own_unit() -> None:
@@ -186,7 +186,7 @@ def test_the_band_of_an_average_is_in_its_own_unit() -> None:
     (atom,) = question.atoms
     assert (atom.lower, atom.upper) == (Decimal(54), Decimal(60))
     assert question.functionals[0].rows == 40
-    assert next(cuts(question.formula)).tolerance == 240
+    assert next(list_literals(question.formula)).tolerance == 240
 
 
 def test_parameters_stand_for_constants() -> None:

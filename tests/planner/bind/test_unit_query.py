@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mechanisms.threshold.joint_loss import sets_at_once
+from mechanisms.threshold.joint_loss import expose_sets_at_once
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import StoredParameter, StoredQuestion, Value
 from planner.errors import KeyholeError

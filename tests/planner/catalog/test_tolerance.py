@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.formula import cuts
+from mechanisms.formula import list_literals
 from planner.bind.bind_question import ask
 from planner.catalog.tolerance import Amount, StepSize, parse_tolerances, round_allowed_steps
 from planner.errors import KeyholeError
@@ -78,7 +78,7 @@ def test_a_percentage_of_zero_is_refused_and_an_amount_is_not() -> None:
     with pytest.raises(KeyholeError, match="KH304") as refusal:
         asked(sql, tolerance="10%, sum=10%")
     assert refusal.value.position == sql.index("sum(amount)") + 1
-    assert [cut.tolerance for cut in cuts(asked(sql, tolerance="10%, sum=2").formula)] == [200]
+    assert [cut.tolerance for cut in list_literals(asked(sql, tolerance="10%, sum=2").formula)] == [200]
 
 
 WARDS = "SELECT ward FROM visits GROUP BY ward HAVING "
@@ -118,7 +118,7 @@ def test_a_part_of_the_bounds_is_one_of_what_the_larger_side_can_come_to(formula
         parts, numbers = "10% of bounds", f"{allowed}"
     said = asked(sql, tolerance=parts, min_rows=rows)
     assert said.formula == asked(sql, tolerance=numbers, min_rows=rows).formula
-    assert max(cut.tolerance for cut in cuts(said.formula)) > 0
+    assert max(cut.tolerance for cut in list_literals(said.formula)) > 0
 
 
 @pytest.mark.parametrize(
@@ -162,9 +162,9 @@ def test_names_reach_their_atoms() -> None:
         "OR count(*) FILTER (WHERE age > 65) > 100"
     )
     question = asked(sql, tolerance="1, count=2, count(age)=3, cost=4, count(*) FILTER (WHERE age > 65)=5")
-    assert [cut.tolerance for cut in cuts(question.formula)] == [2, 3, 8, 5]
+    assert [cut.tolerance for cut in list_literals(question.formula)] == [2, 3, 8, 5]
 
 
 def test_the_policy_fills_what_a_session_leaves_open() -> None:
     question = asked("SELECT ward FROM visits GROUP BY ward HAVING count(*) > 100 OR sum(age) > 100", tolerance="sum=7")
-    assert [cut.tolerance for cut in cuts(question.formula)] == [10, 7]
+    assert [cut.tolerance for cut in list_literals(question.formula)] == [10, 7]

@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import psycopg
 
-from mechanisms.formula import Booleans, Cut, Integers, evaluate
+from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
 from mechanisms.ranking.run import Ranking, number_within
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, Column, PublicTable, RowCap, SqlType
@@ -151,13 +151,15 @@ def computed_sql(question: Question, dialect: Dialect) -> str:
 def _exact_keys(question: Question, engine: Any, dialect: Dialect) -> KeySet:
     reduced = replace(reduce_question(question)[0], common=())
     values = _values(reduced, engine, dialect)
-    passed, *shown = (evaluate(one, partial(_holds, values), keys=reduced.keys.size) for one in reduced.formulas)
+    passed, *shown = (
+        evaluate_formula(one, partial(_holds, values), keys=reduced.keys.size) for one in reduced.formulas
+    )
     made = cast(Plan, SimpleNamespace(question=reduced, asked=question))
     return KeySet.of(made, passed, shown, _ranking(reduced, values, passed))
 
 
 def _holds(values: Integers, cut: Cut) -> Booleans:
-    return cut.holds(values[cut.functional])
+    return cut.evaluate(values[cut.functional])
 
 
 def _values(question: Question, engine: Any, dialect: Dialect) -> Integers:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, reject
 from hypothesis import strategies as st
 
-from mechanisms.formula import cuts, evaluate
+from mechanisms.formula import evaluate_formula, list_literals
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Column, PublicTable, SqlType, Table
 from planner.errors import KeyholeError
@@ -307,7 +307,7 @@ def test_a_side_that_says_the_same_is_free() -> None:
     assert _cost(f"{_FLU} INTERSECT {_FLU.replace('visits', 'visits v')}") == _cost(_FLU)
     assert _cost(f"{_FLU} EXCEPT {_FLU}") == 0
     (empty,) = _questions(asking(f"{_FLU} EXCEPT {_FLU}"))
-    assert len(list(cuts(empty.formula))) == 2
+    assert len(list(list_literals(empty.formula))) == 2
 
 
 _SALES_DATA = Table(

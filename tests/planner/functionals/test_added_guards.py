@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from mechanisms.formula import cuts
+from mechanisms.formula import list_literals
 from planner.catalog.pace import TableSize
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
@@ -151,7 +151,7 @@ def test_a_ratio_by_a_sum_is_one_of_groups_that_reach_a_base(divisor: str, times
     (base,) = (one for one in added.atoms if one.text.startswith("sum(cost) >="))
     assert base.lower == 225_000
     assert (tested.lower, tested.upper) == (Decimal(str(float(times * 9 / 20))), Decimal(str(float(times / 2))))
-    (cut,) = (one for one in cuts(added.formula) if one.functional == tested.functional)
+    (cut,) = (one for one in list_literals(added.formula) if one.functional == tested.functional)
     assert cut.tolerance * Fraction(added.functionals[cut.functional].unit_size) == times * Fraction(1, 20) * 225_000
     costs = [plan(one, dialect=DUCKDB).worst_case_epsilon for one in (added, asked(ratio + _typed_smaller(added)))]
     assert costs[0] < 2 < costs[1] < 4

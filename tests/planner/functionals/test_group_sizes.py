@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from mechanisms.formula import Booleans, Cut, cuts, evaluate
+from mechanisms.formula import Booleans, Cut, evaluate_formula, list_literals
 from mechanisms.protocol import Outcome
 from mechanisms.registry import MECHANISMS
 from planner.explain.document import explain_json
@@ -146,10 +146,10 @@ def test_what_passes_with_relaxed_sums_passes_with_means_within_the_tolerance_wh
     guarded = all(
         question.functionals[cut.functional].rows == 1
         or any(atom.functional == cut.functional and atom.guard for atom in question.atoms)
-        for cut in cuts(question.formula)
+        for cut in list_literals(question.formula)
     )
     groups = [(random_.choice([1, 30, random_.randrange(1, 1200)]), random_.uniform(0, 110)) for _ in range(300)]
-    edges = list(cuts(question.formula))
+    edges = list(list_literals(question.formula))
     for rows, mean in groups:
         if random_.random() < 0.5:  # at the edge of the tolerance of a mean, as it was meant
             cut = random_.choice(edges)
@@ -170,12 +170,12 @@ def _holds(question: Question, sums: list[int], *, rows: int | None) -> bool:
     def literal(cut: Cut) -> Booleans:
         functional, value = question.functionals[cut.functional], sums[cut.functional]
         if rows is None or functional.rows == 1:
-            return cut.relax().holds(np.array([value]))
+            return cut.relax().evaluate(np.array([value]))
         of_the_mean = Fraction(cut.relax().cut - cut.cut, functional.rows)  # in steps
         above = value > cut.cut + of_the_mean * rows
         return np.array([above is cut.above])
 
-    return bool(evaluate(question.formula, literal, keys=1)[0])
+    return bool(evaluate_formula(question.formula, literal, keys=1)[0])
 
 
 def _value(question: Question, index: int, *, rows: int, more: int, mean: float) -> int:

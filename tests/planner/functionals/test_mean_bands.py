@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from mechanisms.formula import Booleans, Cut, evaluate
+from mechanisms.formula import Booleans, Cut, evaluate_formula
 from mechanisms.protocol import Outcome
 from mechanisms.registry import MECHANISMS
 from planner.explain.render import explain_text
@@ -52,7 +52,7 @@ def _means(question: Question, insured: Fraction, other: Fraction, *, relaxed: b
         # the sum of n rows is above the whole number `cut` where the mean is above cut / n: here n has no end
         return np.array([steps > -slack if cut.above else steps < slack])
 
-    return bool(evaluate(question.formula, literal, keys=1)[0])
+    return bool(evaluate_formula(question.formula, literal, keys=1)[0])
 
 
 @in_turn("seed", range(rounds(120, quick=4)))
@@ -93,14 +93,17 @@ def test_equal_means_and_the_ends_of_the_bounds(operator: str) -> None:
         for other in (insured, insured + Fraction(1, 1000), insured - Fraction(1, 1000)):
             if not (0 <= insured <= 110 and 0 <= other <= 110) or not COMPARISONS[operator](insured, other):
                 continue
-            assert bool(evaluate(question.formula, _on_sums(question, insured, other), keys=1)[0]), (insured, other)
+            assert bool(evaluate_formula(question.formula, _on_sums(question, insured, other), keys=1)[0]), (
+                insured,
+                other,
+            )
 
 
 def _on_sums(question: Question, insured: Fraction, other: Fraction, rows: int = 1000) -> Callable[[Cut], Booleans]:
     def literal(cut: Cut) -> Booleans:
         functional = question.functionals[cut.functional]
         if functional.name.startswith("count"):
-            return cut.holds(np.array([rows]))
+            return cut.evaluate(np.array([rows]))
         mean = other if "NOT insured" in functional.name else insured
         value = (mean - Fraction(functional.origin)) / Fraction(functional.unit_size) * rows
         return np.array([value > cut.cut if cut.above else value <= cut.cut])

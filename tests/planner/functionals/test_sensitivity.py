@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.formula import TRUE
-from mechanisms.threshold.joint_loss import sets_at_once
+from mechanisms.threshold.joint_loss import expose_sets_at_once
 from planner.catalog.catalog import RowCap, Table, Value
 from planner.functionals.row_range import find_row_range
 from planner.functionals.sensitivity import MOST_FUNCTIONALS, find_affected_sets, find_exposures, find_joint_sensitivity

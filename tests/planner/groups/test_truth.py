@@ -15,7 +15,7 @@ import numpy as np
 import psycopg
 import pytest
 
-from mechanisms.formula import evaluate
+from mechanisms.formula import evaluate_formula
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, Column, Derivation, PublicTable, SqlType, Table
 from planner.catalog.key_space import format_value
@@ -259,7 +259,11 @@ def _check_formula(sql: str, worlds: tuple[Any, Any]) -> None:
             tuple(map(format_value, row[:width])): row[width:] for row in engine.execute(made.rewritten.sql).fetchall()
         }
         values = np.array([read.get(key, [0] * len(made.question.functionals)) for key in keys], dtype=np.int64).T
-        passed = evaluate(made.question.formula, lambda cut: cut.holds(values[cut.functional]), keys=len(keys))  # noqa: B023
+        passed = evaluate_formula(
+            made.question.formula,
+            lambda cut: cut.evaluate(values[cut.functional]),  # noqa: B023
+            keys=len(keys),
+        )
         held = [key for key, has_passed in zip(keys, passed, strict=True) if has_passed]
         arrays = [[key[array.column] for key in held] for array in outer.arrays]
         assert _shape(psycopg.RawCursor(postgres).execute(outer.sql, arrays)) == theirs, dialect.name

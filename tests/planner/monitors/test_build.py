@@ -5,7 +5,7 @@ from math import log
 
 import pytest
 
-from mechanisms.alarm.calibration import alarm_price
+from mechanisms.alarm.calibration import price_alarm
 from mechanisms.alarm.prices import Way
 from mechanisms.alarm.shapes import Regime
 from planner.errors import KeyholeError
@@ -210,7 +210,7 @@ def test_early_any_is_one_alarm_on_any_condition(having: str, tolerance: int, ta
     plan, close = planned(sql, tables=tables, early_any="true"), planned(sql, tables=tables)
     assert (plan.early, close.early) == (True, False)
     assert (plan.windows.looks, plan.way.way, plan.way.regime) == (24, Way.ALARM, regime)
-    price = alarm_price(looks=24, fnr=0.05, fpr=0.1, regime=regime)
+    price = price_alarm(looks=24, fnr=0.05, fpr=0.1, regime=regime)
     assert plan.way.price == pytest.approx(price)
     at_most = _price(plan.epsilon_per_cell, tolerance=tolerance)
     assert 0.97 * price < at_most <= price * (1 + 1e-9)

@@ -10,8 +10,8 @@ import pytest
 
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
 from mechanisms.protocol import DecisionTask
-from mechanisms.registry import LIMITED, MECHANISMS, compare
-from mechanisms.threshold.joint_loss import all_at_once
+from mechanisms.registry import LIMITED, MECHANISMS, price_baselines
+from mechanisms.threshold.joint_loss import expose_all_at_once
 from planner.catalog.catalog import RowCap
 from planner.catalog.key_space import KeySpace
 from planner.errors import KeyholeError
@@ -179,11 +179,11 @@ def test_the_published_mechanisms_are_compared_on_the_formula_as_typed() -> None
     task = DecisionTask(
         formula=typed,
         sensitivities=tuple(functional.sensitivity for functional in functionals),
-        exposures=all_at_once(3),
+        exposures=expose_all_at_once(3),
         fnr=ACCURACY.fnr,
         fpr=ACCURACY.fpr,
     )
-    assert dict(made.compared) == compare(task, typed)
+    assert dict(made.compared) == price_baselines(task, typed)
     assert set(made.compared) == {"naive", "probe"}
     assert made.worst_case_epsilon < made.compared["probe"] < made.compared["naive"]
 
@@ -193,9 +193,9 @@ def test_published_mechanisms_are_calibrated_only_where_somebody_asks(monkeypatc
 
     def calibrate(task: DecisionTask, as_typed: Formula) -> dict[str, float]:
         calibrated.append(as_typed)
-        return compare(task, as_typed)
+        return price_baselines(task, as_typed)
 
-    monkeypatch.setattr(planned, "compare", calibrate)
+    monkeypatch.setattr(planned, "price_baselines", calibrate)
     made = plan(asked(above(0, 517, 51)), dialect=DUCKDB)
     assert calibrated == []
     assert made.compared == made.compared
@@ -393,7 +393,7 @@ def test_thresholds_that_differ_in_a_late_digit_are_charged_apart() -> None:
         )
         for zeros in (1, 31)
     )
-    assert narrow.calibration.task.exposures == wide.calibration.task.exposures == all_at_once(2)
+    assert narrow.calibration.task.exposures == wide.calibration.task.exposures == expose_all_at_once(2)
     assert narrow.worst_case_epsilon == wide.worst_case_epsilon
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from mechanisms.formula import AllOf, AnyOf
 from mechanisms.keyhole.common_sums import read_functionals
-from mechanisms.threshold.joint_loss import sum_rates
+from mechanisms.threshold.joint_loss import list_sum_rates
 from planner.explain.document import explain_json
 from planner.explain.render import explain_text
 from planner.functionals.common_sums import find_common_sums
@@ -101,7 +101,7 @@ def test_no_row_loses_more_than_the_plan_says(mechanism: str, low: int, high: in
     losses = []
     for value in range(101):
         loss = Fraction(0)
-        for one, rate in zip(made.question.common, sum_rates(made.calibration), strict=True):
+        for one, rate in zip(made.question.common, list_sum_rates(made.calibration), strict=True):
             change = sum(term.coefficient * (value if term.power else 1) for term in one.terms)
             assert abs(change) <= one.sensitivity
             loss += rate * abs(change)
@@ -127,7 +127,7 @@ def test_units_of_several_rows_are_bounded_sum_by_sum(table: object) -> None:
     total, counted = made.question.common
     assert (total.sensitivity, counted.sensitivity) == (50 * rows, rows)
     assert counted.unit_range == ((0, rows) if table is CLIPPED else None)
-    rates = sum_rates(made.calibration)
+    rates = list_sum_rates(made.calibration)
     assert Fraction(made.worst_case_epsilon) >= rates[0] * 50 * rows + rates[1] * rows
 
 

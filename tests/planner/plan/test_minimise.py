@@ -9,7 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Booleans, Cut, Formula, Integers, cuts, evaluate
+from mechanisms.formula import (
+    FALSE,
+    TRUE,
+    AllOf,
+    AnyOf,
+    Booleans,
+    Cut,
+    Formula,
+    Integers,
+    evaluate_formula,
+    list_literals,
+)
 from planner.plan.cover import Candidate, minimal_cover
 from planner.plan.minimise import MOST_THRESHOLDS, minimise
 from tests.effort import examples
@@ -51,20 +62,22 @@ def grid(formula: Formula) -> Integers:
     """Every combination of the integers around each functional's thresholds, shape (functionals, points)."""
     values: list[list[int]] = []
     for functional in range(3):
-        near = {cut.cut + step for cut in cuts(formula) if cut.functional == functional for step in (-1, 0, 1, 2)}
+        near = {
+            cut.cut + step for cut in list_literals(formula) if cut.functional == functional for step in (-1, 0, 1, 2)
+        }
         values.append(sorted(near) or [0])
     return np.array(list(itertools.product(*values)), dtype=np.int64).T
 
 
 def holds(formula: Formula, points: Integers) -> Booleans:
-    return evaluate(formula, lambda cut: cut.holds(points[cut.functional]), keys=points.shape[1])
+    return evaluate_formula(formula, lambda cut: cut.evaluate(points[cut.functional]), keys=points.shape[1])
 
 
 def boxes(formula: Formula, points: Integers) -> Iterator[Booleans]:
     """The points of every satisfiable product of intervals between the formula's thresholds, complements included."""
     choices = []
     for functional in range(3):
-        edges = sorted({cut.cut for cut in cuts(formula) if cut.functional == functional})
+        edges = sorted({cut.cut for cut in list_literals(formula) if cut.functional == functional})
         ends: list[float] = [-np.inf, *edges, np.inf]
         choices.append([(low, high) for low, high in itertools.combinations(ends, 2)])
     for box in itertools.product(*choices):
@@ -117,11 +130,11 @@ def test_the_implicants_and_clauses_are_exactly_the_prime_ones(formula: Formula)
 @examples(150)
 def test_only_typed_literals_occur_each_with_its_smallest_tolerance(formula: Formula) -> None:
     smallest: dict[tuple[int, int, bool], int] = {}
-    for cut in cuts(formula):
+    for cut in list_literals(formula):
         literal = (cut.functional, cut.cut, cut.above)
         smallest[literal] = min(cut.tolerance, smallest.get(literal, cut.tolerance))
     minimised = minimise(formula)
-    everywhere = [*cuts(minimised.formula), *itertools.chain(*minimised.implicants, *minimised.clauses)]
+    everywhere = [*list_literals(minimised.formula), *itertools.chain(*minimised.implicants, *minimised.clauses)]
     for cut in everywhere:
         assert smallest[cut.functional, cut.cut, cut.above] == cut.tolerance
 

@@ -18,9 +18,9 @@ VALUES = np.array(list(product(range(-1, 6), repeat=3)), dtype=np.int64).T
 
 def truth(formula: Formula) -> list[bool]:
     def literal(cut: Cut) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        return cut.holds(VALUES[cut.functional])
+        return cut.evaluate(VALUES[cut.functional])
 
-    return [bool(holds) for holds in evaluate(formula, literal, keys=VALUES.shape[1])]
+    return [bool(holds) for holds in evaluate_formula(formula, literal, keys=VALUES.shape[1])]
 
 
 LITERALS = st.builds(
@@ -57,10 +57,10 @@ def test_the_folded_formula_is_the_same_function(formula: Formula) -> None:
 def test_only_typed_literals_are_left_each_with_its_smallest_tolerance_and_no_more_often(formula: Formula) -> None:
     typed, left = ([identify_literal(cut) for cut in cuts(part)] for part in (formula, simplify(formula)))
     assert all(left.count(literal) <= typed.count(literal) for literal in left)
-    for cut in cuts(simplify(formula)):
+    for cut in list_literals(simplify(formula)):
         same = [
             one.tolerance
-            for one in cuts(formula)
+            for one in list_literals(formula)
             if (one.functional, one.cut, one.above) == (cut.functional, cut.cut, cut.above)
         ]
         assert cut.tolerance == min(same)
@@ -111,7 +111,7 @@ def test_a_literal_settles_what_hangs_below_its_siblings() -> None:
 def test_a_large_formula_that_folds_into_few_thresholds_is_minimised_exactly() -> None:
     terms = tuple(AllOf((above(0, cut, 1), above(1, 3, 1))) for cut in range(20))
     many = AnyOf((above(1, 3, 1), *terms))
-    assert len({(cut.functional, cut.cut) for cut in cuts(many)}) > MOST_THRESHOLDS
+    assert len({(cut.functional, cut.cut) for cut in list_literals(many)}) > MOST_THRESHOLDS
     result = minimise(many)
     assert result.exact
-    assert list(cuts(result.formula)) == [above(1, 3, 1)]
+    assert list(list_literals(result.formula)) == [above(1, 3, 1)]

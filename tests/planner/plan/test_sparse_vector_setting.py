@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from mechanisms.formula import cuts
+from mechanisms.formula import list_literals
 from mechanisms.published.sparse_vector import GeneralisedSparseVector
 from planner.errors import KeyholeError
 from planner.explain.document import explain_json
@@ -151,7 +151,8 @@ def test_units_of_different_size_are_decided_together() -> None:
     both = planned(UNITS, mechanism="svt_generalised", most_positives="1").calibration
     task = both.task
     dearest = max(
-        GeneralisedSparseVector().calibrate(replace(task, formula=cut)).worst_case_epsilon for cut in cuts(task.formula)
+        GeneralisedSparseVector().calibrate(replace(task, formula=cut)).worst_case_epsilon
+        for cut in list_literals(task.formula)
     )
     assert len(task.sensitivities) > 1
     assert dearest <= both.worst_case_epsilon < 1.2 * dearest

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from mechanisms.formula import cuts
-from mechanisms.threshold.one_shot import least_rate
+from mechanisms.formula import list_literals
+from mechanisms.threshold.one_shot import find_least_rate
 from planner.errors import KeyholeError
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
@@ -43,10 +43,15 @@ def test_an_amount_is_what_a_share_of_a_quarter_buys(sql: str, number: int) -> N
         made = next(one for one in question.functionals if one.name == name)
         steps = Fraction(amount) / Fraction(made.unit_size)
         assert steps.denominator == 1
-        tested = [cut for one in question.formulas for cut in cuts(one) if question.functionals[cut.functional] == made]
+        tested = [
+            cut
+            for one in question.formulas
+            for cut in list_literals(one)
+            if question.functionals[cut.functional] == made
+        ]
         assert {cut.tolerance for cut in tested} == {steps}
         rates = {"fnr": question.accuracy.fnr / number, "fpr": question.accuracy.fpr / number}
-        costs = [made.sensitivity * least_rate(tolerance=int(steps * part / 10), **rates).rate for part in (10, 9)]
+        costs = [made.sensitivity * find_least_rate(tolerance=int(steps * part / 10), **rates).rate for part in (10, 9)]
         assert costs[0] <= PRICE / number < costs[1]
         told = next(one for one in question.warnings if one.startswith(f"{name} may err where it is within {amount:f}"))
         said = re.search(r"SET keyhole\.tolerance = '((?:[^']|'')*)';", told)

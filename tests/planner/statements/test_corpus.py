@@ -5,7 +5,7 @@ from pathlib import Path
 from zlib import crc32
 
 import planner
-from mechanisms.formula import cuts
+from mechanisms.formula import list_literals
 from planner.bind.bind_question import ask
 from planner.errors import CATALOGUE, KeyholeError
 from planner.extract.outer_query import Asking
@@ -114,7 +114,7 @@ def _outcome_with(sql: str, settings: dict[str, str]) -> str:
 
 def _check_costs(made: Plan) -> None:
     """No functional without a literal, no literal without a functional; without either nothing is spent."""
-    used = {cut.functional for formula in made.question.formulas for cut in cuts(formula)}
+    used = {cut.functional for formula in made.question.formulas for cut in list_literals(formula)}
     assert used | ({0} if made.ranking else set()) >= set(range(len(made.question.functionals)))
     assert used <= set(range(len(made.question.functionals)))
     if made.ranking is None:
@@ -187,6 +187,6 @@ def test_what_can_be_answered_costs_something_or_is_constant() -> None:
         if outcome.startswith(("KH", "passed")) or " & " in outcome:
             continue
         made = plan(asked(sql), dialect=DUCKDB)
-        used = {cut.functional for formula in made.question.formulas for cut in cuts(formula)}
+        used = {cut.functional for formula in made.question.formulas for cut in list_literals(formula)}
         assert used == set(range(len(made.question.functionals)))
         assert (made.worst_case_epsilon > 0) is (bool(used) or made.ranking is not None)

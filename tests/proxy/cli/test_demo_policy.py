@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from deploy.demo.build import COUNTRIES, HERE, install
-from mechanisms.formula import evaluate, relax_formula
+from mechanisms.formula import evaluate_formula, relax_formula
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Bands, Catalog, StoredParameter, StoredQuestion
 from planner.catalog.pins import Pins, pin_table
@@ -92,9 +92,10 @@ def test_each_question_tells_groups_apart(catalog: Catalog, source: Source, inde
     keys = asked.question.keys
     found = source.aggregates(asked.rewritten, keys, functionals=len(asked.question.functionals), timeout_ms=60_000)
     formula = asked.minimised.formula
-    inside = evaluate(formula, lambda cut: cut.holds(found.values[cut.functional]), keys=keys.size)
+    inside = evaluate_formula(formula, lambda cut: cut.evaluate(found.values[cut.functional]), keys=keys.size)
     near = (
-        evaluate(relax_formula(formula), lambda cut: cut.holds(found.values[cut.functional]), keys=keys.size) & ~inside
+        evaluate_formula(relax_formula(formula), lambda cut: cut.evaluate(found.values[cut.functional]), keys=keys.size)
+        & ~inside
     )
     assert np.count_nonzero(inside) >= 3
     assert np.count_nonzero(~inside & ~near) >= 3

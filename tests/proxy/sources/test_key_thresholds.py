@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, reject
 from hypothesis import strategies as st
 
-from mechanisms.formula import Integers, evaluate
+from mechanisms.formula import Integers, evaluate_formula
 from planner.catalog.catalog import Table
 from planner.catalog.key_space import format_value
 from planner.errors import KeyholeError

@@ -12,7 +12,7 @@ import psycopg
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from mechanisms.formula import evaluate
+from mechanisms.formula import evaluate_formula
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog
 from planner.catalog.key_space import format_value
@@ -76,7 +76,7 @@ def _ask_engine(sql: str, engine: Any, dialect: Dialect, postgres: psycopg.Conne
     found = engine.execute(made.rewritten.sql).fetchall()
     read = {tuple(map(format_value, row[:width])): row[width:] for row in found}
     values = np.array([read.get(key, [0] * len(made.question.functionals)) for key in keys], dtype=np.int64).T
-    passed = evaluate(made.question.formula, lambda cut: cut.holds(values[cut.functional]), keys=len(keys))
+    passed = evaluate_formula(made.question.formula, lambda cut: cut.evaluate(values[cut.functional]), keys=len(keys))
     held = [key for key, has_passed in zip(keys, passed, strict=True) if has_passed]
     arrays = [[key[array.column] for key in held] for array in outer.arrays]
     return _shape(psycopg.RawCursor(postgres).execute(outer.sql, arrays))
