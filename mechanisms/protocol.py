@@ -252,19 +252,19 @@ class Outcome:
 class Noise(Protocol):
     """The only source of randomness in the product; tests pass a seeded one with the same arithmetic."""
 
-    def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+    def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         """Draw `size` exact values with P(K = j) proportional to `exp(-rate * |j|)`."""
 
-    def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
+    def draw_thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
         """Draw `size` exact values: with exactly `nonzero` a discrete Laplace draw that is not zero, else zero."""
 
-    def geometric(self, *, rate: Fraction, size: int) -> Integers:
+    def draw_geometric(self, *, rate: Fraction, size: int) -> Integers:
         """Draw `size` exact values with P(G = n) proportional to `exp(-rate * n)` for `n >= 0`; one-sided noise."""
 
-    def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
+    def draw_bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
         """Draw `size` exact values, each true with exactly `probability`."""
 
-    def coin(self, *, probability: Probability, size: int) -> Booleans:
+    def draw_bernoulli_by_digits(self, *, probability: Probability, size: int) -> Booleans:
         """Draw `size` exact values, each true with exactly `probability`.
 
         It is irrational and known to any number of digits.

@@ -35,7 +35,7 @@ _ALL: tuple[Mechanism, ...] = (
     Naive(),
     ProbeOnePhase(),
     Probe(),
-    Probe(gradual=True),
+    Probe(is_gradual=True),
     Probe(shares="equal"),
     ProbeEnt(),
 )
@@ -59,7 +59,7 @@ BOUNDED = (
 """The mechanisms that bound both error rates of every answer: what a policy allows unless it says otherwise."""
 LIMITED = frozenset({SparseVector.name, GeneralisedSparseVector.name})
 """The mechanisms that need, and alone use, `DecisionTask.most_positives`."""
-DENYING = frozenset({Probe().name, Probe(gradual=True).name, Probe(shares="equal").name, ProbeEnt.name})
+DENYING = frozenset({Probe().name, Probe(is_gradual=True).name, Probe(shares="equal").name, ProbeEnt.name})
 """The mechanisms that may look and then stop without an answer."""
 INFORMED = frozenset({Mim.name, MimProgressive.name})
 """The mechanisms that use `DecisionTask.knowledge`."""

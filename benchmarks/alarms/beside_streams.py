@@ -68,9 +68,9 @@ def watch_beside(by_look: Integers, *, cut: int, tolerance: int) -> tuple[Watche
 
 def _watch(name: str, standing: Standing, by_look: Integers, literal: Cut) -> Watched:
     noise, windows = make_system_noise(), len(by_look)
-    state, alerted_at = standing.draw(keys=windows, noise=noise), np.zeros(windows, dtype=np.int64)
+    state, alerted_at = standing.draw_state(keys=windows, noise=noise), np.zeros(windows, dtype=np.int64)
     for look, values in enumerate(by_look.T, 1):
-        looked = standing.look(state, values[np.newaxis], look=look, noise=noise)
+        looked = standing.take_look(state, values[np.newaxis], look=look, noise=noise)
         alerted_at[looked.alerted & (alerted_at == 0)] = look
         state = looked.state
     above = by_look > literal.cut

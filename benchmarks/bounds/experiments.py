@@ -9,7 +9,7 @@ import numpy as np
 from benchmarks.bounds.methods import METHODS
 from benchmarks.bounds.statistics import Statistic, read_statistics
 from mechanisms.protocol import Noise, Unachievable
-from mechanisms.publishing.private_bounds import BETA, bound_candidates, calibrate_scan, find_first_passing
+from mechanisms.publishing.private_bounds import BETA, calibrate_scan, find_first_passing, list_candidates
 
 EPSILONS = (Fraction(1, 50), Fraction(1, 10), Fraction(1, 2))
 TARGETS = (0.95, 0.99)
@@ -64,7 +64,7 @@ def hold_contract(*, runs: int, noise: Noise) -> Iterator[ContractRow]:
 
 
 def _hold(statistic: Statistic, epsilon: Fraction, *, runs: int, noise: Noise) -> ContractRow:
-    candidates = bound_candidates(statistic.greatest)
+    candidates = list_candidates(statistic.greatest)
     try:
         scan = calibrate_scan(candidates, epsilon=epsilon, units=statistic.units, cut=CUT, beta=BETA)
     except Unachievable:

@@ -22,8 +22,8 @@ import numpy as np
 from benchmarks.bounds.statistics import Statistic
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
-from mechanisms.published.doubling_bounds import doubling_candidates, find_first_covering
-from mechanisms.publishing.private_bounds import bound_candidates, find_first_passing
+from mechanisms.published.doubling_bounds import find_first_covering, list_doubling_candidates
+from mechanisms.publishing.private_bounds import find_first_passing, list_candidates
 
 Finder = Callable[[Statistic, float, Fraction, int, Noise, np.random.Generator], Integers]
 """Of a statistic, a target share, epsilon, so many runs, exact noise and other randomness: the bounds found."""
@@ -32,7 +32,7 @@ _SURELY = 1 - 1e-9  # that no empty bin passes for a full one, as ApproxBounds h
 
 
 def _grid(statistic: Statistic) -> Integers:
-    return np.array(bound_candidates(statistic.greatest), dtype=np.int64)
+    return np.array(list_candidates(statistic.greatest), dtype=np.int64)
 
 
 def find_by_keyhole(
@@ -57,7 +57,7 @@ def find_by_doubling(
     statistic: Statistic, target: float, epsilon: Fraction, runs: int, noise: Noise, _: np.random.Generator
 ) -> Integers:
     """As published."""
-    grid = np.array(doubling_candidates(1, greatest=statistic.greatest), dtype=np.int64)
+    grid = np.array(list_doubling_candidates(1, greatest=statistic.greatest), dtype=np.int64)
     return _scan_published(grid, statistic, target, epsilon, runs, noise)
 
 
@@ -101,7 +101,7 @@ def find_by_powers_of_two(
     chosen: np.random.Generator,
 ) -> Integers:
     """The upper end of the highest bin that noise would not fill alone; it knows no target."""
-    grid = np.array(doubling_candidates(1, greatest=statistic.greatest), dtype=np.int64)
+    grid = np.array(list_doubling_candidates(1, greatest=statistic.greatest), dtype=np.int64)
     counts = np.diff(statistic.within(grid), prepend=0)
     noisy = counts + chosen.laplace(0, 1 / float(epsilon), (runs, len(grid)))
     least = -math.log(2 - 2 * _SURELY ** (1 / max(1, len(grid) - 1))) / float(epsilon)

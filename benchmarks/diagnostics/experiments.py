@@ -9,11 +9,11 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.diagnostics.data import Floats, Model, Scored, logistic, scored
-from mechanisms.diagnostics.calibration_curve import calibration_curve
-from mechanisms.diagnostics.pribrp import release_pribrp, residuals
+from mechanisms.diagnostics.calibration_curve import make_calibration_curve
+from mechanisms.diagnostics.pribrp import list_residuals, release_pribrp
 from mechanisms.diagnostics.priroc import release_priroc, release_priroc_fix
-from mechanisms.diagnostics.roc_curve import roc_curve
-from mechanisms.diagnostics.score_histogram import ScoreHistogram, equal_edges, release_adaptive, release_scores
+from mechanisms.diagnostics.roc_curve import make_roc_curve
+from mechanisms.diagnostics.score_histogram import ScoreHistogram, cut_equally, release_adaptive, release_scores
 from mechanisms.protocol import Noise
 
 EPSILONS = (Fraction(1, 10), Fraction(3, 10), Fraction(1))
@@ -64,7 +64,7 @@ def compare_areas(
         truth = area_by_ranks(sample)
         for epsilon in EPSILONS:
             for method, release in _curves(sample, epsilon).items():
-                found = [roc_curve(release(noise=noise_of(run))) for run in range(runs)]
+                found = [make_roc_curve(release(noise=noise_of(run))) for run in range(runs)]
                 errors = [_NO_CURVE if one is None else abs(one.area - truth) for one in found]
                 told = [one.noise_sd for one in found if one is not None]
                 error = float(np.mean(errors))
@@ -139,7 +139,7 @@ def _curves(sample: Scored, epsilon: Fraction) -> dict[str, Callable[..., ScoreH
     cells = sample.cells()
     found: dict[str, Callable[..., ScoreHistogram]] = {
         f"{bins} bins": partial(
-            release_scores, cells, edges=equal_edges(len(cells), bins=bins), epsilon=epsilon, most_rows=1
+            release_scores, cells, edges=cut_equally(len(cells), bins=bins), epsilon=epsilon, most_rows=1
         )
         for bins in (16, 32)
     }
@@ -150,14 +150,14 @@ def _curves(sample: Scored, epsilon: Fraction) -> dict[str, Callable[..., ScoreH
 
 
 def _shape_of_ours(table: Scored, epsilon: Fraction, noise: Noise) -> float:
-    edges = equal_edges(1024, bins=_BINS)
+    edges = cut_equally(1024, bins=_BINS)
     histogram = release_scores(table.cells(), edges=edges, epsilon=epsilon, most_rows=1, noise=noise)
     middles = [(place + 0.5) / _BINS for place in range(_BINS)]
-    bins = calibration_curve(histogram, middles=middles, epsilon_per_count=float(epsilon))
+    bins = make_calibration_curve(histogram, middles=middles, epsilon_per_count=float(epsilon))
     return measure_shape([one.score for one in bins], [one.residual for one in bins], [one.rows for one in bins])
 
 
 def _shape_of_pribrp(table: Scored, epsilon: Fraction, noise: Noise) -> float:
     bins = release_pribrp(table.cells(), rows=_ROWS, epsilon=epsilon, most_rows=1, noise=noise)
-    points = list(residuals(bins, width=1 / 1024, low=0.0))
+    points = list(list_residuals(bins, width=1 / 1024, low=0.0))
     return measure_shape([x for x, _ in points], [y for _, y in points], [max(one.size, 1) for one in bins])

@@ -71,4 +71,4 @@ def with_limit(name: str, *, most_epsilon: float, first_phase: Fraction) -> Mech
         case "probe_naive":
             return Probe(shares="equal", first_phase=first_phase, most_epsilon=most_epsilon)
         case _:
-            return Probe(gradual=name == "probe_gradual", first_phase=first_phase, most_epsilon=most_epsilon)
+            return Probe(is_gradual=name == "probe_gradual", first_phase=first_phase, most_epsilon=most_epsilon)

@@ -16,7 +16,7 @@ from benchmarks.experiments.questions import task_of
 from benchmarks.experiments.runs import Case
 from mechanisms.formula import Cut, Integers
 from mechanisms.protocol import Knowledge
-from mechanisms.published.mim import false_positives_of_one_look, false_positives_of_two_looks
+from mechanisms.published.mim import expect_false_positives_of_one_look, expect_false_positives_of_two_looks
 
 FALSE_POSITIVES = "mim-2-3"
 THRESHOLD = 100
@@ -72,8 +72,8 @@ def expected(row: Table1, epsilon: float) -> tuple[float, float]:
     """The model's expected false positives of one look and of two, equations 4 and 6 (first level as calibrated)."""
     known = row.knowledge
     first = min(-math.log(BETA) / known.near_distance, epsilon / 2)
-    once = false_positives_of_one_look(known, rate=epsilon, share=BETA)
-    return once, false_positives_of_two_looks(known, first_rate=first, rate=epsilon, share=BETA)
+    once = expect_false_positives_of_one_look(known, rate=epsilon, share=BETA)
+    return once, expect_false_positives_of_two_looks(known, first_rate=first, rate=epsilon, share=BETA)
 
 
 def _case(row: Table1, epsilon: float, *, seed: int) -> Case:

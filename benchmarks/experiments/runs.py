@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.experiments.entrants import Entrant
-from mechanisms.audit.realised_rates import realised_rates
+from mechanisms.audit.realised_rates import count_realised_rates
 from mechanisms.formula import Formula, Integers, list_literals
 from mechanisms.protocol import Outcome, Unachievable
-from mechanisms.published.min_entropy import min_entropy_bracket
+from mechanisms.published.min_entropy import bracket_min_entropy
 from tests.seeded_noise import SeededNoise
 
 PROCESSES = 2
@@ -114,10 +114,10 @@ def measures_of(formula: Formula, aggregates: Integers, outcome: Outcome) -> dic
     found = {
         "epsilon_max": float(outcome.epsilon.max()),
         "epsilon_mean": float(outcome.epsilon.mean()),
-        "gamma": min_entropy_bracket(outcome.epsilon.tolist()).lower / float(np.log(outcome.epsilon.size)),
+        "gamma": bracket_min_entropy(outcome.epsilon.tolist()).lower / float(np.log(outcome.epsilon.size)),
     }
     if not outcome.denied:
-        rates = realised_rates(formula, aggregates, outcome.passed)
+        rates = count_realised_rates(formula, aggregates, outcome.passed)
         found |= {
             "fnr": rates.fnr,
             "fpr": rates.fpr,
@@ -133,7 +133,9 @@ def summed(
 ) -> Measured:
     """Sum up an entrant's outcomes on a case."""
     each = [measures_of(entrant.task.formula, case.aggregates, outcome) for outcome in outcomes]
-    truth = realised_rates(entrant.task.formula, case.aggregates, np.zeros(case.aggregates.shape[1], dtype=np.bool_))
+    truth = count_realised_rates(
+        entrant.task.formula, case.aggregates, np.zeros(case.aggregates.shape[1], dtype=np.bool_)
+    )
     return Measured(
         experiment=case.experiment,
         panel=case.panel,

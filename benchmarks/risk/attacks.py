@@ -15,7 +15,7 @@ from benchmarks.risk.techniques import (
     Technique,
     TrueCounts,
 )
-from mechanisms.risk.posterior import confidence_class, find_joint_posterior, find_posterior_of_one_place
+from mechanisms.risk.posterior import find_confidence_class, find_joint_posterior, find_posterior_of_one_place
 from mechanisms.threshold.one_shot import calibrate_test
 from proxy.play.resalted import LONGEST_STAY
 
@@ -84,7 +84,7 @@ def count_improved(building: Building, attacker: str, technique: Technique, seen
         improved += sum(
             int(count)
             for count, now, then in zip(counts, after, before.tolist(), strict=True)
-            if confidence_class(now) > confidence_class(then)
+            if find_confidence_class(now) > find_confidence_class(then)
         )
     return improved
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks.risk.adult import Cell, People, count_marginals
 from mechanisms.protocol import FunctionalTest
-from mechanisms.risk.disclosure import chance_within, jump
-from mechanisms.risk.share_learning import SharePair, chance_at, chance_by_ratio, least_group
+from mechanisms.risk.disclosure import compute_chance_within, compute_jump
+from mechanisms.risk.share_learning import SharePair, compute_chance, compute_chance_by_ratio, find_least_group
 from mechanisms.threshold.one_shot import calibrate_test, compute_acceptance
 
 EPSILONS = (0.01, 0.1, 0.5, 1, 2, 5, 10, 20)
@@ -73,14 +73,17 @@ def count_disclosures(people: People) -> Iterator[PublishedRow]:
         for epsilon in EPSILONS:
             scale = SENSITIVITY / epsilon
             disclosed = sum(
-                chance_within(WIDTH, group=cell.group, holders=cell.holders, scale=scale) >= SURELY for cell in telling
+                compute_chance_within(WIDTH, group=cell.group, holders=cell.holders, scale=scale) >= SURELY
+                for cell in telling
             )
             yield PublishedRow(sensitive, epsilon, disclosed, scale * inverse)
 
 
 def find_telling(cells: Sequence[Cell]) -> list[Cell]:
     """Those where the value is that many times as frequent as everywhere."""
-    return [cell for cell in cells if jump(group=cell.group, holders=cell.holders, base_rate=cell.base_rate) >= JUMP]
+    return [
+        cell for cell in cells if compute_jump(group=cell.group, holders=cell.holders, base_rate=cell.base_rate) >= JUMP
+    ]
 
 
 def read_keyhole(
@@ -93,14 +96,16 @@ def read_keyhole(
         for threshold in thresholds:
             rate = _rate_of_count(threshold)
             learned = sum(
-                chance_by_ratio(WIDTH, group=c.group, holders=c.holders, group_rate=rate, holders_rate=rate) >= SURELY
+                compute_chance_by_ratio(WIDTH, group=c.group, holders=c.holders, group_rate=rate, holders_rate=rate)
+                >= SURELY
                 for c in telling
             )
             yield KeyholeRow(sensitive, f"both counts against {threshold:,}, 10 %", 2 * rate, learned, None)
         for cap in caps:
             pair = SharePair.HOLDERS_AND_OTHERS
             learned = sum(
-                chance_at(WIDTH, group=c.group, holders=c.holders, epsilon=cap, pair=pair) >= SURELY for c in telling
+                compute_chance(WIDTH, group=c.group, holders=c.holders, epsilon=cap, pair=pair) >= SURELY
+                for c in telling
             )
             yield KeyholeRow(sensitive, f"all of a cap of {cap:g} in one pair of counts", cap, learned, None)
         yield _say_outright(sensitive, cells)
@@ -122,14 +127,14 @@ def find_least_sizes(*, epsilons: Sequence[float] = (0.5, 1.0, 2.0)) -> Iterator
 
 
 def _find_least_group(share: float, width: float, epsilon: float, pair: SharePair) -> int:
-    return least_group(share, width=width, surely=SURELY, epsilon=epsilon, pair=pair)
+    return find_least_group(share, width=width, certainty=SURELY, epsilon=epsilon, pair=pair)
 
 
 def _find_least_scales(width: float, share: float) -> float:
     low, high = 1.0, 1000.0
     for _ in range(40):
         middle = (low + high) / 2
-        learned = chance_within(width, group=middle, holders=share * middle, scale=1.0) >= SURELY
+        learned = compute_chance_within(width, group=middle, holders=share * middle, scale=1.0) >= SURELY
         low, high = (low, middle) if learned else (middle, high)
     return high
 

@@ -16,8 +16,8 @@ from benchmarks.risk.adult import VARIABLE
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
 from mechanisms.publishing.contingency_table import release_table
-from mechanisms.publishing.generalisation import generalise, merge_counts
-from mechanisms.publishing.reconstruction_privacy import Criterion, published_size
+from mechanisms.publishing.generalisation import merge_counts, merge_values
+from mechanisms.publishing.reconstruction_privacy import Criterion, compute_published_size
 from mechanisms.publishing.sampled_perturbation import sample_and_perturb
 from mechanisms.publishing.uniform_perturbation import estimate_counts, perturb_uniformly
 
@@ -61,7 +61,7 @@ class PublishedCounts:
 @dataclass(frozen=True, slots=True)
 class TableRow:
     """One way to publish: what it protects, the mean relative error of queries, and how often the largest share of a
-    group beyond `published_size` is told to within 30 %."""
+    group beyond `compute_published_size` is told to within 30 %."""
 
     method: str
     protected: str
@@ -84,7 +84,7 @@ def read_counts(*, seed: int) -> PublishedCounts:
         counts, origin = count_adult(), "Adult (real; UCI, CC BY 4.0)"
     else:
         counts, origin = _draw_people(seed), "a synthetic stand-in for Adult"
-    merged = generalise(counts)
+    merged = merge_values(counts)
     found = merge_counts(counts, merged)
     return PublishedCounts(found, origin, tuple(zip(counts.shape[:-1], found.shape[:-1], strict=True)))
 
@@ -110,7 +110,7 @@ def find_violations(groups: Integers, *, retention: float, within: float) -> tup
     asked = _criterion(retention, groups.shape[1], within=within)
     inhabited = groups[groups.sum(axis=1) > 0]
     sizes = inhabited.sum(axis=1)
-    allowed = [published_size(asked, float(group.max() / group.sum())) for group in inhabited]
+    allowed = [compute_published_size(asked, float(group.max() / group.sum())) for group in inhabited]
     beyond = sizes > np.array(allowed)
     return float(beyond.mean()), float(sizes[beyond].sum() / sizes.sum())
 
@@ -193,7 +193,9 @@ def _find_told(groups: Integers, found: Counts) -> float:
     sizes = groups.sum(axis=1)
     shares = groups.max(axis=1) / np.maximum(sizes, 1)
     asked = _criterion(USUAL, groups.shape[1])
-    large = [place for place in np.flatnonzero(sizes) if sizes[place] > published_size(asked, float(shares[place]))]
+    large = [
+        place for place in np.flatnonzero(sizes) if sizes[place] > compute_published_size(asked, float(shares[place]))
+    ]
     told: Sequence[bool] = [
         abs(found[place, group.argmax()] / max(found[place].sum(), 1e-9) - shares[place]) <= WITHIN * shares[place]
         for place, group in zip(large, groups[large], strict=True)
@@ -202,7 +204,7 @@ def _find_told(groups: Integers, found: Counts) -> float:
 
 
 def _criterion(retention: float, values: int, *, within: float = WITHIN, exact: bool = False) -> Criterion:
-    return Criterion(retention=retention, values=values, within=within, unsure=UNSURE, exact=exact)
+    return Criterion(retention=retention, values=values, relative_error=within, least_tail=UNSURE, exact=exact)
 
 
 def _perturb(groups: Integers, retention: float) -> Publish:

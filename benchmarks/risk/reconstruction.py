@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechanisms.protocol import Noise
-from mechanisms.risk.reconstruction import reconstruct_bits, single_out, track
+from mechanisms.risk.reconstruction import reconstruct_bits, single_out_victim, track_victim
 from tests.mechanisms.audit.broken import without_limit
 
 Integers = npt.NDArray[np.int64]
@@ -59,13 +59,16 @@ def find_bits(*, runs: int, seed: int, noise: Noise) -> Iterator[BitsRow]:
     """Random counts at each budget; and the ways that need one count or two."""
     for counts in (PEOPLE // 2, PEOPLE):
         exact = reconstruct_bits(people=PEOPLE, counts=counts, epsilon=None, runs=runs, seed=seed, noise=noise)
-        yield BitsRow(f"{counts} exact counts", None, exact.right, exact.bound)
+        yield BitsRow(f"{counts} exact counts", None, exact.right_share, exact.bound)
     for epsilon, counts in BUDGETS:
         noisy = reconstruct_bits(people=PEOPLE, counts=counts, epsilon=epsilon, runs=runs, seed=seed, noise=noise)
-        yield BitsRow(f"{counts} noisy counts", epsilon, noisy.right, noisy.bound)
-    for name, attack in (("two counts that differ by the victim", track), ("one count of the victim", single_out)):
+        yield BitsRow(f"{counts} noisy counts", epsilon, noisy.right_share, noisy.bound)
+    for name, attack in (
+        ("two counts that differ by the victim", track_victim),
+        ("one count of the victim", single_out_victim),
+    ):
         found = attack(1.0)
-        yield BitsRow(name, 1.0, found.right, found.bound)
+        yield BitsRow(name, 1.0, found.right_share, found.bound)
 
 
 def find_histograms(*, runs: int, seed: int, noise: Noise) -> Iterator[HistogramRow]:
@@ -75,7 +78,7 @@ def find_histograms(*, runs: int, seed: int, noise: Noise) -> Iterator[Histogram
         found = []
         for _ in range(runs):
             broken = reconstruct_histogram(counts, epsilon=epsilon, noise=noise)
-            honest = np.maximum(counts + noise.discrete_laplace(rate=epsilon, size=counts.size), 0)
+            honest = np.maximum(counts + noise.draw_discrete_laplace(rate=epsilon, size=counts.size), 0)
             hits = [estimate == counts for estimate in (broken, honest)]
             found.append([part for hit in hits for part in (hit.mean(), hit[counts <= _SMALL].mean())])
         yield HistogramRow(epsilon, *np.mean(found, axis=0).tolist())
@@ -93,7 +96,7 @@ def reconstruct_histogram(counts: Integers, *, epsilon: Fraction, noise: Noise) 
     half = epsilon / 2
     parts = partition_cells(counts, epsilon=half, noise=noise)
     sums = np.bincount(parts, weights=counts).astype(np.int64)
-    noisy = sums + noise.discrete_laplace(rate=half, size=sums.size)
+    noisy = sums + noise.draw_discrete_laplace(rate=half, size=sums.size)
     return np.asarray(np.rint(noisy / np.bincount(parts)), dtype=np.int64)[parts]
 
 

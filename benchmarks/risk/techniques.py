@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.risk.building import Building, Floats, Integers
 from mechanisms.noise.exact import ExactNoise
 from mechanisms.protocol import FunctionalTest
-from mechanisms.risk.channels import likelihood_of_exact, likelihood_of_key, likelihood_of_noisy
+from mechanisms.risk.channels import list_likelihoods_of_exact, list_likelihoods_of_key, list_likelihoods_of_noisy
 from mechanisms.streams.pegasus import Pegasus
 from proxy.play.resalted import count_resalted, tabulate_resalted
 from tests.seeded_noise import SeededNoise
@@ -49,7 +49,7 @@ class TrueCounts:
         return building.counts.astype(np.float64)
 
     def likelihood(self, seen: float, *, room: int, most: int) -> Floats:  # noqa: ARG002
-        return likelihood_of_exact(int(seen), most=most)
+        return list_likelihoods_of_exact(int(seen), most=most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,11 @@ class LaplaceCounts:
 
     def publish(self, building: Building, *, seed: int) -> Floats:
         counts = building.counts
-        noise = SeededNoise(seed).discrete_laplace(rate=_round(self.epsilon), size=counts.size)
+        noise = SeededNoise(seed).draw_discrete_laplace(rate=_round(self.epsilon), size=counts.size)
         return np.asarray(counts + noise.reshape(counts.shape), dtype=np.float64)
 
     def likelihood(self, seen: float, *, room: int, most: int) -> Floats:  # noqa: ARG002
-        return likelihood_of_noisy(seen, rate=self.epsilon, most=most)
+        return list_likelihoods_of_noisy(seen, rate=self.epsilon, most=most)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,7 +152,7 @@ class KeySet:
 
 @lru_cache(maxsize=64)
 def _tabulate_returned(test: FunctionalTest, cut: int, most: int) -> Floats:
-    return likelihood_of_key(test, cut=cut, most=most, returned=True)
+    return list_likelihoods_of_key(test, cut=cut, most=most, is_returned=True)
 
 
 def _round(epsilon: float) -> Fraction:

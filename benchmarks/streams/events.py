@@ -123,7 +123,7 @@ def _task(literals: tuple[Cut, ...], tolerance: int) -> DecisionTask:
 def _add_noise(watched: Watched, values: Integers, *, parts: int, salt: int) -> Floats:
     """What a one-shot test compares: each value with noise of its own, a part of epsilon for each."""
     noise = SeededNoise(watched.seed + 1000 * salt + parts)
-    drawn = noise.discrete_laplace(rate=watched.epsilon / parts, size=values.size * watched.runs)
+    drawn = noise.draw_discrete_laplace(rate=watched.epsilon / parts, size=values.size * watched.runs)
     return np.asarray(values[:, np.newaxis] + drawn.reshape(values.size, watched.runs), dtype=np.float64)
 
 
@@ -145,8 +145,8 @@ def _close_rows(
     if test is None:
         return
     noise = SeededNoise(watched.seed + window)
-    drawn = test.draw(keys=values.size, noise=noise)
-    looks = (test.look(drawn, values[np.newaxis], look=1, noise=noise) for _ in range(watched.runs))
+    drawn = test.draw_state(keys=values.size, noise=noise)
+    looks = (test.take_look(drawn, values[np.newaxis], look=1, noise=noise) for _ in range(watched.runs))
     alerted = np.column_stack([looked.alerted for looked in looks])
     tolerance = test.calibration.tests[0].tolerance
     events = np.any([one.evaluate(values) for one in literals], axis=0)

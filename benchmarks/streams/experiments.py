@@ -24,7 +24,7 @@ from benchmarks.streams.rows import BLOCK_TREE, EPSILONS, LAPLACE, PEGASUS, PEGA
 from benchmarks.streams.sliding import noisy_window_sums
 from mechanisms.formula import Integers
 from mechanisms.streams.block_tree import BlockTree
-from mechanisms.streams.hierarchy import balanced_hierarchy
+from mechanisms.streams.hierarchy import make_balanced_hierarchy
 from mechanisms.streams.hs_pegasus import HsLaplace, HsPegasus
 from mechanisms.streams.pegasus import Pegasus
 from mechanisms.streams.phs_pegasus import PhsPegasus, PhsPegasusFree
@@ -154,7 +154,7 @@ def _hierarchy_rows(job: Job) -> Iterator[Row]:
     """The thesis prints neither what pruning gets nor below what it prunes. Here a fifth of the loss, and either a low
     bound, or one twice as large as the noise that is compared with it."""
     counts = hierarchy(seed=job.seed)
-    tree, low = balanced_hierarchy(branching=2, levels=8), int(2 / job.epsilon)
+    tree, low = make_balanced_hierarchy(branching=2, levels=8), int(2 / job.epsilon)
     budget: dict[str, Any] = {"hierarchy": tree, "epsilon": job.epsilon, "sensitivity": 1}
     paid: dict[str, Any] = {**budget, "prune_epsilon": job.epsilon / 5}
     entrants: dict[str, Any] = {

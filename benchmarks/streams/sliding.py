@@ -31,7 +31,7 @@ def noisy_window_sums(counts: Integers, window: int, *, epsilon: Fraction, runs:
     exact = (total[ends] - total[begins])[:, np.newaxis]
 
     def draw(rate: Fraction, places: int) -> Integers:
-        drawn = noise.discrete_laplace(rate=rate, size=places * runs).reshape(places, runs)
+        drawn = noise.draw_discrete_laplace(rate=rate, size=places * runs).reshape(places, runs)
         return np.concatenate((np.zeros((1, runs), dtype=np.int64), np.cumsum(drawn, axis=0)))
 
     on_ticks = draw(epsilon * shape.part, counts.size + shape.block)  # half a block may reach beyond the end

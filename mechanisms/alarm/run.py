@@ -202,5 +202,5 @@ def _decide_ring(
 
 def _draw_digits(keys: int, digits: int, noise: Noise) -> list[int]:
     """Return so many binary digits for each key, as whole numbers."""
-    drawn = noise.bernoulli(probability=_FAIR, size=keys * digits).reshape(keys, digits)
+    drawn = noise.draw_bernoulli(probability=_FAIR, size=keys * digits).reshape(keys, digits)
     return [int.from_bytes(row.tobytes(), "big") for row in np.packbits(drawn, axis=1)]

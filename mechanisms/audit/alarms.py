@@ -54,7 +54,7 @@ def audit_alarms(
     Parameters:
         samples: as for `audit`.
     """
-    windows = (pair_windows(audited_alarm(regime), watch_windows, noise=noise) for regime in Regime)
+    windows = (pair_windows(make_audited_alarm(regime), watch_windows, noise=noise) for regime in Regime)
     pairs = (*windows, pair_ladders(noise=noise), *pair_formulas(noise=noise), *pair_sliding_windows(noise=noise))
     return audit(subject, pairs, samples=samples, progress=progress)
 
@@ -66,7 +66,7 @@ def pair_windows(calibration: AlarmCalibration, watch: Watcher, *, noise: Noise)
     calibration's worst case.
     """
     regime = calibration.task.regime
-    near = _near(calibration)
+    near = _find_critical_value(calibration)
     early, late = (near, -_FAR, -_FAR), (-_FAR, -_FAR, near)
     epochs: tuple[Epochs, Epochs] = {
         Regime.GROWING: (((near, near, near),), ((near + 1, near + 1, near + 1),)),
@@ -80,7 +80,7 @@ def pair_windows(calibration: AlarmCalibration, watch: Watcher, *, noise: Noise)
 
 def pair_ladders(*, noise: Noise) -> Neighbours:
     """Return a unit that raises all values of a window by one, against the loss of the rungs that have begun."""
-    calibration = calibrate_ladder(audited_alarm(Regime.GROWING).task)
+    calibration = calibrate_ladder(make_audited_alarm(Regime.GROWING).task)
 
     def release_of(value: int) -> Release:
         def release(samples: int) -> Transcripts:
@@ -93,13 +93,13 @@ def pair_ladders(*, noise: Noise) -> Neighbours:
 
         return release
 
-    near = _near(calibration.rungs[-1])
+    near = _find_critical_value(calibration.rungs[-1])
     return Neighbours(
         description=f"a ladder on values near {near}", first=release_of(near), second=release_of(near + 1)
     )
 
 
-def audited_alarm(regime: Regime) -> AlarmCalibration:
+def make_audited_alarm(regime: Regime) -> AlarmCalibration:
     """Return the alarm that is audited in a regime."""
     return calibrate_alarm(
         AlarmTask(
@@ -115,7 +115,7 @@ def audited_alarm(regime: Regime) -> AlarmCalibration:
     )
 
 
-def _near(calibration: AlarmCalibration) -> int:
+def _find_critical_value(calibration: AlarmCalibration) -> int:
     """Return the highest value whose weight is at most what the secret draw is a multiple of.
 
     The next value's weight is, too.

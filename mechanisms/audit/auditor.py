@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechanisms.audit.events import LEVELS, Transcripts, bounds
+from mechanisms.audit.events import LEVELS, Transcripts, bound_epsilon
 from mechanisms.formula import Integers
 
 FALSE_ALARM = 1e-6
@@ -53,12 +53,12 @@ class AuditReport:
     false_alarm: float
 
     @property
-    def flagged(self) -> bool:
+    def is_flagged(self) -> bool:
         """Return True if the claim is refuted."""
         return self.epsilon_lower > self.claimed_epsilon
 
     @property
-    def conclusive(self) -> bool:
+    def is_conclusive(self) -> bool:
         """Return True if a claim of `LEAST_PROVED` times what was claimed would have been refuted.
 
         An audit that could not even do that says nothing: its draws are too few, or never saw what it is about.
@@ -113,7 +113,7 @@ def audit(
         if progress is not None:
             progress(f"{subject}: {pair.description}")
         learned, fresh = zip(_draw_halves(pair.first, half), _draw_halves(pair.second, half), strict=True)
-        lower = bounds(learned, fresh, error=error, delta=delta)
+        lower = bound_epsilon(learned, fresh, error=error, delta=delta)
         found += [(bound, claimed, pair.description) for bound, claimed in lower]
     bound, claimed, description = max(found, key=lambda event: (max(0.0, event[0] - event[1]), event[0]))
     return AuditReport(

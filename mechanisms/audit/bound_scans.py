@@ -11,12 +11,12 @@ import numpy as np
 from mechanisms.audit.auditor import AuditReport, Neighbours, audit, claim_always
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
-from mechanisms.publishing.private_bounds import BoundScan, bound_candidates, calibrate_scan, find_first_passing
+from mechanisms.publishing.private_bounds import BoundScan, calibrate_scan, find_first_passing, list_candidates
 
 
-def audited_scan() -> BoundScan:
+def make_audited_scan() -> BoundScan:
     """Return a scan whose claim few draws can refute: epsilon 1, a dozen candidates, a target well above zero."""
-    return calibrate_scan(bound_candidates(13), epsilon=Fraction(1), units=1000, cut=Fraction(1, 20))
+    return calibrate_scan(list_candidates(13), epsilon=Fraction(1), units=1000, cut=Fraction(1, 20))
 
 
 def audit_scan(
@@ -50,14 +50,14 @@ def audit_scan(
         pairs.append(
             Neighbours(
                 description=f"a unit beyond {moved} of {number} candidates, or none",
-                first=claim_always(_draw(scan, more, noise), epsilon=float(scan.epsilon)),
-                second=claim_always(_draw(scan, beyond, noise), epsilon=float(scan.epsilon)),
+                first=claim_always(_make_draw(scan, more, noise), epsilon=float(scan.epsilon)),
+                second=claim_always(_make_draw(scan, beyond, noise), epsilon=float(scan.epsilon)),
             )
         )
     return audit(subject, pairs, samples=samples, progress=progress)
 
 
-def _draw(scan: BoundScan, beyond: tuple[int, ...], noise: Noise) -> Callable[[int], Integers]:
+def _make_draw(scan: BoundScan, beyond: tuple[int, ...], noise: Noise) -> Callable[[int], Integers]:
     def draw(samples: int) -> Integers:
         counts = np.tile(np.array(beyond, dtype=np.int64), (samples, 1))
         found = find_first_passing(counts, target=scan.target, rate=scan.epsilon / 2, noise=noise)

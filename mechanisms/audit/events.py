@@ -13,7 +13,7 @@ from mechanisms.formula import Integers
 from mechanisms.protocol import Epsilons
 
 LEVELS = 4
-"""How many events `bounds` measures in each direction."""
+"""How many events `bound_epsilon` measures in each direction."""
 
 _CUTS = 24  # events tried for each claim, by growing probability
 _MOST_CODES = 1 << 62  # codes of transcripts stay 64-bit integers
@@ -41,7 +41,7 @@ class _Event:
     claimed: float
 
 
-def bounds(
+def bound_epsilon(
     learned: tuple[Transcripts, Transcripts],
     fresh: tuple[Transcripts, Transcripts],
     *,
@@ -69,12 +69,12 @@ def bounds(
         hits, rival_hits = (
             np.array([counts[2 + side][event.members].sum() for event in events]) for side in (ours, theirs)
         )
-        lower = epsilon_from_below(hits, rival_hits, samples=half, error=error, delta=delta)
+        lower = bound_epsilon_from_below(hits, rival_hits, samples=half, error=error, delta=delta)
         found += zip(lower.tolist(), (event.claimed for event in events), strict=True)
     return found
 
 
-def epsilon_from_below(
+def bound_epsilon_from_below(
     hits: Integers, rival_hits: Integers, *, samples: int, error: float, delta: float = 0.0
 ) -> Epsilons:
     """Return a lower bound on `ln((P(E) - delta) / P'(E))` from each event's counts.
@@ -104,7 +104,7 @@ def _choose_events(counts: Integers, rival: Integers, claims: Epsilons, *, error
         hits, rivals = np.cumsum(counts[inside]), np.cumsum(rival[inside])
         candidates = np.unique(np.searchsorted(hits, hits[-1] * np.geomspace(1e-4, 1.0, _CUTS)))
         tried = hits[candidates], rivals[candidates]
-        lower = epsilon_from_below(*tried, samples=samples, error=error, delta=delta)
+        lower = bound_epsilon_from_below(*tried, samples=samples, error=error, delta=delta)
         best = int(np.argmax(lower))
         event = _Event(members=inside[: candidates[best] + 1], claimed=float(claim))
         # by the part of the claim that it proves: differences would prefer what claims and proves nothing

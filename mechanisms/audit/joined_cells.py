@@ -15,7 +15,7 @@ import numpy as np
 
 from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
 from mechanisms.audit.events import Transcripts
-from mechanisms.audit.worst_cases import MIDDLE, Values, audit_tasks, critical_neighbours, widen_tolerances
+from mechanisms.audit.worst_cases import MIDDLE, Values, list_critical_neighbours, make_audit_tasks, widen_tolerances
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, Mechanism, Noise
 
 WARDS = 3
@@ -50,22 +50,22 @@ def audit_joined_cells(
     """
     pairs = []
     for name, times in (("one condition", 1), ("coarse units", 2)):
-        task = widen_tolerances(mechanism, audit_tasks()[name], most_epsilon=MOST_EPSILON_OF_A_WARD)
+        task = widen_tolerances(mechanism, make_audit_tasks()[name], most_epsilon=MOST_EPSILON_OF_A_WARD)
         calibration = mechanism.calibrate(task)
-        for values, moved in _list_worlds(task, times):
-            first, second = (_watch(mechanism, calibration, one, times, claim, noise) for one in (values, moved))
+        for values, moved in _list_neighbours(task, times):
+            first, second = (_make_release(mechanism, calibration, one, times, claim, noise) for one in (values, moved))
             description = f"{WARDS} wards of values {values} and {moved}"
             pairs.append(Neighbours(description=description, first=first, second=second))
     return audit(subject, pairs, samples=samples, progress=progress)
 
 
-def _list_worlds(task: DecisionTask, times: int) -> Iterator[tuple[Values, Values]]:
+def _list_neighbours(task: DecisionTask, times: int) -> Iterator[tuple[Values, Values]]:
     """Yield values of a ward with the cell and without it: off by the sensitivity, or by its double from +5 to -5."""
     moving = replace(task, sensitivities=tuple(times * most for most in task.sensitivities))
-    yield from critical_neighbours(moving, depths=MIDDLE)
+    yield from list_critical_neighbours(moving, depths=MIDDLE)
 
 
-def _watch(
+def _make_release(
     mechanism: Mechanism, calibration: Calibration, values: Values, times: int, claim: Claim, noise: Noise
 ) -> Release:
     def release(samples: int) -> Transcripts:

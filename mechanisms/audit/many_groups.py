@@ -10,7 +10,7 @@ import numpy as np
 
 from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
 from mechanisms.audit.events import Transcripts
-from mechanisms.audit.worst_cases import MIDDLE, Values, critical_neighbours
+from mechanisms.audit.worst_cases import MIDDLE, Values, list_critical_neighbours
 from mechanisms.formula import Integers
 from mechanisms.keyhole.noise_continuation import decide_in_full
 from mechanisms.protocol import Calibration, DecisionTask, Mechanism, Noise
@@ -52,15 +52,15 @@ def audit_many_groups(
     pairs = [
         Neighbours(
             description=f"{GROUPS} groups of values {before} and {after}",
-            first=_question(calibration, before, (before, after), epsilon, noise),
-            second=_question(calibration, after, (before, after), epsilon, noise),
+            first=_make_release(calibration, before, (before, after), epsilon, noise),
+            second=_make_release(calibration, after, (before, after), epsilon, noise),
         )
-        for before, after in critical_neighbours(task, depths=MIDDLE)
+        for before, after in list_critical_neighbours(task, depths=MIDDLE)
     ]
     return audit(subject or mechanism.name, pairs, samples=samples, delta=DELTA, progress=progress)
 
 
-def _question(
+def _make_release(
     calibration: Calibration, values: Values, neighbours: tuple[Values, Values], epsilon: float, noise: Noise
 ) -> Release:
     def draw(samples: int) -> Integers:

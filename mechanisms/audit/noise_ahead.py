@@ -44,44 +44,52 @@ class NoiseAhead:
         self._integers: dict[Hashable, _Stock[Integers]] = {}
         self._booleans: dict[Hashable, _Stock[Booleans]] = {}
 
-    def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
-        """Draw from the source's `discrete_laplace`."""
-        return _take(
+    def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+        """Draw from the source's `draw_discrete_laplace`."""
+        return _take_values(
             self._integers,
             ("two-sided", rate),
             size,
-            lambda more: self._source.discrete_laplace(rate=rate, size=more),
+            lambda more: self._source.draw_discrete_laplace(rate=rate, size=more),
         )
 
-    def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
-        """Draw from the source's `thinned_laplace`."""
-        return _take(
+    def draw_thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
+        """Draw from the source's `draw_thinned_laplace`."""
+        return _take_values(
             self._integers,
             ("thinned", rate, nonzero),
             size,
-            lambda more: self._source.thinned_laplace(rate=rate, nonzero=nonzero, size=more),
+            lambda more: self._source.draw_thinned_laplace(rate=rate, nonzero=nonzero, size=more),
         )
 
-    def geometric(self, *, rate: Fraction, size: int) -> Integers:
-        """Draw from the source's `geometric`."""
-        return _take(
-            self._integers, ("one-sided", rate), size, lambda more: self._source.geometric(rate=rate, size=more)
+    def draw_geometric(self, *, rate: Fraction, size: int) -> Integers:
+        """Draw from the source's `draw_geometric`."""
+        return _take_values(
+            self._integers, ("one-sided", rate), size, lambda more: self._source.draw_geometric(rate=rate, size=more)
         )
 
-    def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
-        """Draw from the source's `bernoulli`."""
-        return _take(
-            self._booleans, probability, size, lambda more: self._source.bernoulli(probability=probability, size=more)
+    def draw_bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
+        """Draw from the source's `draw_bernoulli`."""
+        return _take_values(
+            self._booleans,
+            probability,
+            size,
+            lambda more: self._source.draw_bernoulli(probability=probability, size=more),
         )
 
-    def coin(self, *, probability: Probability, size: int) -> Booleans:
-        """Draw from the source's `coin`."""
-        return _take(
-            self._booleans, probability, size, lambda more: self._source.coin(probability=probability, size=more)
+    def draw_bernoulli_by_digits(self, *, probability: Probability, size: int) -> Booleans:
+        """Draw from the source's `draw_bernoulli_by_digits`."""
+        return _take_values(
+            self._booleans,
+            probability,
+            size,
+            lambda more: self._source.draw_bernoulli_by_digits(probability=probability, size=more),
         )
 
 
-def _take(stocks: dict[Hashable, _Stock[Drawn]], law: Hashable, size: int, draw: Callable[[int], Drawn]) -> Drawn:
+def _take_values(
+    stocks: dict[Hashable, _Stock[Drawn]], law: Hashable, size: int, draw: Callable[[int], Drawn]
+) -> Drawn:
     stock = stocks.get(law)
     if stock is None:
         stock = stocks[law] = _Stock(values=draw(size), first=0, drawn=size)

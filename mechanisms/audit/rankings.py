@@ -19,8 +19,8 @@ from mechanisms.ranking.calibration import (
     ONE_LOOK,
     RankingCalibration,
     RankingSchedule,
+    bound_unit_loss,
     calibrate_ranking,
-    loss_of_unit,
 )
 from mechanisms.ranking.ranking_task import RankingTask
 from mechanisms.ranking.run import Ranking, rank_keys
@@ -40,7 +40,7 @@ class Ranker(Protocol):
         aggregates: Integers,
         *,
         taking_part: Booleans | None,
-        keep_path: bool,
+        keeps_path: bool,
         noise: Noise,
         partition: Integers | None = None,
     ) -> Ranking:
@@ -64,7 +64,7 @@ def pair_rankings(rank: Ranker, *, schedule: RankingSchedule, noise: Noise) -> t
 
     In the first two, one of three keys moves near the others, or so far from them that an early look may settle it,
     against its loss ex post. In the others, two keys move at once, with one look and no values kept, against
-    `loss_of_unit`: keys of one partition, and three keys of two partitions.
+    `bound_unit_loss`: keys of one partition, and three keys of two partitions.
 
     Of a key that moves is seen how many of its values are nearer to the one database, and whether the finest is.
     """
@@ -113,7 +113,7 @@ def _watch_key(
 
 def _watch_answer(rank: Ranker, calibration: RankingCalibration, values: tuple[int, ...], noise: Noise) -> Release:
     """Return a release of the answer alone, against the loss of a unit that is in all of the keys."""
-    loss = loss_of_unit(calibration, groups=len(values), signed=False)
+    loss = bound_unit_loss(calibration, groups=len(values), signed=False)
     partition = np.arange(len(values)) % calibration.task.partitions
 
     def release(samples: int) -> Transcripts:

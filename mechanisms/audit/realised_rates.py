@@ -1,7 +1,7 @@
 """The true error rates of an answer, and a bound on them that needs no truth.
 
-`realised_rates` compares a key set with the truth: for data owners and benchmarks, never for an analyst.
-`realised_fpr_bound` is computed from the noisy values alone, so it costs nothing and may be shown to anyone. ProBE's
+`count_realised_rates` compares a key set with the truth: for data owners and benchmarks, never for an analyst.
+`bound_realised_fpr` is computed from the noisy values alone, so it costs nothing and may be shown to anyone. ProBE's
 `EstimateFPs` (eq. 22-23) is meant for the same purpose and is no bound: it takes the probability of a high noisy value
 given a negative for that of a negative given a high noisy value.
 
@@ -17,7 +17,7 @@ from scipy import stats
 from mechanisms.apportionment.clauses import derive_constraints
 from mechanisms.apportionment.tree import bound_tree
 from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate_formula, list_literals, relax_formula
-from mechanisms.noise.discrete_laplace import compute_upper_tail
+from mechanisms.noise.draw_discrete_laplace import compute_upper_tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class RealisedRates:
         return self.wrong_beyond / max(self.beyond, 1)
 
 
-def realised_rates(formula: Formula, aggregates: Integers, passed: Booleans) -> RealisedRates:
+def count_realised_rates(formula: Formula, aggregates: Integers, passed: Booleans) -> RealisedRates:
     """Count one answer's errors against the true aggregates; the result is as private as they are.
 
     Parameters:
@@ -83,7 +83,7 @@ class RealisedBound:
     fpr: float
 
 
-def realised_fpr_bound(
+def bound_realised_fpr(
     formula: Formula,
     noisy: Integers,
     passed: Booleans,
@@ -118,21 +118,21 @@ def realised_fpr_bound(
     false_positives, negatives = int(passed.sum()), 0
     looks = tuple(tuple(own) for own in rates)
     for shift in shifts:
-        strict = _holds(_shift_thresholds(formula, shift, outward=-1), noisy)
-        loose = _holds(_shift_thresholds(formula, shift, outward=1), noisy)
-        wrong, missed = _most_errors(formula, looks, tuple(shift), keys=keys, level=level)
+        strict = _evaluate_on_noisy(_shift_thresholds(formula, shift, outward=-1), noisy)
+        loose = _evaluate_on_noisy(_shift_thresholds(formula, shift, outward=1), noisy)
+        wrong, missed = _bound_errors(formula, looks, tuple(shift), keys=keys, level=level)
         false_positives = min(false_positives, int((passed & ~strict).sum()) + wrong)
         negatives = max(negatives, int((~loose).sum()) - missed)
     fpr = 0.0 if false_positives == 0 else min(1.0, false_positives / negatives) if negatives else 1.0
     return RealisedBound(false_positives=false_positives, negatives=negatives, fpr=fpr)
 
 
-def _holds(formula: Formula, noisy: Integers) -> Booleans:
+def _evaluate_on_noisy(formula: Formula, noisy: Integers) -> Booleans:
     return evaluate_formula(formula, lambda cut: cut.evaluate(noisy[cut.functional]), keys=noisy.shape[1])
 
 
 @lru_cache(maxsize=1024)
-def _most_errors(
+def _bound_errors(
     formula: Formula, rates: tuple[tuple[float, ...], ...], shift: tuple[int, ...], *, keys: int, level: float
 ) -> tuple[int, int]:
     """Return the quantiles at `level` of how many false keys err, and how many true ones, whatever the data."""
@@ -140,7 +140,7 @@ def _most_errors(
     def tail(functional: int) -> float:
         return min(1.0, sum(compute_upper_tail(rate, shift[functional] + 1) for rate in rates[functional]))
 
-    wrong, missed = (stats.binom.ppf(level, keys, _worst(formula, tail, fnr=fnr)) for fnr in (False, True))
+    wrong, missed = (stats.binom.ppf(level, keys, _bound_chance(formula, tail, is_fnr=fnr)) for fnr in (False, True))
     return int(wrong), int(missed)
 
 
@@ -157,12 +157,12 @@ def _shift_thresholds(formula: Formula, shift: Sequence[int], *, outward: int) -
     return formula.map_literals(shift_cut)
 
 
-def _worst(formula: Formula, tail: Callable[[int], float], *, fnr: bool) -> float:
+def _bound_chance(formula: Formula, tail: Callable[[int], float], *, is_fnr: bool) -> float:
     """Return the largest probability that a term (or clause) whose literals all hold (or fail) has one that errs."""
-    bound, _ = bound_tree(formula, lambda cut: tail(cut.functional), is_fnr=fnr)
+    bound, _ = bound_tree(formula, lambda cut: tail(cut.functional), is_fnr=is_fnr)
     last = max((literal.functional for literal in list_literals(formula)), default=-1)
     exact = derive_constraints(_shift_thresholds(formula, [0] * (1 + last), outward=1))
     if exact is not None:
-        sets = exact.fnr if fnr else exact.fpr
+        sets = exact.fnr if is_fnr else exact.fpr
         bound = min(bound, max((c.bound_probability(lambda f, _: tail(f)) for c in sets), default=0.0))
     return min(1.0, bound)

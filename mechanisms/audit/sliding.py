@@ -13,7 +13,7 @@ import numpy as np
 from mechanisms.audit.auditor import Neighbours, Release, claim_always
 from mechanisms.formula import Cut, Integers
 from mechanisms.protocol import DecisionTask, Noise
-from mechanisms.standing.sealed import digest_of
+from mechanisms.standing.sealed import compute_digest
 from mechanisms.standing.sliding_noise import SlidingNoise, calibrate_sliding
 from mechanisms.standing.window_noise import NoiseShape
 from mechanisms.threshold.joint_loss import expose_all_at_once
@@ -27,15 +27,15 @@ _SHAPES = ((2, 1), (4, 2))  # windows and blocks
 
 def watch_answers(sliding: SlidingNoise, values: Integers, noise: Noise) -> Integers:
     """Watch keys as the product does: the noise of a tick is drawn once, and kept in the state."""
-    state, seen = sliding.draw(keys=values.shape[1], noise=noise), []
+    state, seen = sliding.draw_state(keys=values.shape[1], noise=noise), []
     for look, one in enumerate(values, 1):
-        looked = sliding.look(state, one[np.newaxis, :], look=look, noise=noise)
+        looked = sliding.take_look(state, one[np.newaxis, :], look=look, noise=noise)
         state = looked.state
         seen.append(looked.alerted)
     return np.array(seen, dtype=np.int64).T.copy()
 
 
-def audited_sliding(window: int, block: int) -> SlidingNoise:
+def make_audited_sliding(window: int, block: int) -> SlidingNoise:
     """Return noise with a loss of two, split evenly where there are blocks.
 
     The audit asks if a noisy value is above zero.
@@ -46,7 +46,7 @@ def audited_sliding(window: int, block: int) -> SlidingNoise:
     calibration = replace(found.calibration, tests=(test,), worst_case_epsilon=float(_RATE))
     part = Fraction(1) if block == 1 else Fraction(1, 2)
     shape = NoiseShape(window, block, part, ())
-    return SlidingNoise(calibration, shape, looks=window + 2, digest=digest_of((calibration, shape)))
+    return SlidingNoise(calibration, shape, looks=window + 2, digest=compute_digest((calibration, shape)))
 
 
 def pair_sliding(
@@ -74,4 +74,4 @@ def pair_sliding(
 def pair_sliding_windows(*, noise: Noise) -> Iterator[Neighbours]:
     """Yield ticks alone, and ticks with blocks."""
     for window, block in _SHAPES:
-        yield pair_sliding(audited_sliding(window, block), watch_answers, noise=noise)
+        yield pair_sliding(make_audited_sliding(window, block), watch_answers, noise=noise)

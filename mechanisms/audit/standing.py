@@ -33,16 +33,16 @@ StandingWatcher: TypeAlias = Callable[[Watched, Integers, Noise], tuple[Integers
 
 def watch_keys(standing: Watched, values: Integers, noise: Noise) -> tuple[Integers, Epsilons]:
     """Watch keys as the product does: each window has a key's state of its own, written and read at each look."""
-    state = standing.draw(keys=values.shape[2], noise=noise)
+    state = standing.draw_state(keys=values.shape[2], noise=noise)
     alerted_at = np.zeros(values.shape[2], dtype=np.int64)
     for look, seen in enumerate(values, 1):
-        looked = standing.look(state, seen, look=look, noise=noise)
+        looked = standing.take_look(state, seen, look=look, noise=noise)
         alerted_at[looked.alerted & (alerted_at == 0)] = look
         state = looked.state
-    return alerted_at, standing.spent(state)
+    return alerted_at, standing.compute_spent(state)
 
 
-def audited_standing(
+def make_audited_standing(
     formula: type[AllOf] | type[AnyOf],
     *,
     exposures: tuple[Exposure, ...] = expose_all_at_once(2),
@@ -72,15 +72,15 @@ def pair_formulas(*, noise: Noise) -> Iterator[Neighbours]:
     Further ones are either, where a unit changes one of them alone, and formulas watched by their distance.
     """
     for progressive in (False, True):
-        yield pair_both(audited_standing(AllOf, progressive=progressive), watch_keys, noise=noise)
-        yield pair_either(audited_standing(AnyOf, progressive=progressive), watch_keys, noise=noise)
+        yield pair_both(make_audited_standing(AllOf, progressive=progressive), watch_keys, noise=noise)
+        yield pair_either(make_audited_standing(AnyOf, progressive=progressive), watch_keys, noise=noise)
     apart = expose_sets_at_once([[0], [1]], functionals=2)
-    yield pair_either(audited_standing(AnyOf, exposures=apart), watch_keys, noise=noise, changed=(1, 0))
-    yield pair_signed(audited_distance(Regime.SIGNED), watch_keys, noise=noise)
-    yield pair_coming(audited_distance(Regime.COMING_AND_GOING), watch_keys, noise=noise)
+    yield pair_either(make_audited_standing(AnyOf, exposures=apart), watch_keys, noise=noise, changed=(1, 0))
+    yield pair_signed(make_audited_distance(Regime.SIGNED), watch_keys, noise=noise)
+    yield pair_coming(make_audited_distance(Regime.COMING_AND_GOING), watch_keys, noise=noise)
 
 
-def audited_distance(regime: Regime) -> StandingDistance:
+def make_audited_distance(regime: Regime) -> StandingDistance:
     """Return a signed distance: one value above its cut while another is below its own, both growing.
 
     The other form has both above, of values that come and go.
@@ -88,7 +88,7 @@ def audited_distance(regime: Regime) -> StandingDistance:
     signed = regime is Regime.SIGNED
     tolerance = _SIGNED_TOLERANCE if signed else _COMING_TOLERANCE
     literals = (Cut(0, 0, above=True, tolerance=tolerance), Cut(1, 0, above=not signed, tolerance=tolerance))
-    task = replace(audited_standing(AllOf).task, formula=AllOf(literals), monotone=False)
+    task = replace(make_audited_standing(AllOf).task, formula=AllOf(literals), monotone=False)
     return calibrate_distance(task if signed else replace(task, regimes=(regime,) * 2))
 
 
@@ -98,14 +98,14 @@ def pair_signed(standing: StandingDistance, watch: StandingWatcher, *, noise: No
     At the first look the value to be above decides, so the distance rises. At the second the value to be below decides,
     and the distance falls.
     """
-    near = _near_distance(standing)
+    near = _find_critical_distance(standing)
     values = np.array([[near, -_FAR], [near, _FAR], [near, _FAR]], dtype=np.int64)[:, :, np.newaxis]
     return _make_pair(f"one value up and another down near {near}", standing, watch, (values, values + 1), noise)
 
 
 def pair_coming(standing: StandingDistance, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
     """Return a unit that raises the first of two values at the first look, and is gone then."""
-    near = _near_distance(standing)
+    near = _find_critical_distance(standing)
     values = np.array([[near, _FAR], [-_FAR, _FAR], [-_FAR, _FAR]], dtype=np.int64)[:, :, np.newaxis]
     more = values + np.array([[1, 0], [0, 0], [0, 0]], dtype=np.int64)[:, :, np.newaxis]
     return _make_pair(f"both of two values, for a look near {near}", standing, watch, (values, more), noise)
@@ -113,7 +113,7 @@ def pair_coming(standing: StandingDistance, watch: StandingWatcher, *, noise: No
 
 def pair_both(standing: StandingAlarms, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
     """Return a unit that raises both values where their alarms ring half of the time: both ring more often."""
-    near = _middle(standing)
+    near = _find_middle(standing)
     values = np.full((_LOOKS, 2, 1), near, dtype=np.int64)
     return _make_pair(f"both of two values near {near}", standing, watch, (values, values + 1), noise)
 
@@ -125,7 +125,7 @@ def pair_either(
 
     Their alarms ring more often than not: that neither does becomes less likely.
     """
-    near = _middle(standing) + 1
+    near = _find_middle(standing) + 1
     values = np.full((_LOOKS, 2, 1), near, dtype=np.int64)
     more = values + np.array(changed, dtype=np.int64)[:, np.newaxis]
     return _make_pair(f"either of two values near {near}, {changed} more", standing, watch, (values, more), noise)
@@ -145,13 +145,13 @@ def _make_pair(
     return Neighbours(description=named, first=release_of(values[0]), second=release_of(values[1]))
 
 
-def _middle(standing: StandingAlarms) -> int:
+def _find_middle(standing: StandingAlarms) -> int:
     """Return the value at which the first literal's alarm rings by its first look half of the time, rounded down."""
     sharpest = standing.ladders[0].rungs[-1]
     return -int(np.ceil(np.log(0.5 / sharpest.fnr) / float(sharpest.rate)))
 
 
-def _near_distance(standing: StandingDistance) -> int:
+def _find_critical_distance(standing: StandingDistance) -> int:
     """Return the highest distance whose weight is at most what the secret draw is a multiple of.
 
     The next distance's weight is, too.

@@ -101,18 +101,18 @@ def pair_streams(twins: StreamTwins, *, noise: Noise) -> Neighbours:
     # running sums, and sums of windows no shorter than the stream, are of all ticks so far
     answers = tuple(np.cumsum(larger).tolist()) if mechanism.name in SUMS else larger
     first, second = (
-        claim_always(_draw(mechanism, own, answers, noise), epsilon=float(mechanism.epsilon))
+        claim_always(_make_draw(mechanism, own, answers, noise), epsilon=float(mechanism.epsilon))
         for own in (larger, counts)
     )
     return Neighbours(description=f"{counts} and one more at tick {twins.changed + 1}", first=first, second=second)
 
 
-def _draw(mechanism: AnyStream, counts: Counts, answers: Counts, noise: Noise) -> Callable[[int], Integers]:
+def _make_draw(mechanism: AnyStream, counts: Counts, answers: Counts, noise: Noise) -> Callable[[int], Integers]:
     def draw(samples: int) -> Integers:
         states: tuple[Any, ...] = (mechanism.start(),) * samples
         columns = []
         for count, answer in zip(counts, answers, strict=True):
-            tick = mechanism.advance(states, _repeat(mechanism, count, samples), noise=noise)
+            tick = mechanism.advance(states, _repeat_count(mechanism, count, samples), noise=noise)
             states = tick.states
             estimates: Any = tick.estimates
             rows = [row if isinstance(row, tuple) else (row,) for row in estimates]
@@ -123,7 +123,7 @@ def _draw(mechanism: AnyStream, counts: Counts, answers: Counts, noise: Noise) -
     return draw
 
 
-def _repeat(mechanism: AnyStream, count: int, samples: int) -> Integers:
+def _repeat_count(mechanism: AnyStream, count: int, samples: int) -> Integers:
     shape: tuple[int, ...] = (samples, 1) if hasattr(mechanism, "hierarchy") else (samples,)
     return np.full(shape, count, dtype=np.int64)
 

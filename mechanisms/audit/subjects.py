@@ -10,7 +10,7 @@ import numpy as np
 
 from mechanisms.audit.alarms import audit_alarms
 from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit
-from mechanisms.audit.bound_scans import audit_scan, audited_scan
+from mechanisms.audit.bound_scans import audit_scan, make_audited_scan
 from mechanisms.audit.events import Transcripts
 from mechanisms.audit.joined_cells import WARDS, audit_joined_cells
 from mechanisms.audit.many_groups import DELTA, GROUPS, MOST_EPSILON_OF_A_GROUP, audit_many_groups
@@ -22,10 +22,10 @@ from mechanisms.audit.worst_cases import (
     DEPTHS,
     MIDDLE,
     Values,
-    audit_tasks,
-    critical_neighbours,
+    list_critical_neighbours,
+    make_audit_tasks,
+    make_values_at,
     sharpen_task,
-    values_at,
     widen_tolerances,
 )
 from mechanisms.formula import Integers
@@ -80,14 +80,14 @@ class PlannedAudit:
 
     mechanism: str
     question: str
-    continued: bool = False
-    many_groups: bool = False
+    is_continued: bool = False
+    has_many_groups: bool = False
 
     @property
     def subject(self) -> str:
         """Return the name of its report."""
-        told = f"{self.mechanism}, {self.question}{', continued' * self.continued}"
-        return f"{told}, a unit in {GROUPS} groups, delta {DELTA:g}" if self.many_groups else told
+        told = f"{self.mechanism}, {self.question}{', continued' * self.is_continued}"
+        return f"{told}, a unit in {GROUPS} groups, delta {DELTA:g}" if self.has_many_groups else told
 
     @property
     def effort(self) -> int:
@@ -102,8 +102,8 @@ class PlannedAudit:
             return _COST_OF_A_WINDOW
         if self in STREAMED:
             return _COST_OF_A_STREAM
-        task = audit_tasks()[self.question]
-        return len(_pairs(self.mechanism, task)) * cost_of_a_draw(self.mechanism)
+        task = make_audit_tasks()[self.question]
+        return len(_list_neighbours(self.mechanism, task)) * price_draw(self.mechanism)
 
     def run(self, *, samples: int, noise: Noise, progress: Callable[[str], None] | None = None) -> AuditReport | None:
         """Return the report; None where the mechanism does not answer such a question.
@@ -111,7 +111,9 @@ class PlannedAudit:
         Parameters as for `audit_all`.
         """
         if self == SCAN:
-            return audit_scan(audited_scan(), samples=samples, noise=noise, subject=self.subject, progress=progress)
+            return audit_scan(
+                make_audited_scan(), samples=samples, noise=noise, subject=self.subject, progress=progress
+            )
         if self == TABLE:
             return audit_tables(samples=samples, noise=noise, subject=self.subject, progress=progress)
         if self == JOIN:
@@ -125,16 +127,16 @@ class PlannedAudit:
         if self in STREAMED:
             fewer = max(2, samples // _COST_OF_A_STREAM)
             return audit_stream(self.mechanism, samples=fewer, noise=noise, subject=self.subject, progress=progress)
-        mechanism, task = MECHANISMS[self.mechanism], audit_tasks()[self.question]
+        mechanism, task = MECHANISMS[self.mechanism], make_audit_tasks()[self.question]
         most = _MOST_EPSILON_OF_KEYS if _decides_keys_alone(self.mechanism) else _MOST_EPSILON_OF_QUESTIONS
-        audit_one = audit_reuse if self.continued else audit_mechanism
-        if self.many_groups:
+        audit_one = audit_reuse if self.is_continued else audit_mechanism
+        if self.has_many_groups:
             most = MOST_EPSILON_OF_A_GROUP
             samples = max(2, samples // _COST_OF_MANY_GROUPS)
             audit_one = audit_many_groups
         try:
             task = widen_tolerances(mechanism, task, most_epsilon=most)
-            if self.continued or self.many_groups:
+            if self.is_continued or self.has_many_groups:
                 task = replace(task, blocks=frozenset())
             return audit_one(mechanism, task, samples=samples, noise=noise, subject=self.subject, progress=progress)
         except Unachievable:
@@ -170,10 +172,10 @@ def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
     """
     named = tuple(mechanisms)
     questions = tuple(
-        PlannedAudit(mechanism=name, question=question, continued=continued, many_groups=many_groups)
+        PlannedAudit(mechanism=name, question=question, is_continued=continued, has_many_groups=many_groups)
         for name in named or MECHANISMS
         if name not in {one.mechanism for one in UNASKED}
-        for question, task in audit_tasks().items()
+        for question, task in make_audit_tasks().items()
         for continued, many_groups in (_ON_PATHS if name in CONTINUABLE else _ON_PATHS[:1])
         if not many_groups or question in _ASKED_IN_MANY_GROUPS
         if name in CONTINUABLE or not (task.predicates or task.common)
@@ -222,24 +224,24 @@ def audit_mechanism(
     """
     calibration = mechanism.calibrate(task)
     alone = _decides_keys_alone(mechanism.name)
-    source = _single_keys if alone else _whole_questions
+    source = _release_single_keys if alone else _release_whole_questions
     pairs = [
         Neighbours(
             description=f"values {before} and {after}",
             first=source(mechanism, calibration, before, after, noise),
             second=source(mechanism, calibration, after, before, noise),
         )
-        for before, after in _pairs(mechanism.name, task)
+        for before, after in _list_neighbours(mechanism.name, task)
     ]
     return audit(
         subject or mechanism.name,
         pairs,
-        samples=max(2, samples // cost_of_a_draw(mechanism.name)),
+        samples=max(2, samples // price_draw(mechanism.name)),
         progress=progress,
     )
 
 
-def cost_of_a_draw(mechanism: str) -> int:
+def price_draw(mechanism: str) -> int:
     """Return the number of an audit's samples that one draw of a mechanism stands for: 1 if keys are decided singly."""
     return 1 if _decides_keys_alone(mechanism) else _CHEAPER.get(mechanism, _COST_OF_A_QUESTION)
 
@@ -284,7 +286,7 @@ def audit_reuse(
 
     pairs = [
         Neighbours(description=f"values {before} and {after}", first=source(before), second=source(after))
-        for before, after in critical_neighbours(task, depths=MIDDLE)
+        for before, after in list_critical_neighbours(task, depths=MIDDLE)
     ]
     return audit(subject or f"{mechanism.name}, two questions", pairs, samples=samples, progress=progress)
 
@@ -293,13 +295,13 @@ def _decides_keys_alone(mechanism: str) -> bool:
     return mechanism in _KEYS_INDEPENDENT
 
 
-def _pairs(mechanism: str, task: DecisionTask) -> list[tuple[Values, Values]]:
+def _list_neighbours(mechanism: str, task: DecisionTask) -> list[tuple[Values, Values]]:
     if _decides_keys_alone(mechanism):
-        return list(critical_neighbours(task, depths=DEPTHS))
-    return list(critical_neighbours(task, depths=MIDDLE, few=True))
+        return list(list_critical_neighbours(task, depths=DEPTHS))
+    return list(list_critical_neighbours(task, depths=MIDDLE, leaves_out_ends=True))
 
 
-def _single_keys(
+def _release_single_keys(
     mechanism: Mechanism, calibration: Calibration, values: Values, neighbour: Values, noise: Noise
 ) -> Release:
     del neighbour
@@ -317,7 +319,7 @@ def _list_answers(outcome: Outcome) -> list[Integers]:
     return [answer.astype(np.int64) for answer in (outcome.passed, *outcome.predicates)]
 
 
-def _whole_questions(
+def _release_whole_questions(
     mechanism: Mechanism, calibration: Calibration, values: Values, neighbour: Values, noise: Noise
 ) -> Release:
     """Return a release in which the first key has the values, and the others only just hold in either database.
@@ -330,14 +332,14 @@ def _whole_questions(
     task, deniable = calibration.task, calibration.deniable
 
     def alike(depth: float) -> Values:
-        return values_at(task, [depth] * len(task.sensitivities))
+        return make_values_at(task, [depth] * len(task.sensitivities))
 
     if calibration.whole_question:
         keys = [values] * (_CROWD - 1) + [neighbour]
     elif deniable:
         keys = [values] + [alike(_UNCERTAIN)] * _NEARLY + [alike(_FAR)] * (_FAR_FALSE * len(calibration.occurrences))
     else:
-        keys = [values] + [next(critical_neighbours(task))[0]] * (_RUN_KEYS - 1)
+        keys = [values] + [next(list_critical_neighbours(task))[0]] * (_RUN_KEYS - 1)
     ahead = NoiseAhead(noise)
 
     def release(samples: int) -> Transcripts:

@@ -31,7 +31,7 @@ _MOST_WIDENINGS = 8  # an end to the search; losses fall about as tolerances gro
 Values: TypeAlias = tuple[int, ...]
 
 
-def audit_tasks() -> dict[str, DecisionTask]:
+def make_audit_tasks() -> dict[str, DecisionTask]:
     """Return the questions. Their tolerances are small, so losses are large enough to tell apart."""
     first = Cut(functional=0, cut=20, above=True, tolerance=4)
     second = Cut(functional=1, cut=30, above=False, tolerance=4)
@@ -92,15 +92,15 @@ def widen_tolerances(mechanism: Mechanism, task: DecisionTask, *, most_epsilon: 
     """
     times, widened = 1, task
     for _ in range(_MOST_WIDENINGS):
-        claimed = _claimed_for_an_answer(mechanism.calibrate(widened))
+        claimed = _price_answer(mechanism.calibrate(widened))
         if claimed <= most_epsilon:
             break
         times = max(times + 1, math.floor(times * claimed / most_epsilon))
-        widened = _change_literals(task, partial(_widen, times=times))
+        widened = _change_literals(task, partial(_widen_tolerance, times=times))
     return widened
 
 
-def _widen(literal: Cut, times: int) -> Cut:
+def _widen_tolerance(literal: Cut, times: int) -> Cut:
     return replace(literal, tolerance=literal.tolerance * times)
 
 
@@ -110,7 +110,7 @@ def _change_literals(task: DecisionTask, change: Callable[[Cut], Cut]) -> Decisi
     return replace(task, formula=formula, predicates=tuple(predicates))
 
 
-def _claimed_for_an_answer(calibration: Calibration) -> float:
+def _price_answer(calibration: Calibration) -> float:
     """Return the worst case, or of what is reserved for several phases that of one."""
     phases = PHASES_RESERVED if calibration.deniable else 1
     return calibration.worst_case_epsilon / phases
@@ -125,21 +125,22 @@ def sharpen_task(task: DecisionTask) -> DecisionTask:
     return _change_literals(task, sharpen)
 
 
-def critical_neighbours(
-    task: DecisionTask, *, depths: Sequence[float] = DEPTHS, few: bool = False
+def list_critical_neighbours(
+    task: DecisionTask, *, depths: Sequence[float] = DEPTHS, leaves_out_ends: bool = False
 ) -> Iterator[tuple[Values, Values]]:
     """Yield one key's values near every threshold, and the same after one privacy unit moved all it can move at once.
 
-    All literals stand alike in their bands, from just false beyond the tolerance to just true, and move together,
-    inward or outward, each by its part of an exposure; of several on one functional first one does, then another. Where
-    there are several exposures, the functionals that one does not move stand at either end of their bands, so that an
-    AND or an OR turns on the others. `few` leaves out the ends where it does not, and what moves inward: answers that
-    become rarer tell more from as many draws. `depths` lie in [0, 1], 0 just true. Of functionals that are read off
-    common sums the values are the sums', one literal after the other in its band, and the unit moves every sum by all
-    that it can, in either direction.
+    All literals are at the same depth of their bands, from just true (0) to just false beyond the tolerance (1), at
+    each of `depths`. They move together, inward or outward, each by its part of an exposure. Of several literals on one
+    functional, each takes its turn. With several exposures, the functionals that an exposure does not move are at
+    either end of their bands, so that an AND or an OR depends on the others. `leaves_out_ends` skips the ends at which
+    it does not depend on them, and moves inward: answers that become rarer reveal more from the same number of draws.
+
+    For functionals that are read off common sums, the values are those of the sums. One literal after the other is in
+    its band, and the unit moves every sum by its sensitivity, in either direction.
     """
     if task.common is not None:
-        yield from _neighbours_on_sums(task, task.common, depths)
+        yield from _list_neighbours_on_sums(task, task.common, depths)
         return
     functionals = range(len(task.sensitivities))
 
@@ -147,12 +148,12 @@ def critical_neighbours(
         return (1 if literal.above else -1) if literal else 0
 
     seen = set()
-    for exposure, bands, depth, elsewhere in product(task.exposures, _list_bands(task), depths, (0.0, 1.0)):
+    for exposure, bands, depth, depth_of_others in product(task.exposures, _list_bands(task), depths, (0.0, 1.0)):
         together = {functional for functional in functionals if exposure[functional]}
-        if few and not _turns_on(task.formula, together, others_hold=elsewhere == 0.0):
+        if leaves_out_ends and not _depends_on(task.formula, together, are_others_true=depth_of_others == 0.0):
             continue
-        values = _values_in(bands, [depth if f in together else elsewhere for f in functionals])
-        for side in (-1,) if few else (1, -1):
+        values = _make_values(bands, [depth if f in together else depth_of_others for f in functionals])
+        for side in (-1,) if leaves_out_ends else (1, -1):
             step = [side * inward(bands.get(f)) * int(task.sensitivities[f] * exposure[f]) for f in functionals]
             moved = tuple(value + by for value, by in zip(values, step, strict=True))
             if moved != values and frozenset((values, moved)) not in seen:
@@ -160,14 +161,14 @@ def critical_neighbours(
                 yield values, moved
 
 
-def _neighbours_on_sums(
+def _list_neighbours_on_sums(
     task: DecisionTask, common: CommonSums, depths: Sequence[float]
 ) -> Iterator[tuple[Values, Values]]:
     places = range(len(common.sensitivities))
     for literal, depth, exposure in product(dict.fromkeys(task.list_literals()), depths, common.exposures):
         values = [_ROWS] * len(common.sensitivities)
         (first, _), *others = common.readings[literal.functional]
-        (wanted,) = _values_in({0: literal}, [depth])
+        (wanted,) = _make_values({0: literal}, [depth])
         read = sum(times * values[place] for place, times in others)
         values[first] = common.scales[literal.functional] * wanted - read
         for signs in product((1, -1), repeat=len(places) - 1):
@@ -178,13 +179,13 @@ def _neighbours_on_sums(
             yield tuple(values), tuple(value + by for value, by in zip(values, step, strict=True))
 
 
-def values_at(task: DecisionTask, depths: Sequence[float]) -> Values:
+def make_values_at(task: DecisionTask, depths: Sequence[float]) -> Values:
     """Return one key's values, each functional at a depth of its band.
 
     Depth 0 is just true, 1 just false beyond the tolerance, and so on; functionals that no formula mentions are 0. Of
     several literals on one functional the last one counts.
     """
-    return _values_in(_list_bands(task)[-1], depths)
+    return _make_values(_list_bands(task)[-1], depths)
 
 
 def _list_bands(task: DecisionTask) -> list[dict[int, Cut]]:
@@ -199,7 +200,7 @@ def _list_bands(task: DecisionTask) -> list[dict[int, Cut]]:
     return [{f: literals[min(turn, len(literals) - 1)] for f, literals in own.items()} for turn in range(most)]
 
 
-def _values_in(bands: Mapping[int, Cut], depths: Sequence[float]) -> Values:
+def _make_values(bands: Mapping[int, Cut], depths: Sequence[float]) -> Values:
     def at(functional: int, depth: float) -> int:
         cut = bands.get(functional)
         if cut is None:
@@ -210,11 +211,11 @@ def _values_in(bands: Mapping[int, Cut], depths: Sequence[float]) -> Values:
     return tuple(at(functional, depth) for functional, depth in enumerate(depths))
 
 
-def _turns_on(formula: Formula, functionals: set[int], *, others_hold: bool) -> bool:
+def _depends_on(formula: Formula, functionals: set[int], *, are_others_true: bool) -> bool:
     """Return True if the formula's value is that of the functional's literals, the others all holding or failing."""
 
     def literal(cut: Cut) -> Booleans:
-        return np.array([True, False] if cut.functional in functionals else [others_hold] * 2)
+        return np.array([True, False] if cut.functional in functionals else [are_others_true] * 2)
 
     true, false = evaluate_formula(formula, literal, keys=2)
     return bool(true != false)

@@ -43,12 +43,12 @@ class CalibratedBin:
         return self.outcome - self.score
 
     @property
-    def off(self) -> bool:
+    def is_outside_band(self) -> bool:
         """Return True if the residual lies outside the band."""
         return abs(self.residual) > self.band
 
 
-def calibration_curve(
+def make_calibration_curve(
     histogram: ScoreHistogram, *, middles: Sequence[float], epsilon_per_count: float
 ) -> tuple[CalibratedBin, ...]:
     """Return the joined bins from the least scores to the greatest; none if there are too few rows for one.
@@ -58,11 +58,11 @@ def calibration_curve(
         epsilon_per_count: the rate of the noise.
     """
     least = max(LEAST_ROWS, _LEAST_PER_EPSILON / epsilon_per_count)
-    joined = list(_join(histogram.counts.sum(axis=1).tolist(), least))
-    return tuple(_bin(histogram, middles, start, stop) for start, stop in joined)
+    joined = list(_join_bins(histogram.counts.sum(axis=1).tolist(), least))
+    return tuple(_make_bin(histogram, middles, start, stop) for start, stop in joined)
 
 
-def expected_error(bins: Sequence[CalibratedBin]) -> float | None:
+def compute_expected_error(bins: Sequence[CalibratedBin]) -> float | None:
     """Return the mean distance of outcomes from scores, by rows: the expected calibration error.
 
     Return None without bins.
@@ -71,7 +71,7 @@ def expected_error(bins: Sequence[CalibratedBin]) -> float | None:
     return sum(one.rows * abs(one.residual) for one in bins) / rows if bins else None
 
 
-def _join(rows: Sequence[float], least: float) -> Iterator[tuple[int, int]]:
+def _join_bins(rows: Sequence[float], least: float) -> Iterator[tuple[int, int]]:
     """Yield runs of bins with enough rows; the rest at the end belongs to the last run."""
     runs: list[tuple[int, int]] = []
     start, found = 0, 0.0
@@ -85,7 +85,7 @@ def _join(rows: Sequence[float], least: float) -> Iterator[tuple[int, int]]:
     yield from runs
 
 
-def _bin(histogram: ScoreHistogram, middles: Sequence[float], start: int, stop: int) -> CalibratedBin:
+def _make_bin(histogram: ScoreHistogram, middles: Sequence[float], start: int, stop: int) -> CalibratedBin:
     counts = histogram.counts[start:stop]
     negative, positive = (float(one) for one in counts.sum(axis=0))
     rows = max(negative + positive, 1.0)

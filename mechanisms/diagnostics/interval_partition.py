@@ -40,7 +40,7 @@ def release_intervals(counts: Integers, *, epsilon: Fraction, most_rows: int, no
     edges = find_intervals(counts, epsilon=share, epsilon_of_counts=rate, noise=noise)
     totals = np.add.reduceat(counts, edges[:-1])
     lengths = np.diff(edges)
-    noisy = totals + noise.discrete_laplace(rate=rate, size=len(totals))
+    noisy = totals + noise.draw_discrete_laplace(rate=rate, size=len(totals))
     return np.asarray(np.repeat(noisy / lengths, lengths), dtype=np.float64)
 
 
@@ -51,33 +51,35 @@ def find_intervals(
     cells = len(counts)
     if cells == 1:
         return (0, 1)
-    unit = unit_of_costs(cells)
+    unit = count_parts_of_cost(cells)
 
     def perturb(costs: Integers, length: int) -> Integers:
-        drawn: Integers = noise.discrete_laplace(rate=epsilon / reach_of(length, cells=cells), size=len(costs))
+        drawn: Integers = noise.draw_discrete_laplace(
+            rate=epsilon / compute_noise_scale(length, cells=cells), size=len(costs)
+        )
         return np.asarray(costs + drawn)
 
-    return least_partition(counts, of_noise=round(unit / epsilon_of_counts), perturb=perturb)
+    return find_least_partition(counts, of_noise=round(unit / epsilon_of_counts), perturb=perturb)
 
 
-def unit_of_costs(cells: int) -> int:
+def count_parts_of_cost(cells: int) -> int:
     """Return the number of parts in which a cost of one is counted.
 
     Every mean of a power of two of cells is whole in them.
     """
-    return _power_above(cells)
+    return _find_power_above(cells)
 
 
-def reach_of(length: int, *, cells: int) -> int:
+def compute_noise_scale(length: int, *, cells: int) -> int:
     """Return the parts by which one row moves the cost of an interval against any other partition.
 
     They are the scale of its noise.
     """
-    unit = unit_of_costs(cells)
+    unit = count_parts_of_cost(cells)
     return 4 * unit - 2 * unit // length - 2
 
 
-def least_partition(counts: Integers, *, of_noise: int, perturb: Perturb) -> tuple[int, ...]:
+def find_least_partition(counts: Integers, *, of_noise: int, perturb: Perturb) -> tuple[int, ...]:
     """Return the edges of the partition whose intervals cost least together, of equal ones the first found.
 
     Parameters:
@@ -85,7 +87,7 @@ def least_partition(counts: Integers, *, of_noise: int, perturb: Perturb) -> tup
         perturb: noise on the costs.
     """
     cells = len(counts)
-    unit = unit_of_costs(cells)
+    unit = count_parts_of_cost(cells)
     costs: dict[int, Integers] = {}
     length = 1
     while length <= cells:
@@ -105,6 +107,6 @@ def least_partition(counts: Integers, *, of_noise: int, perturb: Perturb) -> tup
     return tuple(reversed(edges))
 
 
-def _power_above(cells: int) -> int:
+def _find_power_above(cells: int) -> int:
     """Return the least power of two that is no less."""
     return 1 << max(0, cells - 1).bit_length()

@@ -83,7 +83,7 @@ def merge_bins(
     check_rate(epsilon / 2)
     kept, start = [edges[0]], 0
     while start < len(sizes):
-        passed = _first_large(np.cumsum(sizes[start:]), least=least, epsilon=epsilon, noise=noise)
+        passed = _find_first_large(np.cumsum(sizes[start:]), least=least, epsilon=epsilon, noise=noise)
         if passed is None:
             break
         start += passed + 1
@@ -91,23 +91,25 @@ def merge_bins(
     return (*kept[:-1], edges[-1]) if len(kept) > 1 else (edges[0], edges[-1])
 
 
-def _first_large(sizes: Integers, *, least: int, epsilon: Fraction, noise: Noise) -> int | None:
+def _find_first_large(sizes: Integers, *, least: int, epsilon: Fraction, noise: Noise) -> int | None:
     """Return the first index with a large size, by a sparse vector of growing sizes.
 
     The threshold has noise, and each size as much; all sizes move one way.
     """
     rate = epsilon / 2
-    threshold = least + int(noise.discrete_laplace(rate=rate, size=1)[0])
-    passing = np.flatnonzero(sizes + noise.discrete_laplace(rate=rate, size=len(sizes)) >= threshold)
+    threshold = least + int(noise.draw_discrete_laplace(rate=rate, size=1)[0])
+    passing = np.flatnonzero(sizes + noise.draw_discrete_laplace(rate=rate, size=len(sizes)) >= threshold)
     return int(passing[0]) if passing.size else None
 
 
 def summarise_bin(counts: Integers, low: int, high: int, *, epsilon: Fraction, noise: Noise) -> ResidualBin:
     """Return size, mean prediction and mean outcome of the cells `low` to `high`: `epsilon`-private for one row."""
     inside = counts[low:high]
-    size = int(inside.sum()) + _draw(noise, epsilon / 2)
-    above_low = int(inside.sum(axis=1) @ np.arange(high - low)) + _draw(noise, epsilon / (4 * max(1, high - low - 1)))
-    positive = int(inside[:, 1].sum()) + _draw(noise, epsilon / 4)
+    size = int(inside.sum()) + _draw_one(noise, epsilon / 2)
+    above_low = int(inside.sum(axis=1) @ np.arange(high - low)) + _draw_one(
+        noise, epsilon / (4 * max(1, high - low - 1))
+    )
+    positive = int(inside[:, 1].sum()) + _draw_one(noise, epsilon / 4)
     divisor = max(size, 1)
     return ResidualBin(
         low=low,
@@ -118,11 +120,11 @@ def summarise_bin(counts: Integers, low: int, high: int, *, epsilon: Fraction, n
     )
 
 
-def _draw(noise: Noise, rate: Fraction) -> int:
-    return int(noise.discrete_laplace(rate=rate, size=1)[0])
+def _draw_one(noise: Noise, rate: Fraction) -> int:
+    return int(noise.draw_discrete_laplace(rate=rate, size=1)[0])
 
 
-def residuals(bins: tuple[ResidualBin, ...], *, width: float, low: float) -> Iterator[tuple[float, float]]:
+def list_residuals(bins: tuple[ResidualBin, ...], *, width: float, low: float) -> Iterator[tuple[float, float]]:
     """Mean prediction and mean residual of each bin, in the unit of the scores; a cell is `width`."""
     for one in bins:
         score = low + width * one.score

@@ -18,7 +18,7 @@ import numpy as np
 
 from mechanisms.diagnostics.interval_partition import release_intervals
 from mechanisms.diagnostics.private_edges import find_edges
-from mechanisms.diagnostics.score_histogram import ScoreHistogram, equal_edges, laplace_variance
+from mechanisms.diagnostics.score_histogram import ScoreHistogram, compute_laplace_variance, cut_equally
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
 
@@ -40,7 +40,7 @@ def release_priroc(counts: Integers, *, epsilon: Fraction, most_rows: int, noise
     """
     share = epsilon * THRESHOLDS_SHARE
     edges = find_edges(counts.sum(axis=1), levels=LEVELS, epsilon=share, most_rows=most_rows, noise=noise)
-    return _count(counts, edges, epsilon=epsilon - share, most_rows=most_rows, noise=noise)
+    return _release_counts(counts, edges, epsilon=epsilon - share, most_rows=most_rows, noise=noise)
 
 
 def release_priroc_fix(counts: Integers, *, epsilon: Fraction, most_rows: int, noise: Noise) -> ScoreHistogram:
@@ -48,15 +48,15 @@ def release_priroc_fix(counts: Integers, *, epsilon: Fraction, most_rows: int, n
 
     Guarantee and parameters as above.
     """
-    edges = equal_edges(len(counts), bins=FIXED_BINS)
-    return _count(counts, edges, epsilon=epsilon, most_rows=most_rows, noise=noise)
+    edges = cut_equally(len(counts), bins=FIXED_BINS)
+    return _release_counts(counts, edges, epsilon=epsilon, most_rows=most_rows, noise=noise)
 
 
-def _count(
+def _release_counts(
     counts: Integers, edges: tuple[int, ...], *, epsilon: Fraction, most_rows: int, noise: Noise
 ) -> ScoreHistogram:
     joined = np.add.reduceat(counts, edges[:-1], axis=0)
     by_outcome = [
         release_intervals(joined[:, outcome], epsilon=epsilon, most_rows=most_rows, noise=noise) for outcome in (0, 1)
     ]
-    return ScoreHistogram(edges, np.stack(by_outcome, axis=1), laplace_variance(float(epsilon / most_rows)))
+    return ScoreHistogram(edges, np.stack(by_outcome, axis=1), compute_laplace_variance(float(epsilon / most_rows)))

@@ -13,7 +13,7 @@ import numpy as np
 from mechanisms.diagnostics.residual_grid import ResidualGrid, cut_evenly, draw_grid, fold_middle, split_grid
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
-from mechanisms.published.doubling_bounds import doubling_candidates, find_first_covering
+from mechanisms.published.doubling_bounds import find_first_covering, list_doubling_candidates
 
 THETA = Fraction(95, 100)  # of the rows within each bound, as printed
 _KEPT = 0.95**2  # within both
@@ -35,7 +35,7 @@ def release_prirp(counts: Integers, *, rows: int, epsilon: Fraction, most_rows: 
     edges = []
     for axis in (1, 0):
         folded = fold_middle(counts.sum(axis=axis))
-        candidates = doubling_candidates(1, greatest=len(folded))
+        candidates = list_doubling_candidates(1, greatest=len(folded))
         within = np.cumsum(folded)[np.array(candidates) - 1]
         index = find_first_covering(
             np.array([within], dtype=np.int64),

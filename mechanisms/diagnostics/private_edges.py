@@ -35,7 +35,7 @@ def find_edges(counts: Integers, *, levels: int, epsilon: Fraction, most_rows: i
     check_rate(rate)
     edges = [0, len(counts)]
     for _ in range(levels):
-        cuts = [_median(counts[low:high], rate=rate, noise=noise) for low, high in itertools.pairwise(edges)]
+        cuts = [_find_median(counts[low:high], rate=rate, noise=noise) for low, high in itertools.pairwise(edges)]
         edges = sorted({*edges, *(low + cut for low, cut in zip(edges, cuts, strict=False))})
     return tuple(edges)
 
@@ -45,10 +45,10 @@ def find_noisy_maximum(scores: Integers, *, rate: Fraction, noise: Noise) -> int
 
     Guarantee: `2 * rate`-private where one unit changes each score by one at most.
     """
-    return int(np.argmax(scores + noise.geometric(rate=rate, size=len(scores))))
+    return int(np.argmax(scores + noise.draw_geometric(rate=rate, size=len(scores))))
 
 
-def _median(counts: Integers, *, rate: Fraction, noise: Noise) -> int:
+def _find_median(counts: Integers, *, rate: Fraction, noise: Noise) -> int:
     """Return a cut with about as many rows before as behind it; 0 if one cell leaves nothing to cut."""
     if len(counts) < 2:
         return 0

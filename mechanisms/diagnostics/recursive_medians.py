@@ -22,7 +22,7 @@ ADMISSIBLE = 6.0  # Cauchy's law: epsilon / 6 of smoothness, and 6 / epsilon of 
 _DIGITS = 53  # of a number between 0 and 1 in floating point
 
 
-def recursive_medians(
+def find_recursive_medians(
     values: Sequence[float], *, low: float, high: float, levels: int, epsilon: Fraction, noise: Noise
 ) -> tuple[float, ...]:
     """Return `2**levels - 1` rising cuts between `low` and `high`.
@@ -38,12 +38,14 @@ def recursive_medians(
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     for _ in range(levels):
         pairs = list(itertools.pairwise(edges))
-        cuts = [_median(ordered[(ordered >= a) & (ordered < b)], a, b, epsilon=each, noise=noise) for a, b in pairs]
+        cuts = [
+            _find_median(ordered[(ordered >= a) & (ordered < b)], a, b, epsilon=each, noise=noise) for a, b in pairs
+        ]
         edges = sorted([*edges, *cuts])
     return tuple(edges[1:-1])
 
 
-def smooth_sensitivity(ordered: Floats, low: float, high: float, *, smoothness: float) -> float:
+def compute_smooth_sensitivity(ordered: Floats, low: float, high: float, *, smoothness: float) -> float:
     """Return `max over k of exp(-k smoothness) max over t of (P[m+t] - P[m+t-k-1])`.
 
     `P` is padded with the interval's ends.
@@ -61,10 +63,10 @@ def smooth_sensitivity(ordered: Floats, low: float, high: float, *, smoothness: 
     return largest
 
 
-def _median(ordered: Floats, low: float, high: float, *, epsilon: float, noise: Noise) -> float:
+def _find_median(ordered: Floats, low: float, high: float, *, epsilon: float, noise: Noise) -> float:
     middle = float(_pad(ordered, np.array([len(ordered) // 2]), low, high)[0])
-    width = ADMISSIBLE * smooth_sensitivity(ordered, low, high, smoothness=epsilon / ADMISSIBLE) / epsilon
-    found = middle + width * math.tan(math.pi * (_uniform(noise) - 0.5))
+    width = ADMISSIBLE * compute_smooth_sensitivity(ordered, low, high, smoothness=epsilon / ADMISSIBLE) / epsilon
+    found = middle + width * math.tan(math.pi * (_draw_uniform(noise) - 0.5))
     return found if low < found < high else (low + high) / 2
 
 
@@ -74,8 +76,8 @@ def _pad(ordered: Floats, places: np.ndarray[tuple[int, ...], np.dtype[np.int64]
     return np.asarray(np.where(places < 0, low, np.where(places >= len(ordered), high, known)), dtype=np.float64)
 
 
-def _uniform(noise: Noise) -> float:
+def _draw_uniform(noise: Noise) -> float:
     """Return a number strictly between 0 and 1."""
-    digits = noise.bernoulli(probability=Fraction(1, 2), size=_DIGITS)
+    digits = noise.draw_bernoulli(probability=Fraction(1, 2), size=_DIGITS)
     whole = sum(1 << place for place, digit in enumerate(digits.tolist()) if digit)
     return (whole + 0.5) / float(1 << _DIGITS)

@@ -12,11 +12,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechanisms.diagnostics.score_histogram import Floats, laplace_variance
+from mechanisms.diagnostics.score_histogram import Floats, compute_laplace_variance
 from mechanisms.formula import Integers
 from mechanisms.noise.exact import check_rate
 from mechanisms.protocol import Noise
-from mechanisms.publishing.private_bounds import bound_candidates, find_first_passing
+from mechanisms.publishing.private_bounds import find_first_passing, list_candidates
 
 CUT = Fraction(1, 50)  # of the rows beyond each of three bounds: together about what the published plot leaves out
 _MOST_SHARE = Fraction(3, 10)  # of epsilon, into bounds, as printed
@@ -98,7 +98,7 @@ def scan_cells(counts: Integers, *, rows: int, epsilon: Fraction, noise: Noise) 
 
     It is `epsilon`-private for one row more or less.
     """
-    candidates = bound_candidates(len(counts))[1:]
+    candidates = list_candidates(len(counts))[1:]
     behind = counts.sum() - np.cumsum(counts)[np.array(candidates) - 1]
     rate = epsilon / 2
     check_rate(rate)
@@ -129,5 +129,5 @@ def draw_grid(grid: ResidualGrid, counts: Integers, *, rate: Fraction, noise: No
     inside = counts[prediction[0] : prediction[-1], residual[0] : residual[-1]]
     joined = np.add.reduceat(inside, np.array(prediction[:-1]) - prediction[0], axis=0)
     joined = np.add.reduceat(joined, np.array(residual[:-1]) - residual[0], axis=1)
-    drawn = noise.discrete_laplace(rate=rate, size=joined.size).reshape(joined.shape)
-    return replace(grid, counts=(joined + drawn).astype(np.float64), variance=laplace_variance(float(rate)))
+    drawn = noise.draw_discrete_laplace(rate=rate, size=joined.size).reshape(joined.shape)
+    return replace(grid, counts=(joined + drawn).astype(np.float64), variance=compute_laplace_variance(float(rate)))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechanisms.diagnostics.isotonic import isotonic
+from mechanisms.diagnostics.isotonic import fit_isotonic
 from mechanisms.diagnostics.score_histogram import Floats, ScoreHistogram
 
 MOST_IN_ONE_BIN = 0.5
@@ -56,14 +56,14 @@ class RocCurve:
         return float(np.max(np.abs(self.true_positives - self.false_positives)))
 
     @property
-    def saturated(self) -> bool:
+    def is_saturated(self) -> bool:
         """Return True if one bin holds so much that the curve hides what it should show."""
         return self.largest_bin > MOST_IN_ONE_BIN
 
 
-def roc_curve(histogram: ScoreHistogram) -> RocCurve | None:
+def make_roc_curve(histogram: ScoreHistogram) -> RocCurve | None:
     """Return the curve of a histogram; None if noise leaves no positive or no negative row."""
-    summed = [isotonic(np.cumsum(histogram.counts[::-1, outcome])).clip(min=0.0) for outcome in (0, 1)]
+    summed = [fit_isotonic(np.cumsum(histogram.counts[::-1, outcome])).clip(min=0.0) for outcome in (0, 1)]
     negatives, positives = (float(one[-1]) for one in summed)
     if min(negatives, positives) < 1.0:
         return None
@@ -77,11 +77,11 @@ def roc_curve(histogram: ScoreHistogram) -> RocCurve | None:
         edges=tuple(reversed(histogram.edges)),
         false_positives=false,
         true_positives=true,
-        false_sds=_sds_of_shares(histogram, false, rows=negatives),
-        true_sds=_sds_of_shares(histogram, true, rows=positives),
+        false_sds=_compute_sds_of_shares(histogram, false, rows=negatives),
+        true_sds=_compute_sds_of_shares(histogram, true, rows=positives),
         precision=precision,
         area=area,
-        noise_sd=_sd_of_area(histogram, false, true, area=area, positives=positives, negatives=negatives),
+        noise_sd=_compute_sd_of_area(histogram, false, true, area=area, positives=positives, negatives=negatives),
         binning_bias=float(np.sum(shares[0] * shares[1])) / 2,
         positives=positives,
         negatives=negatives,
@@ -89,14 +89,14 @@ def roc_curve(histogram: ScoreHistogram) -> RocCurve | None:
     )
 
 
-def _sds_of_shares(histogram: ScoreHistogram, shares: Floats, *, rows: float) -> Floats:
+def _compute_sds_of_shares(histogram: ScoreHistogram, shares: Floats, *, rows: float) -> Floats:
     # of s = S / (S + R), with noise on each of the bins in S and in R
     above = np.arange(len(shares))
     bins = above * (1 - shares) ** 2 + above[::-1] * shares**2
     return np.sqrt(histogram.variance * bins) / rows
 
 
-def _sd_of_area(
+def _compute_sd_of_area(
     histogram: ScoreHistogram, false: Floats, true: Floats, *, area: float, positives: float, negatives: float
 ) -> float:
     # shares below the middle of each bin, highest bin first

@@ -60,10 +60,10 @@ def choose_bins(rows: float, *, epsilon: float) -> int:
     return 16 if information < _FEW else 32 if information <= _MANY else 64
 
 
-def equal_edges(cells: int, *, bins: int) -> tuple[int, ...]:
+def cut_equally(cells: int, *, bins: int) -> tuple[int, ...]:
     """Return edges of `bins` bins as equal as whole cells allow; fewer bins where there are fewer cells.
 
-    >>> equal_edges(10, bins=4)
+    >>> cut_equally(10, bins=4)
     (0, 2, 5, 8, 10)
     """
     return tuple(dict.fromkeys(round(Fraction(cells * place, bins)) for place in range(bins + 1)))
@@ -87,8 +87,8 @@ def release_scores(
     rate = epsilon / most_rows
     check_rate(rate)
     joined = np.add.reduceat(counts, edges[:-1], axis=0)
-    drawn = noise.discrete_laplace(rate=rate, size=joined.size).reshape(joined.shape)
-    return ScoreHistogram(edges, (joined + drawn).astype(np.float64), laplace_variance(float(rate)))
+    drawn = noise.draw_discrete_laplace(rate=rate, size=joined.size).reshape(joined.shape)
+    return ScoreHistogram(edges, (joined + drawn).astype(np.float64), compute_laplace_variance(float(rate)))
 
 
 def release_adaptive(counts: Integers, *, epsilon: Fraction, most_rows: int, noise: Noise) -> ScoreHistogram:
@@ -103,10 +103,10 @@ def release_adaptive(counts: Integers, *, epsilon: Fraction, most_rows: int, noi
     return release_scores(counts, edges=edges, epsilon=epsilon - share, most_rows=most_rows, noise=noise)
 
 
-def laplace_variance(rate: float) -> float:
+def compute_laplace_variance(rate: float) -> float:
     """Return the variance `2a / (1 - a)**2` of discrete Laplace noise, `a = exp(-rate)`.
 
-    >>> round(laplace_variance(1.0), 4)
+    >>> round(compute_laplace_variance(1.0), 4)
     1.8413
     """
     decay = np.exp(-rate)

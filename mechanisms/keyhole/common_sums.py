@@ -194,7 +194,7 @@ class _SumsRun:
         Literals on one value keep their order.
         """
         tests = enumerate(self._calibration.tests)
-        return {f: noise.bernoulli(probability=test.tie, size=keys) for f, test in tests if test.tie}
+        return {f: noise.draw_bernoulli(probability=test.tie, size=keys) for f, test in tests if test.tie}
 
     def _decide_literal(
         self,

@@ -155,7 +155,8 @@ def decide_on_refined_paths(
 
     Parameters:
         aggregates: exact values, shape (functionals, keys), within +-2**62; of the same data as the paths.
-        reads_known_first: read whatever is known of any functional before refining another. Saves fresh loss in questions
+        reads_known_first: read whatever is known of any functional before refining another. Saves fresh loss in
+        questions
             about several functionals; but then `epsilon` tells what other questions have revealed, so never where
             analysts' own balances are kept apart.
         keeps_paths: whether the outcome carries the paths as they are now. They must be kept if they are ever to be

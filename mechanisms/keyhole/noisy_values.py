@@ -165,7 +165,7 @@ class NoisyValues:
             drawn: Integers = self._chain[level - 1, keys.where]
             return drawn
         if level == 0:
-            return noise.discrete_laplace(rate=self.rates[0], size=keys.size)
+            return noise.draw_discrete_laplace(rate=self.rates[0], size=keys.size)
         coarser = self._noisy[level - 1, keys.where] - self._exact[keys.where]
         return refine_noise(coarser, coarse=self.rates[level - 1], fine=self.rates[level], noise=noise)
 

@@ -65,8 +65,10 @@ def decide_on_paths(
     Parameters:
         aggregates: exact values, int64, shape (functionals, keys), within +-2**62; of the very rows `paths` speak of.
         paths: by functional, what was revealed before; the calibration's tests look at their rates or above them.
-        looks_at_everything: look at every key's every functional, not only where it matters; then all keys lose the worst case.
-        reads_known_first: take every look that costs nothing before any that does. Then which values the question has read,
+        looks_at_everything: look at every key's every functional, not only where it matters; then all keys lose the
+        worst case.
+        reads_known_first: take every look that costs nothing before any that does. Then which values the question has
+        read,
             and so `epsilon`, depends on what others have revealed; else on the values it reads alone.
         keeps_paths: whether the outcome carries the paths, which take as much memory as the looks times the keys.
 
@@ -312,7 +314,7 @@ class _KeysRun:
             looking.settle(self._verdicts[cut], np.subtract(high, low, dtype=np.int8))
 
     def _toss(self, functional: int, looking: ChosenKeys) -> Booleans:
-        return self._noise.bernoulli(probability=self._values[functional].test.tie, size=looking.size)
+        return self._noise.draw_bernoulli(probability=self._values[functional].test.tie, size=looking.size)
 
     def _list_literals(self, functional: int) -> Sequence[Cut]:
         return [cut for cut in self._literals if cut.functional == functional]

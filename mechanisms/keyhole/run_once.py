@@ -30,8 +30,8 @@ def run_once(formula: Formula, tests: tuple[FunctionalTest, ...], aggregates: In
         own = [cut for cut in literals if cut.functional == functional]
         test = tests[functional]
         values = aggregates[functional]
-        drawn = noise.discrete_laplace(rate=test.rate, size=keys)
-        tie = noise.bernoulli(probability=test.tie, size=keys)
+        drawn = noise.draw_discrete_laplace(rate=test.rate, size=keys)
+        tie = noise.draw_bernoulli(probability=test.tie, size=keys)
         if test.block > 1:
             answers |= {cut: _decide_block(cut, test, values, drawn, tie) for cut in own}
         else:
@@ -42,8 +42,8 @@ def run_once(formula: Formula, tests: tuple[FunctionalTest, ...], aggregates: In
 
 def decide_literal(cut: Cut, test: FunctionalTest, values: Integers, *, noise: Noise) -> Booleans:
     """Decide one literal on fresh noise, for mechanisms that re-run every occurrence."""
-    drawn = noise.discrete_laplace(rate=test.rate, size=values.size)
-    tie = noise.bernoulli(probability=test.tie, size=values.size)
+    drawn = noise.draw_discrete_laplace(rate=test.rate, size=values.size)
+    tie = noise.draw_bernoulli(probability=test.tie, size=values.size)
     return _decide_value(cut, test, values + drawn, tie)
 
 

@@ -123,7 +123,7 @@ class ExactNoise:
         self._bytes = random_bytes
         self.threads = threads
 
-    def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+    def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         """Draw `size` exact values with `P(K = j) = (1 - a) / (1 + a) * a**abs(j)`, `a = exp(-rate)`.
 
         Guarantee: the law is exact given uniform bytes; only integers are compared.
@@ -140,33 +140,33 @@ class ExactNoise:
         check_rate(rate)
         return self._draw(_make_laplace_law(rate), size, signed=True)
 
-    def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
+    def draw_thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
         """Draw `size` exact values: with exactly the probability `nonzero` a discrete Laplace draw that is not zero.
 
         Else a value is zero. Pass one object again to reuse its digits.
 
-        Guarantee, parameters and errors as for `discrete_laplace`; the probability is irrational.
+        Guarantee, parameters and errors as for `draw_discrete_laplace`; the probability is irrational.
 
         References: docs/proofs/discrete_laplace.md.
         """
         check_rate(rate)
         return self._draw(_make_thinned_law(rate, nonzero), size, signed=True)
 
-    def geometric(self, *, rate: Fraction, size: int) -> Integers:
+    def draw_geometric(self, *, rate: Fraction, size: int) -> Integers:
         """Draw `size` exact values with `P(G = n) = (1 - a) * a**n` for `n >= 0`, `a = exp(-rate)`; one-sided noise.
 
-        Guarantee, parameters and errors as for `discrete_laplace`.
+        Guarantee, parameters and errors as for `draw_discrete_laplace`.
 
         References: docs/proofs/discrete_laplace.md.
         """
         check_rate(rate)
         return self._draw(_make_geometric_law(rate), size, signed=False)
 
-    def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
+    def draw_bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
         """Draw `size` exact values, each true with exactly `probability`, in [0, 1]."""
         return self._flip_coins(_make_rational_coin(probability), size)
 
-    def coin(self, *, probability: Probability, size: int) -> Booleans:
+    def draw_bernoulli_by_digits(self, *, probability: Probability, size: int) -> Booleans:
         """Draw `size` exact values, each true with exactly `probability`; pass one object again to reuse its digits."""
         return self._flip_coins(_make_irrational_coin(probability), size)
 

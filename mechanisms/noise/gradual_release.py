@@ -46,10 +46,10 @@ def draw_chain(rates: Sequence[Fraction], *, size: int, noise: Noise) -> Integer
     if not rates or any(coarse >= fine for coarse, fine in pairwise(rates)):
         raise ValueError("the rates of a gradual release strictly increase")
     chain = np.empty((len(rates), size), dtype=np.int64)
-    chain[-1] = noise.discrete_laplace(rate=rates[-1], size=size)
+    chain[-1] = noise.draw_discrete_laplace(rate=rates[-1], size=size)
     for level in range(len(rates) - 2, -1, -1):
         moved = _certify_moved(rates[level], rates[level + 1])
-        increment = noise.thinned_laplace(rate=rates[level], nonzero=moved, size=size)
+        increment = noise.draw_thinned_laplace(rate=rates[level], nonzero=moved, size=size)
         np.add(chain[level + 1], increment, out=chain[level])
     return chain
 
@@ -78,7 +78,7 @@ def refine_noise(value: Integers, *, coarse: Fraction, fine: Fraction, noise: No
     finer -= _draw_geometric(law.below, size.size, noise)
     reached = np.flatnonzero(finer >= size)
     finer[reached] = size[reached]
-    risen = reached[~noise.coin(probability=law.not_risen, size=reached.size)]
+    risen = reached[~noise.draw_bernoulli_by_digits(probability=law.not_risen, size=reached.size)]
     finer[risen] += _draw_geometric(law.below, risen.size, noise)
     finer = finer.reshape(value.shape)
     return np.where(value < 0, -finer, finer)
@@ -88,7 +88,7 @@ def _draw_geometric(rate: Fraction, size: int, noise: Noise) -> Integers:
     """Draw `G` with `P(G = n) = (1 - a) a**n`; beyond the sampler's range the lesser of two at half the rate."""
     if rate > GREATEST_RATE:
         return np.minimum(_draw_geometric(rate / 2, size, noise), _draw_geometric(rate / 2, size, noise))
-    return noise.geometric(rate=rate, size=size)
+    return noise.draw_geometric(rate=rate, size=size)
 
 
 @lru_cache(maxsize=1024)

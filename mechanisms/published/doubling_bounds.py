@@ -21,16 +21,16 @@ import numpy as np
 
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
-from mechanisms.published.sparse_vector import sparse_vector
+from mechanisms.published.sparse_vector import run_sparse_vector
 
 
-def doubling_candidates(least: int, *, greatest: int) -> tuple[int, ...]:
+def list_doubling_candidates(least: int, *, greatest: int) -> tuple[int, ...]:
     """Return the least, doubled again and again, up to the public end, which is the last.
 
     Raises:
         ValueError: not `1 <= least <= greatest`.
 
-    >>> doubling_candidates(3, greatest=20)
+    >>> list_doubling_candidates(3, greatest=20)
     (3, 6, 12, 20)
     """
     if not 1 <= least <= greatest:
@@ -50,7 +50,7 @@ def find_first_covering(within: Integers, *, wanted: int, epsilon: Fraction, noi
         within: how many units lie within each candidate, int64 of shape (scans, candidates), within +-2**60.
         wanted: how many should lie within; public.
     """
-    passing = sparse_vector(
+    passing = run_sparse_vector(
         within - wanted, least=0, threshold_rate=epsilon / 2, query_rate=epsilon / 4, most_positives=1, noise=noise
     )
     passing[:, -1] |= ~passing.any(axis=1)

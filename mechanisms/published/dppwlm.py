@@ -42,11 +42,18 @@ import numpy as np
 
 from mechanisms.formula import Integers, list_literals
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Look, Noise, Outcome, Unachievable
-from mechanisms.published.expected_undecided import Values, undecided_chances
-from mechanisms.published.min_entropy import min_entropy_bracket, min_entropy_by_level
-from mechanisms.published.ppwlm import FIRST_EPSILON, LOOKS, calibrate_ppwlm, check_looks, ppwlm_test, published_look
-from mechanisms.published.progressive_looks import Progress, look_by_look, meet_contract_in_looks
-from mechanisms.published.share_carryover import ZonesOf, worst_of_any_rule, zones_of_misses, zones_of_returns
+from mechanisms.published.expected_undecided import Values, compute_undecided_chances
+from mechanisms.published.min_entropy import bracket_min_entropy, compute_min_entropy_by_level
+from mechanisms.published.ppwlm import (
+    FIRST_EPSILON,
+    LOOKS,
+    calibrate_ppwlm,
+    calibrate_ppwlm_test,
+    check_looks,
+    make_published_look,
+)
+from mechanisms.published.progressive_looks import Progress, decide_look_by_look, meet_contract_in_looks
+from mechanisms.published.share_carryover import ZonesOf, bound_any_rule, find_zones_of_misses, make_zones_of_returns
 
 FINE_STEPS = 3  # as published: fine steps between two coarse ones
 NOTE = (
@@ -93,7 +100,7 @@ class Dppwlm(_Parameters):
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Decide every key look by look at levels chosen on the way; the loss per key is that of the levels reached."""
         shares = [test.fnr for test in calibration.tests]
-        return _decide(calibration, aggregates, shares=shares, fine_steps=self.fine_steps, noise=noise)
+        return _decide_by_next_steps(calibration, aggregates, shares=shares, fine_steps=self.fine_steps, noise=noise)
 
 
 class DppwlmBounded(_Parameters):
@@ -126,7 +133,12 @@ class DppwlmBounded(_Parameters):
             return test.fpr if distance <= -test.tolerance else 1.0
 
         return meet_contract_in_looks(
-            self.name, task, parts=lambda _: self.looks, calibrate=calibrate, missed=chance_missed, wrong=wrong
+            self.name,
+            task,
+            parts=lambda _: self.looks,
+            calibrate=calibrate,
+            bound_missed_rate=chance_missed,
+            bound_wrong_rate=wrong,
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
@@ -136,10 +148,10 @@ class DppwlmBounded(_Parameters):
         for functional in {cut.functional for cut in list_literals(task.formula)}:
             test = calibration.tests[functional]
             shares[functional] = self._bound_functional(task, functional, tolerance=test.tolerance, share=test.fnr).used
-        return _decide(calibration, aggregates, shares=shares, fine_steps=self.fine_steps, noise=noise)
+        return _decide_by_next_steps(calibration, aggregates, shares=shares, fine_steps=self.fine_steps, noise=noise)
 
-    def _bound_functional(self, task: DecisionTask, functional: int, *, tolerance: int, share: float) -> "_Bounded":
-        return _bounded_test(
+    def _bound_functional(self, task: DecisionTask, functional: int, *, tolerance: int, share: float) -> "_BoundedTest":
+        return _calibrate_bounded_test(
             sensitivity=task.sensitivities[functional],
             tolerance=tolerance,
             share=share,
@@ -150,7 +162,7 @@ class DppwlmBounded(_Parameters):
 
 
 @dataclass(frozen=True, slots=True)
-class _Bounded:
+class _BoundedTest:
     """A test that keeps its share under every rule, and the smaller share that its levels and cut-offs are made of."""
 
     test: FunctionalTest
@@ -158,9 +170,9 @@ class _Bounded:
 
 
 @lru_cache(maxsize=256)
-def _bounded_test(
+def _calibrate_bounded_test(
     *, sensitivity: int, tolerance: int, share: float, looks: int, first_epsilon: float, fine_steps: int
-) -> _Bounded:
+) -> _BoundedTest:
     """Return the largest share, to a thousandth, that the worst rule keeps.
 
     With it, the rule errs no more often than `share` on either side.
@@ -170,7 +182,7 @@ def _bounded_test(
     """
     used = share
     for _ in range(_MOST_REDUCTIONS):
-        test = ppwlm_test(
+        test = calibrate_ppwlm_test(
             sensitivity=sensitivity,
             tolerance=tolerance,
             share=used,
@@ -178,14 +190,14 @@ def _bounded_test(
             first_epsilon=first_epsilon,
             functional=0,
         )
-        worst = max(worst_rates(test, share=used, fine_steps=fine_steps))
+        worst = max(bound_worst_rates(test, share=used, fine_steps=fine_steps))
         if worst <= share:
-            return _Bounded(test=replace(test, fnr=share, fpr=share), used=used)
+            return _BoundedTest(test=replace(test, fnr=share, fpr=share), used=used)
         used *= share / worst * (1.0 - _SLACK)
     raise Unachievable("the levels of this tolerance lie too close together for a bound under every choice")
 
 
-def worst_rates(test: FunctionalTest, *, share: float, fine_steps: int) -> tuple[float, float]:
+def bound_worst_rates(test: FunctionalTest, *, share: float, fine_steps: int) -> tuple[float, float]:
     """Upper bounds of a literal's error rates under any rule: missed from distance 1 on, wrong up to `-tolerance`.
 
     Parameters:
@@ -195,21 +207,21 @@ def worst_rates(test: FunctionalTest, *, share: float, fine_steps: int) -> tuple
     levels = [*(look.rate for look in test.looks), test.rate]
 
     def worst(zones_of: ZonesOf) -> float:
-        return worst_of_any_rule(
+        return bound_any_rule(
             levels,
             fine_steps=fine_steps,
-            look_of=lambda rate, parts: _carrying_look(rate, share=share, parts=parts, looks=len(levels)),
+            look_of=lambda rate, parts: _make_carrying_look(rate, share=share, parts=parts, looks=len(levels)),
             zones_of=zones_of,
         )
 
-    return worst(zones_of_misses), worst(zones_of_returns(test.tolerance))
+    return worst(find_zones_of_misses), worst(make_zones_of_returns(test.tolerance))
 
 
-def _carrying_look(rate: Fraction, *, share: float, parts: int, looks: int) -> Look:
-    return published_look(rate, share=share * parts / looks)
+def _make_carrying_look(rate: Fraction, *, share: float, parts: int, looks: int) -> Look:
+    return make_published_look(rate, share=share * parts / looks)
 
 
-def _decide(
+def _decide_by_next_steps(
     calibration: Calibration, aggregates: Integers, *, shares: Sequence[float], fine_steps: int, noise: Noise
 ) -> Outcome:
     def rule(functional: int) -> NextStep:
@@ -221,7 +233,7 @@ def _decide(
             fine_steps=fine_steps,
         )
 
-    return look_by_look(calibration, aggregates, rule=rule, noise=noise)
+    return decide_look_by_look(calibration, aggregates, rule=rule, noise=noise)
 
 
 @dataclass(slots=True)
@@ -250,46 +262,48 @@ class NextStep:
             return self.test.looks[0]
         self.settled[float(progress.level * self.sensitivity)] = self.undecided - keys.size
         self.undecided = keys.size
-        step = self._next_step(progress, keys)
+        step = self._choose_step(progress, keys)
         self.plan = self.plan[step.parts :]
-        return self._look(step.rate, step.parts)
+        return self._make_look(step.rate, step.parts)
 
-    def _next_step(self, progress: Progress, keys: Integers) -> "_Step":
+    def _choose_step(self, progress: Progress, keys: Integers) -> "_Step":
         """Run algorithm 4: return the step that leaves the greatest min-entropy; the later of equals, as printed."""
-        steps = _steps(self.plan, sensitivity=self.sensitivity, fine_steps=self.fine_steps)
+        steps = _list_steps(self.plan, sensitivity=self.sensitivity, fine_steps=self.fine_steps)
         if not steps:
-            return _step(self.plan[0], parts=1, sensitivity=self.sensitivity)
+            return _make_step(self.plan[0], parts=1, sensitivity=self.sensitivity)
         at_once = max(1, _MOST_AT_ONCE // keys.size)
         undecided = [
             round(left)
             for start in range(0, len(steps), at_once)
-            for left in self._still_undecided(progress, keys, steps[start : start + at_once]).tolist()
+            for left in self._expect_undecided(progress, keys, steps[start : start + at_once]).tolist()
         ]
         last = steps[-1].loss
         return steps[
-            _greatest([self._losses(step.loss, last, left) for step, left in zip(steps, undecided, strict=True)])
+            _find_greatest_entropy(
+                [self._count_by_loss(step.loss, last, left) for step, left in zip(steps, undecided, strict=True)]
+            )
         ]
 
-    def _still_undecided(self, progress: Progress, keys: Integers, steps: Sequence["_Step"]) -> Values:
+    def _expect_undecided(self, progress: Progress, keys: Integers, steps: Sequence["_Step"]) -> Values:
         """Return equation 5.9, over the open literals: a key stays with its functional while one of them is open."""
-        shifts = np.array([self._shift(step) for step in steps])
+        shifts = np.array([self._compute_shift(step) for step in steps])
         rates = np.array([step.float_rate for step in steps])
         chances: Values = np.zeros((len(steps), keys.size))
         for cut in progress.literals:
             threshold = cut.cut if cut.above else cut.cut + 1
-            own = undecided_chances(
+            own = compute_undecided_chances(
                 (progress.noisy[keys] - threshold).astype(np.float64),
                 shift=shifts[:, np.newaxis],
                 previous_rate=float(progress.level),
                 next_rate=rates[:, np.newaxis],
             )
-            chances += np.where(progress.open(cut)[keys], own, 0.0)
+            chances += np.where(progress.find_open(cut)[keys], own, 0.0)
         return np.asarray(np.minimum(chances, 1.0).sum(axis=1))
 
-    def _shift(self, step: "_Step") -> float:
+    def _compute_shift(self, step: "_Step") -> float:
         return -math.log(2.0 * self._share * step.parts / self._looks) / step.float_rate
 
-    def _losses(self, reached: float, last: float, left: int) -> dict[float, int]:
+    def _count_by_loss(self, reached: float, last: float, left: int) -> dict[float, int]:
         """Return the number of keys by loss if `left` of the undecided stayed so: E'."""
         levels = {**self.settled}
         for loss, count in ((reached, self.undecided - left), (last, left)):
@@ -304,8 +318,8 @@ class NextStep:
     def _looks(self) -> int:
         return len(self.test.looks) + 1
 
-    def _look(self, rate: Fraction, parts: int) -> Look:
-        look = _carrying_look(rate, share=self._share, parts=parts, looks=self._looks)
+    def _make_look(self, rate: Fraction, parts: int) -> Look:
+        look = _make_carrying_look(rate, share=self._share, parts=parts, looks=self._looks)
         return replace(look, accepting=1 + look.rejecting) if rate == self.test.rate else look
 
 
@@ -324,42 +338,42 @@ class _Step:
 
 
 @lru_cache(maxsize=1 << 12)
-def _steps(plan: tuple[Fraction, ...], *, sensitivity: int, fine_steps: int) -> tuple[_Step, ...]:
+def _list_steps(plan: tuple[Fraction, ...], *, sensitivity: int, fine_steps: int) -> tuple[_Step, ...]:
     """Return the candidates of a plan, the last level last."""
     rates = (
         (low + (high - low) * step / fine_steps, interval + 1)
         for interval, (low, high) in enumerate(pairwise(plan))
         for step in range(1, fine_steps + 1)
     )
-    return tuple(_step(rate, parts=parts, sensitivity=sensitivity) for rate, parts in rates)
+    return tuple(_make_step(rate, parts=parts, sensitivity=sensitivity) for rate, parts in rates)
 
 
-def _step(rate: Fraction, *, parts: int, sensitivity: int) -> _Step:
+def _make_step(rate: Fraction, *, parts: int, sensitivity: int) -> _Step:
     return _Step(rate=rate, float_rate=float(rate), parts=parts, loss=float(rate * sensitivity))
 
 
-def _greatest(candidates: Sequence[dict[float, int]]) -> int:
+def _find_greatest_entropy(candidates: Sequence[dict[float, int]]) -> int:
     """Return the place of the greatest min-entropy, the last of equals."""
     keys = sum(candidates[0].values())
-    exact = all(_vertices(losses) <= _MOST_VERTICES for losses in candidates)
+    exact = all(_count_vertices(losses) <= _MOST_VERTICES for losses in candidates)
     best, greatest = 0, 0.0
     for place, losses in enumerate(candidates):
         if exact:
-            entropy = _exact(tuple(losses.items()))
+            entropy = _compute_entropy(tuple(losses.items()))
         else:
             scale = min(1.0, _MOST_KEYS / keys)
             numbers = [max(1, round(count * scale)) for count in losses.values()]
-            entropy = min_entropy_bracket(np.repeat(list(losses), numbers).tolist()).upper
+            entropy = bracket_min_entropy(np.repeat(list(losses), numbers).tolist()).upper
         if entropy >= greatest:
             best, greatest = place, entropy
     return best
 
 
 @lru_cache(maxsize=1 << 14)
-def _exact(counts: tuple[tuple[float, int], ...]) -> float:
-    return min_entropy_by_level([loss for loss, _ in counts], [count for _, count in counts])
+def _compute_entropy(counts: tuple[tuple[float, int], ...]) -> float:
+    return compute_min_entropy_by_level([loss for loss, _ in counts], [count for _, count in counts])
 
 
-def _vertices(losses: dict[float, int]) -> float:
+def _count_vertices(losses: dict[float, int]) -> float:
     """Return the number of vertices that the exact method enumerates: counts on all levels but the lowest."""
     return math.prod(float(losses[loss] + 1) for loss in sorted(losses)[1:])

@@ -18,7 +18,7 @@ What ProBE really bounds is a key false by the whole uncertain region, `z <= -2u
 threshold a share of `beta` has `z > u`, and of these only a share of `beta` is counted, so that `FP_ub / FP` tends to
 `1 - beta`; nothing for small shares, but a factor of .6 at `beta = .4`.
 
-What bounds the realised rate soundly, on any data, is `realised_fpr_bound` in mechanisms/audit/realised_rates.py.
+What bounds the realised rate soundly, on any data, is `bound_realised_fpr` in mechanisms/audit/realised_rates.py.
 
 | here | ProBE |
 |---|---|
@@ -45,7 +45,7 @@ class EstimatedFps:
     false_positives: float
     negatives: float
 
-    def excess(self, *, fpr: float) -> int:
+    def count_excess(self, *, fpr: float) -> int:
         """Return the number of keys that must still go, rounded up.
 
         Zero if the estimate is within `fpr * negatives`.
@@ -72,19 +72,19 @@ def estimate_fps(distances: Integers, *, shift: int, share: float, returned: Boo
     )
 
 
-def uncertain(distances: Integers, *, shift: int, returned: Booleans) -> Booleans:
+def find_uncertain(distances: Integers, *, shift: int, returned: Booleans) -> Booleans:
     """Return the keys returned on an uncertain value, `O_p` without `O_pp`: those that a second phase re-runs."""
     return np.asarray((distances > -shift) & (distances <= shift) & returned, dtype=np.bool_)
 
 
-def narrower_tolerance(distances: Integers, *, shift: int, excess: int, returned: Booleans) -> int | None:
+def narrow_tolerance(distances: Integers, *, shift: int, excess: int, returned: Booleans) -> int | None:
     """Return `2u'` such that `excess` uncertain keys lie left of `c - 2u'`, in integer units.
 
     Return None if no positive one does.
 
     Parameters as above; `excess` at least one. The result is at least 1 and less than `shift`.
     """
-    values = np.sort(distances[uncertain(distances, shift=shift, returned=returned)])
+    values = np.sort(distances[find_uncertain(distances, shift=shift, returned=returned)])
     if excess >= values.size or values[excess] >= 0:
         return None
     return -int(values[excess])

@@ -22,16 +22,16 @@ import numpy.typing as npt
 Values = npt.NDArray[np.float64]
 
 
-def expected_undecided(distances: Values, *, shift: float, previous_rate: float, next_rate: float) -> float:
+def expect_undecided(distances: Values, *, shift: float, previous_rate: float, next_rate: float) -> float:
     """Return the expected number of keys whose next noisy value lies within `shift` of the threshold.
 
     Parameters as below.
     """
-    chances = undecided_chances(distances, shift=shift, previous_rate=previous_rate, next_rate=next_rate)
+    chances = compute_undecided_chances(distances, shift=shift, previous_rate=previous_rate, next_rate=next_rate)
     return float(chances.sum())
 
 
-def undecided_chances(
+def compute_undecided_chances(
     distances: Values, *, shift: float | Values, previous_rate: float, next_rate: float | Values
 ) -> Values:
     """Return `P(z + X + Y in [-shift, shift])` per key, for independent Laplace X, Y of the two rates.
@@ -43,11 +43,11 @@ def undecided_chances(
     """
     size = np.abs(distances)
     edges = np.stack((shift - size, shift + size))
-    above, below = upper_tail_of_sum(edges, first_rate=previous_rate, second_rate=next_rate)
+    above, below = compute_tail_of_sum(edges, first_rate=previous_rate, second_rate=next_rate)
     return np.asarray(np.clip(1.0 - above - below, 0.0, 1.0))
 
 
-def upper_tail_of_sum(bound: Values, *, first_rate: float, second_rate: float | Values) -> Values:
+def compute_tail_of_sum(bound: Values, *, first_rate: float, second_rate: float | Values) -> Values:
     """Return `P(X + Y > bound)` for independent Laplace variables of the two rates."""
     high, low = np.maximum(first_rate, second_rate), np.minimum(first_rate, second_rate)
     size = np.abs(bound)

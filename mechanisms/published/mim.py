@@ -30,9 +30,15 @@ from mechanisms.formula import Integers, list_literals
 from mechanisms.keyhole.contract import check_task, list_tolerances
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Knowledge, Noise, Outcome, Unachievable
-from mechanisms.published.ppwlm import published_look
-from mechanisms.published.progressive_looks import NEVER, Planned, last_look, look_by_look, meet_contract_in_looks
-from mechanisms.published.tslm import refuse_zero_tolerance, tslm_test
+from mechanisms.published.ppwlm import make_published_look
+from mechanisms.published.progressive_looks import (
+    NEVER,
+    PlannedLooks,
+    decide_look_by_look,
+    make_last_look,
+    meet_contract_in_looks,
+)
+from mechanisms.published.tslm import calibrate_tslm_test, refuse_zero_tolerance
 from mechanisms.threshold.one_shot import round_rate_up, round_up_to_float
 
 _UNINFORMED = Fraction(1, 4)  # of the last rate: where the first look stands when nothing is publicly known
@@ -47,11 +53,11 @@ class MimBaseline:
 
     def calibrate(self, task: DecisionTask) -> Calibration:
         """Calibrate one test per functional. Raise `Unachievable` if none exists, also for a tolerance of zero."""
-        return _calibrate(self.name, task, looks=lambda _: 1, knowledge={})
+        return _calibrate_looks(self.name, task, looks=lambda _: 1, knowledge={})
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Decide functional after functional, none for a key that is already decided."""
-        return _decide(calibration, aggregates, noise)
+        return _decide_by_plan(calibration, aggregates, noise)
 
 
 class MimProgressive:
@@ -66,11 +72,11 @@ class MimProgressive:
 
     def calibrate(self, task: DecisionTask) -> Calibration:
         """Calibrate two looks per functional. Raise `Unachievable` if none exist, also for a tolerance of zero."""
-        return _calibrate(self.name, task, looks=lambda _: 2, knowledge=_find_knowledge(task, self._knowledge))
+        return _calibrate_looks(self.name, task, looks=lambda _: 2, knowledge=_find_knowledge(task, self._knowledge))
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Look by look; the loss per key is that of the levels its functionals reached."""
-        return _decide(calibration, aggregates, noise)
+        return _decide_by_plan(calibration, aggregates, noise)
 
 
 class Mim:
@@ -94,14 +100,14 @@ class Mim:
         share = min(task.fnr, task.fpr)
         knowledge = _find_knowledge(task, self._knowledge)
         chosen = {
-            functional: looks_by_model(knowledge[functional], shift=near[functional] / 2, share=share)
+            functional: choose_looks(knowledge[functional], shift=near[functional] / 2, share=share)
             for functional in {cut.functional for cut in list_literals(task.formula)} & knowledge.keys()
         }
-        return _calibrate(self.name, task, looks=lambda f: chosen.get(f, 2), knowledge=knowledge)
+        return _calibrate_looks(self.name, task, looks=lambda f: chosen.get(f, 2), knowledge=knowledge)
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Look by look; the loss per key is that of the levels its functionals reached."""
-        return _decide(calibration, aggregates, noise)
+        return _decide_by_plan(calibration, aggregates, noise)
 
 
 def _find_knowledge(task: DecisionTask, otherwise: Mapping[int, Knowledge]) -> Mapping[int, Knowledge]:
@@ -110,7 +116,7 @@ def _find_knowledge(task: DecisionTask, otherwise: Mapping[int, Knowledge]) -> M
     return told or otherwise
 
 
-def looks_by_model(knowledge: Knowledge, *, shift: float, share: float) -> int:
+def choose_looks(knowledge: Knowledge, *, shift: float, share: float) -> int:
     """Return one or two: whichever has the fewer expected false positives at the epsilon of the two looks.
 
     Parameters:
@@ -118,49 +124,49 @@ def looks_by_model(knowledge: Knowledge, *, shift: float, share: float) -> int:
         share: beta, below one half.
     """
     rate = -math.log(share) / shift
-    first_rate = _first_rate(knowledge, rate=rate, share=share)
-    once = false_positives_of_one_look(knowledge, rate=rate, share=share)
-    twice = false_positives_of_two_looks(knowledge, first_rate=first_rate, rate=rate, share=share)
+    first_rate = _choose_first_rate(knowledge, rate=rate, share=share)
+    once = expect_false_positives_of_one_look(knowledge, rate=rate, share=share)
+    twice = expect_false_positives_of_two_looks(knowledge, first_rate=first_rate, rate=rate, share=share)
     return 2 if twice < once else 1
 
 
-def false_positives_of_one_look(knowledge: Knowledge, *, rate: float, share: float) -> float:
+def expect_false_positives_of_one_look(knowledge: Knowledge, *, rate: float, share: float) -> float:
     """Return equation 4: every failing key as if it were near, `(h_1 + h_2) P(noise > c - u - x_2)`."""
     shift = -math.log(2.0 * share) / rate
-    return (knowledge.far_keys + knowledge.near_keys) * _upper_tail(knowledge.near_distance - shift, rate)
+    return (knowledge.far_keys + knowledge.near_keys) * _compute_upper_tail(knowledge.near_distance - shift, rate)
 
 
-def false_positives_of_two_looks(knowledge: Knowledge, *, first_rate: float, rate: float, share: float) -> float:
+def expect_false_positives_of_two_looks(knowledge: Knowledge, *, first_rate: float, rate: float, share: float) -> float:
     """Return equations 5 and 6: the far keys that survive the first look and all near ones.
 
     All count as near at the second.
     """
     first_shift, shift = -math.log(share) / first_rate, -math.log(share) / rate
-    survivors = knowledge.far_keys * _upper_tail(knowledge.far_distance - first_shift, first_rate)
-    return (survivors + knowledge.near_keys) * _upper_tail(knowledge.near_distance - shift, rate)
+    survivors = knowledge.far_keys * _compute_upper_tail(knowledge.far_distance - first_shift, first_rate)
+    return (survivors + knowledge.near_keys) * _compute_upper_tail(knowledge.near_distance - shift, rate)
 
 
-def _upper_tail(bound: float, rate: float) -> float:
+def _compute_upper_tail(bound: float, rate: float) -> float:
     """Return `P(noise > bound)` of the papers' continuous Laplace law."""
     tail = 0.5 * math.exp(-rate * abs(bound))
     return tail if bound >= 0.0 else 1.0 - tail
 
 
-def _first_rate(knowledge: Knowledge | None, *, rate: float, share: float) -> float:
+def _choose_first_rate(knowledge: Knowledge | None, *, rate: float, share: float) -> float:
     """Return the first level: its shift reaches down to the near keys, the greatest that equation 5 supposes."""
     if knowledge is None:
         return rate * float(_UNINFORMED)
     return min(-math.log(share) / knowledge.near_distance, rate * float(_GREATEST_SHARE_OF_LAST))
 
 
-def _calibrate(
+def _calibrate_looks(
     mechanism: str, task: DecisionTask, *, looks: Callable[[int], int], knowledge: Mapping[int, Knowledge]
 ) -> Calibration:
     def calibrate(functional: int, tolerance: int, share: float) -> FunctionalTest:
         sensitivity = task.sensitivities[functional]
         if looks(functional) == 1:
-            return tslm_test(sensitivity=sensitivity, tolerance=tolerance, share=share, functional=functional)
-        return two_looks(
+            return calibrate_tslm_test(sensitivity=sensitivity, tolerance=tolerance, share=share, functional=functional)
+        return calibrate_two_looks(
             sensitivity=sensitivity,
             tolerance=tolerance,
             share=share,
@@ -171,7 +177,7 @@ def _calibrate(
     return meet_contract_in_looks(mechanism, task, parts=looks, calibrate=calibrate)
 
 
-def two_looks(
+def calibrate_two_looks(
     *, sensitivity: int, tolerance: int, share: float, knowledge: Knowledge | None, functional: int
 ) -> FunctionalTest:
     """Return the test of algorithm 2 with `m = 2`, `u = tolerance / 2`, each look with half the share.
@@ -182,7 +188,7 @@ def two_looks(
     last = max(round_rate_up(-2.0 * math.log(share) / tolerance * (1.0 + 2.0**-30)), 2 * LEAST_RATE)
     if last > GREATEST_RATE:
         raise Unachievable("error rates this small need a wider tolerance", functional=functional)
-    first = round_rate_up(_first_rate(knowledge, rate=float(last), share=share))
+    first = round_rate_up(_choose_first_rate(knowledge, rate=float(last), share=share))
     first = max(LEAST_RATE, min(first, last * _GREATEST_SHARE_OF_LAST))
     return FunctionalTest(
         epsilon=round_up_to_float(last * sensitivity),
@@ -192,13 +198,13 @@ def two_looks(
         fnr=share,
         fpr=share,
         tolerance=tolerance,
-        looks=(replace(published_look(first, share=share / 2), accepting=NEVER),),
+        looks=(replace(make_published_look(first, share=share / 2), accepting=NEVER),),
     )
 
 
-def _decide(calibration: Calibration, aggregates: Integers, noise: Noise) -> Outcome:
-    def rule(functional: int) -> Planned:
+def _decide_by_plan(calibration: Calibration, aggregates: Integers, noise: Noise) -> Outcome:
+    def rule(functional: int) -> PlannedLooks:
         test = calibration.tests[functional]
-        return Planned((*test.looks, last_look(test)))
+        return PlannedLooks((*test.looks, make_last_look(test)))
 
-    return look_by_look(calibration, aggregates, rule=rule, noise=noise)
+    return decide_look_by_look(calibration, aggregates, rule=rule, noise=noise)

@@ -42,13 +42,13 @@ class Bracket:
     upper: float
 
 
-def entropy(posterior: Values) -> float:
+def compute_entropy(posterior: Values) -> float:
     """Return `-sum p ln p`, with nothing for `p = 0`."""
     positive = posterior[posterior > 0.0]
     return float(-np.sum(positive * np.log(positive)))
 
 
-def posterior_box(epsilons: Sequence[float], *, priors: Sequence[float] | None = None) -> tuple[Values, Values]:
+def bound_posteriors(epsilons: Sequence[float], *, priors: Sequence[float] | None = None) -> tuple[Values, Values]:
     """Return MIDE's bounds of each posterior by itself, `(low, high)`, both of shape (keys,).
 
     Parameters:
@@ -58,7 +58,7 @@ def posterior_box(epsilons: Sequence[float], *, priors: Sequence[float] | None =
     References: MIDE eq. A.2 (Definition 5.4 for uniform priors).
     """
     losses = np.asarray(epsilons, dtype=np.float64)
-    weights = _priors(priors, losses.size)
+    weights = _check_priors(priors, losses.size)
     least, most = weights * np.exp(-losses), weights * np.exp(losses)
     return least / most.sum(), most / least.sum()
 
@@ -73,31 +73,31 @@ def minimise_entropy(epsilons: Sequence[float]) -> Values:
         epsilons: the loss of each key, >= 0; at most `MOST_KEYS`, for the recursion is exponential in them.
 
     Raises:
-        ValueError: no keys, or too many; `min_entropy_by_level` has no such limit.
+        ValueError: no keys, or too many; `compute_min_entropy_by_level` has no such limit.
 
     References: MIDE algorithm 5, theorem 5.8.
     """
-    low, high = posterior_box(epsilons)
+    low, high = bound_posteriors(epsilons)
     if not 1 <= low.size <= MOST_KEYS:
         raise ValueError(f"the recursion doubles with every key: between 1 and {MOST_KEYS} keys")
     order = np.argsort(high, kind="stable")
     result = np.empty(low.size)
-    result[order] = _min_ent(low[order], high[order] - low[order], 1.0 - float(low.sum()))
+    result[order] = _minimise_recursively(low[order], high[order] - low[order], 1.0 - float(low.sum()))
     return result
 
 
-def _min_ent(low: Values, room: Values, slack: float) -> Values:
+def _minimise_recursively(low: Values, room: Values, slack: float) -> Values:
     if low.size == 1:
         return low + slack
     others = float(room[:-1].sum())
     widest_first = min(float(room[-1]), slack)
-    option_1 = np.append(_min_ent(low[:-1], room[:-1], slack - widest_first), low[-1] + widest_first)
+    option_1 = np.append(_minimise_recursively(low[:-1], room[:-1], slack - widest_first), low[-1] + widest_first)
     others_first = min(others, slack)
-    option_2 = np.append(_min_ent(low[:-1], room[:-1], others_first), low[-1] + slack - others_first)
-    return option_1 if entropy(option_1) <= entropy(option_2) else option_2
+    option_2 = np.append(_minimise_recursively(low[:-1], room[:-1], others_first), low[-1] + slack - others_first)
+    return option_1 if compute_entropy(option_1) <= compute_entropy(option_2) else option_2
 
 
-def min_entropy_by_level(losses: Sequence[float], counts: Sequence[int]) -> float:
+def compute_min_entropy_by_level(losses: Sequence[float], counts: Sequence[int]) -> float:
     """Return gamma of the box for keys on few distinct losses, uniform priors: polynomial in the counts.
 
     Guarantee: exact (to rounding). Keys of one level are alike, so a vertex is a count per level and one fractional
@@ -121,20 +121,22 @@ def min_entropy_by_level(losses: Sequence[float], counts: Sequence[int]) -> floa
     least, most = float((number * np.exp(-loss)).sum()), float((number * np.exp(loss)).sum())
     low, high = np.exp(-loss) / most, np.exp(loss) / least
     return min(
-        _least_with_fraction_on(level, low, high, number, narrower_full=narrower_full)
+        _find_least_with_fraction_on(level, low, high, number, are_narrower_full=narrower_full)
         for level in range(loss.size)
         for narrower_full in (False, True)
     )
 
 
-def _least_with_fraction_on(level: int, low: Values, high: Values, number: Counts, *, narrower_full: bool) -> float:
+def _find_least_with_fraction_on(
+    level: int, low: Values, high: Values, number: Counts, *, are_narrower_full: bool
+) -> float:
     """Return the least entropy with the fractional key on `level` and every count of the wider levels tried."""
     room = high - low
     terms_low, terms_high = -low * np.log(low), -high * np.log(high)
     narrower = number[:level]
-    at = (room[:level] if narrower_full else np.zeros(level)) * narrower
+    at = (room[:level] if are_narrower_full else np.zeros(level)) * narrower
     slack = np.array([1.0 - float((number * low).sum()) - float(at.sum())])
-    total = np.array([float((narrower * (terms_high if narrower_full else terms_low)[:level]).sum())])
+    total = np.array([float((narrower * (terms_high if are_narrower_full else terms_low)[:level]).sum())])
     for wider in range(level + 1, number.size):
         raised = np.arange(number[wider] + 1, dtype=np.float64)
         slack = np.subtract.outer(slack, raised * room[wider]).ravel()
@@ -151,7 +153,7 @@ def _least_with_fraction_on(level: int, low: Values, high: Values, number: Count
     return float(np.min(total + own))
 
 
-def min_entropy_by_class(losses: Sequence[float], priors: Sequence[float], counts: Sequence[int]) -> float:
+def compute_min_entropy_by_class(losses: Sequence[float], priors: Sequence[float], counts: Sequence[int]) -> float:
     """Return gamma of the box for keys of few classes, alike in loss and prior: polynomial in the counts.
 
     Guarantee: exact (to rounding). With different priors the intervals are not nested, so algorithm 5 does not apply; a
@@ -167,24 +169,24 @@ def min_entropy_by_class(losses: Sequence[float], priors: Sequence[float], count
 
     References: MIDE eq. A.2.
     """
-    loss, prior, number = _classes(losses, priors, counts)
+    loss, prior, number = _read_classes(losses, priors, counts)
     _refuse_many(number, besides=1)
     least, most = prior * np.exp(-loss), prior * np.exp(loss)
     low, high = least / float((number * most).sum()), most / float((number * least).sum())
     found = []
     for fractional in range(number.size):
         order = [fractional, *(other for other in range(number.size) if other != fractional)]
-        found.append(_least_with_fraction_on(0, low[order], high[order], number[order], narrower_full=False))
+        found.append(_find_least_with_fraction_on(0, low[order], high[order], number[order], are_narrower_full=False))
     return min(found)
 
 
-def least_entropy_by_class(losses: Sequence[float], priors: Sequence[float], counts: Sequence[int]) -> float:
-    """Return gamma of the true posterior set, exact where `min_entropy_bracket` gives bounds; parameters as above.
+def compute_true_min_entropy_by_class(losses: Sequence[float], priors: Sequence[float], counts: Sequence[int]) -> float:
+    """Return gamma of the true posterior set, exact where `bracket_min_entropy` gives bounds; parameters as above.
 
     Guarantee: exact (to rounding): entropy is concave, so a least point has every weight at `q exp(-eps)` or `q
     exp(eps)`, and keys of one class are alike: how many of each are raised is enumerated.
     """
-    loss, prior, number = _classes(losses, priors, counts)
+    loss, prior, number = _read_classes(losses, priors, counts)
     _refuse_many(number, besides=0)
     total, logs = np.zeros(1), np.zeros(1)
     for epsilon, weight, keys in zip(loss, prior, number, strict=True):
@@ -195,7 +197,9 @@ def least_entropy_by_class(losses: Sequence[float], priors: Sequence[float], cou
     return max(0.0, float(np.min(np.log(total) - logs / total)))
 
 
-def _classes(losses: Sequence[float], priors: Sequence[float], counts: Sequence[int]) -> tuple[Values, Values, Counts]:
+def _read_classes(
+    losses: Sequence[float], priors: Sequence[float], counts: Sequence[int]
+) -> tuple[Values, Values, Counts]:
     present = [(loss, prior, n) for loss, prior, n in zip(losses, priors, counts, strict=True) if n > 0]
     if not present:
         raise ValueError("min-entropy needs at least one key")
@@ -212,7 +216,7 @@ def _refuse_many(number: Counts, *, besides: int) -> None:
         raise ValueError("too many keys in too many classes; use the bracket")
 
 
-def min_entropy_bracket(epsilons: Sequence[float], *, priors: Sequence[float] | None = None) -> Bracket:
+def bracket_min_entropy(epsilons: Sequence[float], *, priors: Sequence[float] | None = None) -> Bracket:
     """Return certified bounds of gamma of the true posterior set, for any priors and any number of keys, in O(k log k).
 
     Guarantee: `lower <= gamma <= upper`. Entropy is concave, so a least point is a vertex: every weight at
@@ -231,7 +235,7 @@ def min_entropy_bracket(epsilons: Sequence[float], *, priors: Sequence[float] | 
     losses = np.asarray(epsilons, dtype=np.float64)
     if losses.size == 0:
         raise ValueError("min-entropy needs at least one key")
-    weights = _priors(priors, losses.size)
+    weights = _check_priors(priors, losses.size)
     least, most = weights * np.exp(-losses), weights * np.exp(losses)
     moving = losses > 0.0
     width = (most - least)[moving]
@@ -252,7 +256,7 @@ def min_entropy_bracket(epsilons: Sequence[float], *, priors: Sequence[float] | 
     return Bracket(lower=max(0.0, lower - margin), upper=upper + margin)
 
 
-def _priors(priors: Sequence[float] | None, keys: int) -> Values:
+def _check_priors(priors: Sequence[float] | None, keys: int) -> Values:
     if priors is None:
         return np.full(keys, 1.0 / max(keys, 1))
     weights = np.asarray(priors, dtype=np.float64)

@@ -14,7 +14,7 @@ from mechanisms.formula import Integers
 from mechanisms.keyhole.contract import OneShotKind, list_tolerances, meet_contract
 from mechanisms.keyhole.one_shot import decide_once
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome
-from mechanisms.published.tslm import refuse_zero_tolerance, shift_loss, shifted_rate
+from mechanisms.published.tslm import compute_shift_loss, compute_shifted_rate, refuse_zero_tolerance
 from mechanisms.threshold.one_shot import compute_rejection, round_up_to_float
 
 
@@ -33,11 +33,13 @@ class Nlm:
         near = list_tolerances(task.formula, len(task.sensitivities))
 
         def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
-            return shift_loss(sensitivity=task.sensitivities[functional], shift=near[functional], share=min(fnr, fpr))
+            return compute_shift_loss(
+                sensitivity=task.sensitivities[functional], shift=near[functional], share=min(fnr, fpr)
+            )
 
         def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
             share = min(fnr, fpr)
-            rate = shifted_rate(shift=near[functional], share=share, functional=functional)
+            rate = compute_shifted_rate(shift=near[functional], share=share, functional=functional)
             return FunctionalTest(
                 epsilon=round_up_to_float(rate * task.sensitivities[functional]),
                 rate=rate,
@@ -48,7 +50,7 @@ class Nlm:
                 tolerance=near[functional],
             )
 
-        kind = OneShotKind(loss=loss, calibrate=calibrate, is_tied=True, bound_missed=_missed_beyond_tolerance)
+        kind = OneShotKind(loss=loss, calibrate=calibrate, is_tied=True, bound_missed=_bound_missed_beyond_tolerance)
         calibration = meet_contract(self.name, task, kind)
         return replace(
             calibration,
@@ -61,5 +63,5 @@ class Nlm:
         return decide_once(calibration, aggregates, noise=noise)
 
 
-def _missed_beyond_tolerance(test: FunctionalTest, distance: int) -> float:
+def _bound_missed_beyond_tolerance(test: FunctionalTest, distance: int) -> float:
     return compute_rejection(test, distance + test.tolerance)

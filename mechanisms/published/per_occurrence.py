@@ -17,7 +17,7 @@ from mechanisms.formula import AllOf, AnyOf, Booleans, Cut, Formula, Integers, e
 from mechanisms.keyhole.contract import check_task, make_idle_test
 from mechanisms.keyhole.run_once import decide_literal
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Noise, Outcome
-from mechanisms.published.tslm import refuse_zero_tolerance, tslm_test
+from mechanisms.published.tslm import calibrate_tslm_test, refuse_zero_tolerance
 from mechanisms.threshold.one_shot import compute_acceptance, compute_rejection, round_up_to_float
 
 _FAR = 1 << 60  # keeps distances within 64-bit integers
@@ -35,7 +35,7 @@ def calibrate_occurrences(
     """
     check_task(task)
     tests = tuple(
-        tslm_test(
+        calibrate_tslm_test(
             sensitivity=task.sensitivities[cut.functional],
             tolerance=cut.tolerance,
             share=min(missed, wrong),
@@ -47,8 +47,8 @@ def calibrate_occurrences(
     return Calibration(
         mechanism=mechanism,
         task=task,
-        tests=_by_functional(task, tests),
-        worst_case_epsilon=round_up_to_float(_total(task, tests)),
+        tests=_list_tests_by_functional(task, tests),
+        worst_case_epsilon=round_up_to_float(_sum_losses(task, tests)),
         fnr=bound_tree(leaves, lambda cut: compute_rejection(tests[cut.functional], 1), is_fnr=True)[0],
         fpr=bound_tree(leaves, lambda cut: compute_acceptance(tests[cut.functional], -cut.tolerance), is_fnr=False)[0],
         notes=("Every occurrence of a condition is re-run with fresh noise, as published.",),
@@ -75,7 +75,7 @@ def number_occurrences(formula: Formula) -> Formula:
     return formula.map_literals(lambda literal: replace(literal, functional=next(places)))
 
 
-def traverse(leaves: Formula, run: Callable[[int], Booleans], *, keys: int) -> Booleans:
+def evaluate_in_order(leaves: Formula, run: Callable[[int], Booleans], *, keys: int) -> Booleans:
     """Run ProBE's algorithm 2: walk the tree in pre-order; a conjunction stops once no key passes.
 
     Parameters:
@@ -90,16 +90,16 @@ def traverse(leaves: Formula, run: Callable[[int], Booleans], *, keys: int) -> B
             for child in children:
                 if not passing.any():
                     break
-                passing &= traverse(child, run, keys=keys)
+                passing &= evaluate_in_order(child, run, keys=keys)
             return passing
         case AnyOf(children):
             passing = np.zeros(keys, dtype=np.bool_)
             for child in children:
-                passing |= traverse(child, run, keys=keys)
+                passing |= evaluate_in_order(child, run, keys=keys)
             return passing
 
 
-def shift_weights(task: DecisionTask) -> list[float]:
+def list_shift_weights(task: DecisionTask) -> list[float]:
     """Return `sensitivity / u` of every occurrence, `u = tolerance / 2`.
 
     Raise `Unachievable` for a tolerance of zero.
@@ -108,7 +108,7 @@ def shift_weights(task: DecisionTask) -> list[float]:
     return [2 * task.sensitivities[cut.functional] / cut.tolerance for cut in list_literals(task.formula)]
 
 
-def noisy_distances(cut: Cut, noisy: Integers) -> Integers:
+def compute_noisy_distances(cut: Cut, noisy: Integers) -> Integers:
     """Return how far inside a literal noisy values lie: 1 where it only just holds.
 
     Values past 2**60 are as good as that.
@@ -117,7 +117,7 @@ def noisy_distances(cut: Cut, noisy: Integers) -> Integers:
     return distances if cut.above else 1 - distances
 
 
-def _total(task: DecisionTask, tests: Sequence[FunctionalTest]) -> Fraction:
+def _sum_losses(task: DecisionTask, tests: Sequence[FunctionalTest]) -> Fraction:
     losses = (
         test.rate * task.sensitivities[cut.functional]
         for cut, test in zip(list_literals(task.formula), tests, strict=True)
@@ -125,7 +125,7 @@ def _total(task: DecisionTask, tests: Sequence[FunctionalTest]) -> Fraction:
     return sum(losses, start=Fraction(0))
 
 
-def _by_functional(task: DecisionTask, tests: Sequence[FunctionalTest]) -> tuple[FunctionalTest, ...]:
+def _list_tests_by_functional(task: DecisionTask, tests: Sequence[FunctionalTest]) -> tuple[FunctionalTest, ...]:
     """Return each functional's least noisy test with the epsilon of all its occurrences together, for display."""
     shown = [make_idle_test(task)] * len(task.sensitivities)
     totals = [Fraction(0)] * len(task.sensitivities)

@@ -77,7 +77,7 @@ def calibrate_ppwlm(mechanism: str, task: DecisionTask, *, looks: int, first_eps
     """
 
     def calibrate(functional: int, tolerance: int, share: float) -> FunctionalTest:
-        return ppwlm_test(
+        return calibrate_ppwlm_test(
             sensitivity=task.sensitivities[functional],
             tolerance=tolerance,
             share=share,
@@ -89,7 +89,7 @@ def calibrate_ppwlm(mechanism: str, task: DecisionTask, *, looks: int, first_eps
     return meet_contract_in_looks(mechanism, task, parts=lambda _: looks, calibrate=calibrate)
 
 
-def ppwlm_test(
+def calibrate_ppwlm_test(
     *, sensitivity: int, tolerance: int, share: float, looks: int, first_epsilon: float, functional: int
 ) -> FunctionalTest:
     """Return the published schedule with `u = tolerance / 2`: both error rates are at most `share`.
@@ -119,11 +119,11 @@ def ppwlm_test(
         fnr=share,
         fpr=share,
         tolerance=tolerance,
-        looks=tuple(published_look(rate, share=share / looks) for rate in rates),
+        looks=tuple(make_published_look(rate, share=share / looks) for rate in rates),
     )
 
 
-def published_look(rate: Fraction, *, share: float) -> Look:
+def make_published_look(rate: Fraction, *, share: float) -> Look:
     """Return the published look: positive above `c + u`, eliminated up to `c - u`, `u = ln(1 / (2 share)) / rate`."""
     shift = max(0.0, -math.log(2.0 * share)) / float(rate)
     return Look(rate=rate, rejecting=-math.ceil(shift), accepting=math.floor(shift) + 1)

@@ -44,15 +44,15 @@ from mechanisms.formula import Booleans, Cut, Formula, Integers, list_literals
 from mechanisms.noise.exact import LEAST_RATE
 from mechanisms.noise.gradual_release import refine_noise
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Noise, Outcome, Unachievable
-from mechanisms.published.estimate_fps import estimate_fps, narrower_tolerance, uncertain
+from mechanisms.published.estimate_fps import estimate_fps, find_uncertain, narrow_tolerance
 from mechanisms.published.per_occurrence import (
     calibrate_occurrences,
-    noisy_distances,
+    compute_noisy_distances,
+    evaluate_in_order,
+    list_shift_weights,
     number_occurrences,
-    shift_weights,
-    traverse,
 )
-from mechanisms.published.tslm import tslm_test
+from mechanisms.published.tslm import calibrate_tslm_test
 from mechanisms.threshold.one_shot import compute_rejection, round_up_to_float
 
 FIRST_PHASE = Fraction(1, 2)  # the first phase's part of the rates, as published
@@ -78,7 +78,7 @@ class Probe:
         self,
         *,
         shares: Literal["optimal", "equal"] = "optimal",
-        gradual: bool = False,
+        is_gradual: bool = False,
         first_phase: Fraction = FIRST_PHASE,
         most_epsilon: float | None = None,
     ) -> None:
@@ -86,7 +86,7 @@ class Probe:
 
         Parameters:
             shares: by theorem 4.5, or equal for all occurrences, in both phases.
-            gradual: refine the first phase's noise in the second.
+            is_gradual: refine the first phase's noise in the second.
             first_phase: the part of the false-negative rate for phase one, in (0, 1).
             most_epsilon: the loss at which a question is denied, which is what is reserved; None for five times the
                 first phase's.
@@ -94,12 +94,12 @@ class Probe:
         check_most_epsilon(most_epsilon)
         if not 0 < first_phase < 1:
             raise ValueError("the first phase's part of the rate lies between none and all of it")
-        self.name = ("probe" if shares == "optimal" else "probe_naive") + ("_gradual" if gradual else "")
+        self.name = ("probe" if shares == "optimal" else "probe_naive") + ("_gradual" if is_gradual else "")
         split = "ProBE's" if shares == "optimal" else "equal"
-        refined = ", refining its noise" if gradual else ""
+        refined = ", refining its noise" if is_gradual else ""
         self.summary = f"two phases with {split} shares: uncertain groups are tested again{refined}"
         self._equal = shares == "equal"
-        self._gradual = gradual
+        self._gradual = is_gradual
         self._first_phase = first_phase
         self._most_epsilon = most_epsilon
 
@@ -108,38 +108,40 @@ class Probe:
         first = calibrate_occurrences(
             self.name,
             task,
-            fnr=self._shares(task, task.fnr * float(self._first_phase)),
-            fpr=self._shares(task, task.fpr),
+            fnr=self._list_shares(task, task.fnr * float(self._first_phase)),
+            fpr=self._list_shares(task, task.fpr),
         )
         return replace(
             first,
-            worst_case_epsilon=reservation_of(first, most_epsilon=self._most_epsilon),
-            fnr=None if self._gradual else self._chance_missed(first),
+            worst_case_epsilon=compute_reservation(first, most_epsilon=self._most_epsilon),
+            fnr=None if self._gradual else self._bound_missed(first),
             notes=(*first.notes, DENIAL_NOTE, *((GRADUAL_NOTE,) if self._gradual else ())),
             deniable=True,
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Run phase one, the estimate, and phase two if needed; `aggregates` has shape (functionals, keys)."""
-        run = _TwoPhaseRun(calibration, aggregates, noise, gradual=self._gradual, second=self._second(calibration.task))
+        run = _TwoPhaseRun(
+            calibration, aggregates, noise, is_gradual=self._gradual, second=self._list_second_shares(calibration.task)
+        )
         try:
-            passed = run.answer()
+            passed = run.decide()
         except Denied:
-            return Outcome(passed=np.zeros(aggregates.shape[1], dtype=np.bool_), epsilon=run.losses(), denied=True)
-        return Outcome(passed=passed, epsilon=run.losses())
+            return Outcome(passed=np.zeros(aggregates.shape[1], dtype=np.bool_), epsilon=run.list_losses(), denied=True)
+        return Outcome(passed=passed, epsilon=run.list_losses())
 
-    def _shares(self, task: DecisionTask, bound: float) -> tuple[float, ...]:
-        weights = shift_weights(task)
+    def _list_shares(self, task: DecisionTask, bound: float) -> tuple[float, ...]:
+        weights = list_shift_weights(task)
         if self._equal and weights:
             return split_equally(bound=bound, occurrences=len(weights))
         return split_by_probe(bound=bound, weights=weights)
 
-    def _second(self, task: DecisionTask) -> tuple[float, ...]:
-        return self._shares(task, task.fnr * float(1 - self._first_phase))
+    def _list_second_shares(self, task: DecisionTask) -> tuple[float, ...]:
+        return self._list_shares(task, task.fnr * float(1 - self._first_phase))
 
-    def _chance_missed(self, first: Calibration) -> float:
+    def _bound_missed(self, first: Calibration) -> float:
         """Return both phases' rejections of a true literal, over the tree."""
-        tests, second = first.occurrences, self._second(first.task)
+        tests, second = first.occurrences, self._list_second_shares(first.task)
         leaves = number_occurrences(first.task.formula)
         return bound_tree(
             leaves, lambda cut: compute_rejection(tests[cut.functional], 1) + second[cut.functional], is_fnr=True
@@ -156,7 +158,7 @@ def check_most_epsilon(most_epsilon: float | None) -> None:
         raise ValueError("a limit on the loss is positive and finite")
 
 
-def reservation_of(first: Calibration, *, most_epsilon: float | None) -> float:
+def compute_reservation(first: Calibration, *, most_epsilon: float | None) -> float:
     """Return the loss that no key passes: the limit given, or a multiple of the first phase's.
 
     It is zero if nothing is tested.
@@ -180,10 +182,10 @@ class _Node:
     rerun: Booleans | None = field(default=None)
     rerun_loss: Fraction = field(default=Fraction(0))
 
-    def accept(self) -> Booleans:
+    def list_accepted(self) -> Booleans:
         return self.distances > -self.shift
 
-    def losses(self) -> Epsilons:
+    def list_losses(self) -> Epsilons:
         """Return the loss per key, each number rounded up."""
         losses = np.full(self.distances.size, round_up_to_float(self.loss))
         if self.rerun is not None:
@@ -195,13 +197,19 @@ class _TwoPhaseRun:
     """One question on its way: the occurrences that have run, and the running loss, as published a sum over them."""
 
     def __init__(
-        self, calibration: Calibration, aggregates: Integers, noise: Noise, *, gradual: bool, second: tuple[float, ...]
+        self,
+        calibration: Calibration,
+        aggregates: Integers,
+        noise: Noise,
+        *,
+        is_gradual: bool,
+        second: tuple[float, ...],
     ) -> None:
         self._calibration = calibration
         self._aggregates = aggregates
         self._keys = aggregates.shape[1]
         self._noise = noise
-        self._gradual = gradual
+        self._gradual = is_gradual
         self._second = second
         self._literals = tuple(list_literals(calibration.task.formula))
         self._leaves: Formula = number_occurrences(calibration.task.formula)
@@ -209,90 +217,90 @@ class _TwoPhaseRun:
         self._spent = Fraction(0)
         self._nodes: dict[int, _Node] = {}
 
-    def answer(self) -> Booleans:
+    def decide(self) -> Booleans:
         """Run algorithm 1. Raise `Denied` if the reservation does not suffice."""
-        passed = self._traverse(self._first)
-        excesses = self._excesses(passed)
+        passed = self._evaluate_in_order(self._run_first_phase)
+        excesses = self._count_excesses(passed)
         if not excesses:
             return passed
-        tolerances = {place: self._narrower(place, excess, passed) for place, excess in excesses.items()}
-        passed = self._traverse(lambda place: self._rerun(place, tolerances.get(place), passed))
-        if self._excesses(passed):
+        tolerances = {place: self._find_narrower_tolerance(place, excess, passed) for place, excess in excesses.items()}
+        passed = self._evaluate_in_order(lambda place: self._run_second_phase(place, tolerances.get(place), passed))
+        if self._count_excesses(passed):
             raise Denied
         return passed
 
-    def losses(self) -> Epsilons:
+    def list_losses(self) -> Epsilons:
         """Return the sum of what ran for each key, rounded up, at most what was reserved."""
         total = np.zeros(self._keys)
         for node in self._nodes.values():
-            total += node.losses()
+            total += node.list_losses()
         return np.minimum(total * (1.0 + len(self._nodes) * 2.0**-52), self._calibration.worst_case_epsilon)
 
-    def _traverse(self, run: Callable[[int], Booleans]) -> Booleans:
-        return traverse(self._leaves, run, keys=self._keys)
+    def _evaluate_in_order(self, run: Callable[[int], Booleans]) -> Booleans:
+        return evaluate_in_order(self._leaves, run, keys=self._keys)
 
-    def _first(self, place: int) -> Booleans:
+    def _run_first_phase(self, place: int) -> Booleans:
         """Run TSLM on all keys."""
         cut, test = self._literals[place], self._calibration.occurrences[place]
-        loss = self._loss(place, test.rate)
-        self._pay(loss)
-        drawn = self._noise.discrete_laplace(rate=test.rate, size=self._keys)
+        loss = self._compute_loss(place, test.rate)
+        self._charge(loss)
+        drawn = self._noise.draw_discrete_laplace(rate=test.rate, size=self._keys)
         node = _Node(
             cut=cut,
             test=test,
             noise=drawn,
-            distances=noisy_distances(cut, self._aggregates[cut.functional] + drawn),
+            distances=compute_noisy_distances(cut, self._aggregates[cut.functional] + drawn),
             shift=test.shift,
             share=test.fnr,
             loss=loss,
         )
         self._nodes[place] = node
-        return node.accept()
+        return node.list_accepted()
 
-    def _excesses(self, passed: Booleans) -> dict[int, int]:
+    def _count_excesses(self, passed: Booleans) -> dict[int, int]:
         """Return the occurrences over their allowance, with the number of keys that must go."""
         allowed = self._calibration.task.fpr / max(1, len(self._literals))
         found = {}
         for place, node in self._nodes.items():
             estimate = estimate_fps(node.distances, shift=node.shift, share=node.share, returned=passed)
-            found[place] = estimate.excess(fpr=allowed)
+            found[place] = estimate.count_excess(fpr=allowed)
         return {place: excess for place, excess in found.items() if excess}
 
-    def _narrower(self, place: int, excess: int, passed: Booleans) -> int:
+    def _find_narrower_tolerance(self, place: int, excess: int, passed: Booleans) -> int:
         node = self._nodes[place]
-        tolerance = narrower_tolerance(node.distances, shift=node.shift, excess=excess, returned=passed)
+        tolerance = narrow_tolerance(node.distances, shift=node.shift, excess=excess, returned=passed)
         if tolerance is None:
             raise Denied
         return tolerance
 
-    def _rerun(self, place: int, tolerance: int | None, passed: Booleans) -> Booleans:
+    def _run_second_phase(self, place: int, tolerance: int | None, passed: Booleans) -> Booleans:
         """Run TSLM with the narrower `u` on the uncertain keys; occurrences within their allowance stay as they are."""
         node = self._nodes[place]
         if tolerance is None:
-            return node.accept()
-        cut, test = node.cut, self._narrower_test(place, tolerance)
-        loss = self._loss(place, test.rate)
-        self._pay(max(Fraction(0), loss - node.loss) if self._gradual else loss)
-        node.rerun = uncertain(node.distances, shift=node.shift, returned=passed)
+            return node.list_accepted()
+        cut, test = node.cut, self._calibrate_narrower_test(place, tolerance)
+        loss = self._compute_loss(place, test.rate)
+        self._charge(max(Fraction(0), loss - node.loss) if self._gradual else loss)
+        node.rerun = find_uncertain(node.distances, shift=node.shift, returned=passed)
         node.rerun_loss = max(loss, node.loss) if self._gradual else loss + node.loss
         keys = np.flatnonzero(node.rerun)
-        drawn = self._redrawn(node, keys, test.rate)
-        node.distances[keys] = noisy_distances(cut, self._aggregates[cut.functional, keys] + drawn)
+        drawn = self._redraw_noise(node, keys, test.rate)
+        node.distances[keys] = compute_noisy_distances(cut, self._aggregates[cut.functional, keys] + drawn)
         node.shift = test.shift
         node.share += test.fnr
-        return node.accept()
+        return node.list_accepted()
 
-    def _redrawn(self, node: _Node, keys: Integers, rate: Fraction) -> Integers:
+    def _redraw_noise(self, node: _Node, keys: Integers, rate: Fraction) -> Integers:
         if not self._gradual:
-            return self._noise.discrete_laplace(rate=rate, size=keys.size)
+            return self._noise.draw_discrete_laplace(rate=rate, size=keys.size)
         if rate <= node.test.rate:
             return node.noise[keys]
         return refine_noise(node.noise[keys], coarse=node.test.rate, fine=rate, noise=self._noise)
 
-    def _narrower_test(self, place: int, tolerance: int) -> FunctionalTest:
+    def _calibrate_narrower_test(self, place: int, tolerance: int) -> FunctionalTest:
         cut = self._literals[place]
         try:
-            test = tslm_test(
+            test = calibrate_tslm_test(
                 sensitivity=self._calibration.task.sensitivities[cut.functional],
                 tolerance=tolerance,
                 share=self._second[place],
@@ -304,10 +312,10 @@ class _TwoPhaseRun:
         drawable = coarse + LEAST_RATE
         return replace(test, rate=drawable) if self._gradual and coarse < test.rate < drawable else test
 
-    def _loss(self, place: int, rate: Fraction) -> Fraction:
+    def _compute_loss(self, place: int, rate: Fraction) -> Fraction:
         return rate * self._calibration.task.sensitivities[self._literals[place].functional]
 
-    def _pay(self, loss: Fraction) -> None:
+    def _charge(self, loss: Fraction) -> None:
         """Charge a loss before anything is drawn. Raise `Denied` if the reservation does not cover it."""
         if self._spent + loss > self._most:
             raise Denied

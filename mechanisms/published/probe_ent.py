@@ -37,18 +37,18 @@ from mechanisms.formula import AllOf, Booleans, Cut, Formula, Integers, list_lit
 from mechanisms.noise.exact import LEAST_RATE
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Look, Noise, Outcome, Unachievable
 from mechanisms.published.dppwlm import FINE_STEPS, NextStep
-from mechanisms.published.estimate_fps import estimate_fps, narrower_tolerance
+from mechanisms.published.estimate_fps import estimate_fps, narrow_tolerance
 from mechanisms.published.per_occurrence import (
     calibrate_occurrences,
-    noisy_distances,
+    compute_noisy_distances,
+    evaluate_in_order,
+    list_shift_weights,
     number_occurrences,
-    shift_weights,
-    traverse,
 )
-from mechanisms.published.ppwlm import LOOKS, published_look
-from mechanisms.published.probe import DENIAL_NOTE, Denied, check_most_epsilon, reservation_of
-from mechanisms.published.progressive_looks import Progress, look_by_look
-from mechanisms.published.tslm import tslm_test
+from mechanisms.published.ppwlm import LOOKS, make_published_look
+from mechanisms.published.probe import DENIAL_NOTE, Denied, check_most_epsilon, compute_reservation
+from mechanisms.published.progressive_looks import Progress, decide_look_by_look
+from mechanisms.published.tslm import calibrate_tslm_test
 from mechanisms.threshold.joint_loss import expose_all_at_once
 from mechanisms.threshold.one_shot import round_rate_up
 
@@ -88,14 +88,14 @@ class ProbeEnt:
 
         Raise `Unachievable` if none exist, also for a tolerance of zero.
         """
-        shares = split_by_probe(bound=min(task.fnr, task.fpr) / self._looks, weights=shift_weights(task))
+        shares = split_by_probe(bound=min(task.fnr, task.fpr) / self._looks, weights=list_shift_weights(task))
         first = calibrate_occurrences(self.name, task, fnr=shares, fpr=shares)
         for cut, test in zip(list_literals(task.formula), first.occurrences, strict=True):
             if test.rate < _LEAST_FIRST_RATE:
                 raise Unachievable("a tolerance this wide leaves no room between looks", functional=cut.functional)
         return replace(
             first,
-            worst_case_epsilon=reservation_of(first, most_epsilon=self._most_epsilon),
+            worst_case_epsilon=compute_reservation(first, most_epsilon=self._most_epsilon),
             fnr=None,
             fpr=None,
             notes=(*first.notes, DENIAL_NOTE, NOTE),
@@ -110,10 +110,10 @@ class ProbeEnt:
         keys = aggregates.shape[1]
         run = _ProbeEntRun(calibration, aggregates, noise, looks=self._looks, fine_steps=self._fine_steps)
         try:
-            passed = traverse(run.leaves, run.occurrence, keys=keys)
+            passed = evaluate_in_order(run.leaves, run.run_occurrence, keys=keys)
         except Denied:
-            return Outcome(passed=np.zeros(keys, dtype=np.bool_), epsilon=run.losses(), denied=True)
-        return Outcome(passed=passed, epsilon=run.losses())
+            return Outcome(passed=np.zeros(keys, dtype=np.bool_), epsilon=run.list_losses(), denied=True)
+        return Outcome(passed=passed, epsilon=run.list_losses())
 
 
 class _ProbeEntRun:
@@ -130,21 +130,23 @@ class _ProbeEntRun:
         self._looks = looks
         self._fine_steps = fine_steps
         self._literals = tuple(list_literals(task.formula))
-        self._weights = shift_weights(task)
+        self._weights = list_shift_weights(task)
         self._remaining = min(task.fnr, task.fpr)
         self._most = Fraction(calibration.worst_case_epsilon)
         self._spent = Fraction(0)
         self._accepted: dict[int, Booleans] = {}
         self._progress: list[Progress] = []
 
-    def occurrence(self, place: int) -> Booleans:
+    def run_occurrence(self, place: int) -> Booleans:
         """Run DPPWLM on one occurrence. Raise `Denied` if the reservation does not suffice."""
         cut = replace(self._literals[place], functional=0)
         sensitivity = self._calibration.task.sensitivities[self._literals[place].functional]
         share = split_by_probe(bound=self._remaining, weights=self._weights[place:])[0]
-        first = tslm_test(sensitivity=sensitivity, tolerance=cut.tolerance, share=share / self._looks, functional=0)
-        first = replace(first, fnr=share, looks=(published_look(first.rate, share=share / self._looks),))
-        self._pay(first.rate * sensitivity)
+        first = calibrate_tslm_test(
+            sensitivity=sensitivity, tolerance=cut.tolerance, share=share / self._looks, functional=0
+        )
+        first = replace(first, fnr=share, looks=(make_published_look(first.rate, share=share / self._looks),))
+        self._charge(first.rate * sensitivity)
         rule = _ResetStep(
             cut=cut,
             first=first,
@@ -152,27 +154,30 @@ class _ProbeEntRun:
             step=NextStep(
                 test=first, sensitivity=sensitivity, keys=self._aggregates.shape[1], fine_steps=self._fine_steps
             ),
-            narrower=lambda distances: self._narrower(place, distances, first),
-            pay=lambda rate: self._pay((rate - first.rate) * sensitivity),
-            begun=self._progress.append,
+            find_narrower=lambda distances: self._find_narrower_tolerance(place, distances, first),
+            charge=lambda rate: self._charge((rate - first.rate) * sensitivity),
+            note_begin=self._progress.append,
         )
         values = self._aggregates[self._literals[place].functional][np.newaxis, :]
-        outcome = look_by_look(
-            self._alone(cut, sensitivity, first), values, rule=lambda _functional: rule, noise=self._noise
+        outcome = decide_look_by_look(
+            self._make_own_calibration(cut, sensitivity, first),
+            values,
+            rule=lambda _functional: rule,
+            noise=self._noise,
         )
-        self._spent -= rule.unspent() * sensitivity
-        self._remaining -= share * min(self._looks, rule.parts()) / self._looks
-        self._accepted[place] = rule.accept(outcome.passed)
+        self._spent -= rule.compute_unspent() * sensitivity
+        self._remaining -= share * min(self._looks, rule.count_parts()) / self._looks
+        self._accepted[place] = rule.list_accepted(outcome.passed)
         return self._accepted[place]
 
-    def losses(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def list_losses(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         """Return the sum of the levels reached per key, rounded up, at most what was reserved."""
         total = np.zeros(self._aggregates.shape[1])
         for progress in self._progress:
             total += progress.epsilon
         return np.minimum(total * (1.0 + len(self._progress) * 2.0**-52), self._calibration.worst_case_epsilon)
 
-    def _alone(self, cut: Cut, sensitivity: int, first: FunctionalTest) -> Calibration:
+    def _make_own_calibration(self, cut: Cut, sensitivity: int, first: FunctionalTest) -> Calibration:
         """Return the occurrence as a question of its own."""
         task = DecisionTask(
             formula=cut,
@@ -183,35 +188,35 @@ class _ProbeEntRun:
         )
         return replace(self._calibration, task=task, tests=(first,), occurrences=())
 
-    def _narrower(self, place: int, distances: Integers, first: FunctionalTest) -> int | None:
+    def _find_narrower_tolerance(self, place: int, distances: Integers, first: FunctionalTest) -> int | None:
         """Return `2u'` from EstimateFPs, None if the estimate is within its allowance.
 
         Raise `Denied` if no narrower tolerance exists.
         """
-        so_far = _so_far(self.leaves, {**self._accepted, place: distances > -first.shift})
+        so_far = _evaluate_known(self.leaves, {**self._accepted, place: distances > -first.shift})
         assert so_far is not None, "the occurrence itself has run"
         share = first.fnr / self._looks
         estimate = estimate_fps(distances, shift=first.shift, share=share, returned=so_far)
-        excess = estimate.excess(fpr=self._calibration.task.fpr / len(self._literals))
+        excess = estimate.count_excess(fpr=self._calibration.task.fpr / len(self._literals))
         if not excess:
             return None
-        tolerance = narrower_tolerance(distances, shift=first.shift, excess=excess, returned=so_far)
+        tolerance = narrow_tolerance(distances, shift=first.shift, excess=excess, returned=so_far)
         if tolerance is None:
             raise Denied
         return tolerance
 
-    def _pay(self, loss: Fraction) -> None:
+    def _charge(self, loss: Fraction) -> None:
         """Charge a loss before anything is drawn. Raise `Denied` if the reservation does not cover it."""
         if self._spent + loss > self._most:
             raise Denied
         self._spent += loss
 
 
-def _so_far(leaves: Formula, accepted: dict[int, Booleans]) -> Booleans | None:
+def _evaluate_known(leaves: Formula, accepted: dict[int, Booleans]) -> Booleans | None:
     """Return the joint answer of the occurrences that have run; None if none has."""
     if isinstance(leaves, Cut):
         return accepted.get(leaves.functional)
-    known = [part for part in (_so_far(child, accepted) for child in leaves.children) if part is not None]
+    known = [part for part in (_evaluate_known(child, accepted) for child in leaves.children) if part is not None]
     if not known:
         return None
     return np.asarray((np.all if isinstance(leaves, AllOf) else np.any)(known, axis=0), dtype=np.bool_)
@@ -225,9 +230,9 @@ class _ResetStep:
     first: FunctionalTest
     looks: int
     step: NextStep
-    narrower: Callable[[Integers], int | None]
-    pay: Callable[[Fraction], None]
-    begun: Callable[[Progress], None]
+    find_narrower: Callable[[Integers], int | None]
+    charge: Callable[[Fraction], None]
+    note_begin: Callable[[Progress], None]
     last: Fraction | None = None
     progress: Progress | None = field(default=None)
 
@@ -238,44 +243,46 @@ class _ResetStep:
         """
         if self.progress is None:
             self.progress = progress
-            self.begun(progress)
+            self.note_begin(progress)
             return self.step(progress, keys)
         if self.last is None:
-            tolerance = self.narrower(noisy_distances(self.cut, progress.noisy))
+            tolerance = self.find_narrower(compute_noisy_distances(self.cut, progress.noisy))
             if tolerance is None:
                 return None
-            self._reset(tolerance)
+            self._reset_plan(tolerance)
         return self.step(progress, keys)
 
-    def _reset(self, tolerance: int) -> None:
+    def _reset_plan(self, tolerance: int) -> None:
         """Set geometric levels up to the one that `u'` asks for.
 
         Raise `Denied` if the reservation does not cover them.
         """
         part = self.first.fnr / self.looks
         try:
-            narrowed = tslm_test(sensitivity=self.step.sensitivity, tolerance=tolerance, share=part, functional=0)
+            narrowed = calibrate_tslm_test(
+                sensitivity=self.step.sensitivity, tolerance=tolerance, share=part, functional=0
+            )
         except Unachievable as refusal:
             raise Denied from refusal
-        self.pay(narrowed.rate)
+        self.charge(narrowed.rate)
         first, self.last = self.first.rate, narrowed.rate
         growth = (float(self.last) / float(first)) ** (1.0 / (self.looks - 1))
         rates = [first, *(round_rate_up(float(first) * growth**step) for step in range(1, self.looks - 1))]
-        early = tuple(published_look(rate, share=part) for rate in rates)
+        early = tuple(make_published_look(rate, share=part) for rate in rates)
         self.step.test = replace(narrowed, fnr=self.first.fnr, looks=early)
         self.step.plan = (*rates, self.last)
 
-    def accept(self, passed: Booleans) -> Booleans:
+    def list_accepted(self, passed: Booleans) -> Booleans:
         """Return the accepted keys: undecided ones are returned."""
-        return passed if self.progress is None else passed | self.progress.open(self.cut)
+        return passed if self.progress is None else passed | self.progress.find_open(self.cut)
 
-    def parts(self) -> int:
+    def count_parts(self) -> int:
         """Return the number of parts of the share that have been used."""
         if self.last is None:
             return 1
         return 1 + self.looks - len(self.step.plan)
 
-    def unspent(self) -> Fraction:
+    def compute_unspent(self) -> Fraction:
         """Return the rate that was set aside and not reached."""
         reached = Fraction(0) if self.progress is None else self.progress.level
         return (self.first.rate if self.last is None else self.last) - reached

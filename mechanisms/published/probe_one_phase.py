@@ -3,7 +3,7 @@
 from mechanisms.apportionment.probe import split_by_probe
 from mechanisms.formula import Integers
 from mechanisms.protocol import Calibration, DecisionTask, Noise, Outcome
-from mechanisms.published.per_occurrence import calibrate_occurrences, decide_occurrences, shift_weights
+from mechanisms.published.per_occurrence import calibrate_occurrences, decide_occurrences, list_shift_weights
 
 
 class ProbeOnePhase:
@@ -17,7 +17,7 @@ class ProbeOnePhase:
 
     def calibrate(self, task: DecisionTask) -> Calibration:
         """Calibrate one test per occurrence. Raise `Unachievable` if none exists, also for a tolerance of zero."""
-        weights = shift_weights(task)
+        weights = list_shift_weights(task)
         return calibrate_occurrences(
             self.name,
             task,

@@ -22,10 +22,10 @@ import numpy as np
 
 from mechanisms.formula import Booleans, Cut, Formula, Integers, list_literals
 from mechanisms.keyhole.contract import OneShotKind, list_tolerances, meet_contract
-from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_upper_tail
+from mechanisms.noise.draw_discrete_laplace import compute_lower_tail, compute_upper_tail
 from mechanisms.noise.gradual_release import refine_noise
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Look, Noise, Outcome
-from mechanisms.published.tslm import refuse_zero_tolerance, shift_loss
+from mechanisms.published.tslm import compute_shift_loss, refuse_zero_tolerance
 from mechanisms.three_valued import Verdicts, find_undecided, settle_formula
 from mechanisms.threshold.joint_loss import compute_joint_losses
 from mechanisms.threshold.one_shot import compute_acceptance, compute_rejection, round_up_to_float
@@ -37,19 +37,19 @@ ErrorRate: TypeAlias = Callable[[FunctionalTest, int], float]
 _NOTHING = Fraction(0)  # a rate at which nothing was revealed yet
 
 
-def chance_missed(test: FunctionalTest, distance: int) -> float:
+def bound_missed(test: FunctionalTest, distance: int) -> float:
     """Return a bound on the literal's rejection at `distance`: the sum over its looks, and the last one."""
     early = sum(compute_lower_tail(float(look.rate), look.rejecting - distance) for look in test.looks)
     return early + compute_rejection(test, distance)
 
 
-def wrong(test: FunctionalTest, distance: int) -> float:
+def bound_wrong(test: FunctionalTest, distance: int) -> float:
     """Return a bound on the literal's acceptance at `distance`: the sum over its looks, and the last one."""
     early = sum(compute_upper_tail(float(look.rate), look.accepting - distance) for look in test.looks)
     return early + compute_acceptance(test, distance)
 
 
-def last_look(test: FunctionalTest) -> Look:
+def make_last_look(test: FunctionalTest) -> Look:
     """Return the final cut-off as a look that leaves nothing undecided."""
     return Look(rate=test.rate, rejecting=-test.shift, accepting=1 - test.shift)
 
@@ -60,8 +60,8 @@ def meet_contract_in_looks(
     *,
     parts: Callable[[int], int],
     calibrate: Callable[[int, int, float], FunctionalTest],
-    missed: ErrorRate = chance_missed,
-    wrong: ErrorRate = wrong,
+    bound_missed_rate: ErrorRate = bound_missed,
+    bound_wrong_rate: ErrorRate = bound_wrong,
 ) -> Calibration:
     """Return shares per functional as for TSLM, each cut into equal parts for its looks.
 
@@ -70,7 +70,8 @@ def meet_contract_in_looks(
     Parameters:
         parts: the number of looks of a functional, the last one included.
         calibrate: the test of a functional, its tolerance and its share (the smaller of the two rates).
-        missed, wrong: bounds on a literal's two error rates at a distance, convex beyond the critical ones.
+        bound_missed_rate, bound_wrong_rate: bounds on a literal's two error rates at a distance, convex beyond the
+            critical ones.
 
     Raises:
         Unachievable: a tolerance of zero, or a rate beyond the sampler's range.
@@ -80,13 +81,17 @@ def meet_contract_in_looks(
 
     def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
         share = min(fnr, fpr) / parts(functional)
-        return shift_loss(sensitivity=task.sensitivities[functional], shift=near[functional] / 2, share=share)
+        return compute_shift_loss(sensitivity=task.sensitivities[functional], shift=near[functional] / 2, share=share)
 
     def one(functional: int, fnr: float, fpr: float) -> FunctionalTest:
         return calibrate(functional, near[functional], min(fnr, fpr))
 
     return meet_contract(
-        mechanism, task, OneShotKind(loss=loss, calibrate=one, is_tied=True, bound_missed=missed, bound_wrong=wrong)
+        mechanism,
+        task,
+        OneShotKind(
+            loss=loss, calibrate=one, is_tied=True, bound_missed=bound_missed_rate, bound_wrong=bound_wrong_rate
+        ),
     )
 
 
@@ -104,17 +109,17 @@ class Progress:
         self._noise: Integers = np.zeros(keys, dtype=np.int64)
         self._sensitivity = sensitivity
 
-    def open(self, cut: Cut) -> Booleans:
+    def find_open(self, cut: Cut) -> Booleans:
         """Return the keys for which the literal is undecided."""
         return np.asarray(self.verdicts[cut] == 0, dtype=np.bool_)
 
-    def take(self, look: Look, keys: Integers, *, noise: Noise) -> None:
+    def take_look(self, look: Look, keys: Integers, *, noise: Noise) -> None:
         """Reveal the keys' value at the look's rate and decide what it decides.
 
         The keys have been in every look before, so all their noises have the level's rate.
         """
         if self.level == _NOTHING:
-            drawn = noise.discrete_laplace(rate=look.rate, size=keys.size)
+            drawn = noise.draw_discrete_laplace(rate=look.rate, size=keys.size)
         else:
             drawn = refine_noise(self._noise[keys], coarse=self.level, fine=look.rate, noise=noise)
         self.level = look.rate
@@ -139,7 +144,7 @@ class NextLook(Protocol):
 
 
 @dataclass(slots=True)
-class Planned:
+class PlannedLooks:
     """The rule of a schedule fixed beforehand."""
 
     looks: tuple[Look, ...]
@@ -152,7 +157,7 @@ class Planned:
         return self.looks[self.taken - 1] if self.taken <= len(self.looks) else None
 
 
-def look_by_look(
+def decide_look_by_look(
     calibration: Calibration, aggregates: Integers, *, rule: Callable[[int], NextLook], noise: Noise
 ) -> Outcome:
     """Decide every key look by look until its formula is decided.
@@ -180,12 +185,12 @@ def look_by_look(
             look = rules[functional](progress[functional], concerned) if concerned.size else None
             if look is not None:
                 looked = True
-                progress[functional].take(look, concerned, noise=noise)
+                progress[functional].take_look(look, concerned, noise=noise)
     passed = settle_formula(task.formula, verdicts, keys=keys) == 1
-    return Outcome(passed=passed, epsilon=_losses(calibration, progress, keys))
+    return Outcome(passed=passed, epsilon=_list_losses(calibration, progress, keys))
 
 
-def _losses(calibration: Calibration, progress: dict[int, Progress], keys: int) -> Epsilons:
+def _list_losses(calibration: Calibration, progress: dict[int, Progress], keys: int) -> Epsilons:
     lost = {functional: own.epsilon for functional, own in progress.items()}
     losses = compute_joint_losses(lost, calibration.task.exposures, keys=keys)
     return np.minimum(losses, calibration.worst_case_epsilon)

@@ -30,7 +30,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.noise.discrete_laplace import compute_lower_tail
+from mechanisms.noise.draw_discrete_laplace import compute_lower_tail
 from mechanisms.protocol import Look
 
 Values = npt.NDArray[np.float64]
@@ -51,16 +51,16 @@ class Zones:
 class ZonesOf(Protocol):
     """The outcomes of a look that are the error in question; the last look leaves nothing undecided."""
 
-    def __call__(self, look: Look, *, last: bool) -> Zones:
+    def __call__(self, look: Look, *, is_last: bool) -> Zones:
         """Return the zones of one look, in noise or mirrored noise."""
 
 
-def zones_of_misses(look: Look, *, last: bool) -> Zones:
+def find_zones_of_misses(look: Look, *, is_last: bool) -> Zones:
     """Return the zones of misses: errors are rejections at distance one."""
-    return Zones(win=look.rejecting - 1, lose=look.rejecting if last else look.accepting - 1)
+    return Zones(win=look.rejecting - 1, lose=look.rejecting if is_last else look.accepting - 1)
 
 
-def zones_of_returns(tolerance: int) -> ZonesOf:
+def make_zones_of_returns(tolerance: int) -> ZonesOf:
     """Return the zones of wrong returns: errors are acceptances at minus the tolerance, on the mirrored noise."""
 
     def zones(look: Look, *, last: bool) -> Zones:
@@ -70,7 +70,7 @@ def zones_of_returns(tolerance: int) -> ZonesOf:
     return zones
 
 
-def worst_of_any_rule(
+def bound_any_rule(
     levels: Sequence[Fraction],
     *,
     fine_steps: int,
@@ -96,24 +96,24 @@ def worst_of_any_rule(
     def zones(node: Node, parts: int) -> Zones:
         return zones_of(look_of(rate(node), parts), last=node == last)
 
-    edges = {node: _edges(zones(node, 1), cells) for node in nodes if node != last}
+    edges = {node: _list_edges(zones(node, 1), cells) for node in nodes if node != last}
     later: dict[Node, Values] = {}
     for node in reversed(nodes[:-1]):
         start = edges[node][:-1]
         best = np.zeros(start.size)
-        for following in _choices(node, nodes, last):
+        for following in _list_choices(node, nodes, last):
             zone = zones(following, max(1, following[0] - node[0]))
-            conditional = Refined(coarse=float(rate(node)), fine=float(rate(following)), value=start)
-            chance = conditional.at_most(np.array([zone.win]))[:, 0]
+            conditional = RefinedNoise(coarse=float(rate(node)), fine=float(rate(following)), value=start)
+            chance = conditional.compute_at_most(np.array([zone.win]))[:, 0]
             if following != last:
                 within = np.clip(edges[following], zone.win + 1, zone.lose)
-                chance = chance + np.diff(conditional.at_most(within - 1), axis=1) @ later[following]
+                chance = chance + np.diff(conditional.compute_at_most(within - 1), axis=1) @ later[following]
             np.maximum(best, chance, out=best)
         later[node] = best
-    return min(1.0, _from_start(nodes[0], float(levels[0]), zones, edges, later) * (1.0 + _MARGIN))
+    return min(1.0, _sum_from_start(nodes[0], float(levels[0]), zones, edges, later) * (1.0 + _MARGIN))
 
 
-def _choices(node: Node, nodes: Sequence[Node], last: Node) -> list[Node]:
+def _list_choices(node: Node, nodes: Sequence[Node], last: Node) -> list[Node]:
     """Return the steps that algorithm 4 may take.
 
     They lead to a later interval, or from inside the last interval to its end.
@@ -121,22 +121,22 @@ def _choices(node: Node, nodes: Sequence[Node], last: Node) -> list[Node]:
     return [other for other in nodes if other[0] > node[0]] or [last]
 
 
-def _from_start(
+def _sum_from_start(
     first: Node,
     rate: float,
     zones: Callable[[Node, int], Zones],
     edges: dict[Node, Values],
     later: dict[Node, Values],
 ) -> float:
-    below = np.array([_below(rate, edge) for edge in edges[first]])
+    below = np.array([_compute_below(rate, edge) for edge in edges[first]])
     return compute_lower_tail(rate, zones(first, 1).win) + float(np.diff(below) @ later[first])
 
 
-def _below(rate: float, edge: float) -> float:
+def _compute_below(rate: float, edge: float) -> float:
     return compute_lower_tail(rate, int(edge) - 1)
 
 
-def _edges(zone: Zones, cells: int) -> Values:
+def _list_edges(zone: Zones, cells: int) -> Values:
     """Return the first integers of the open zone's cells, and its end; every integer where there are few."""
     width = zone.lose - zone.win - 1
     if width <= cells:
@@ -145,23 +145,23 @@ def _edges(zone: Zones, cells: int) -> Values:
 
 
 @dataclass(frozen=True, slots=True)
-class Refined:
+class RefinedNoise:
     """The law of the finer noise given values of the coarser one."""
 
     coarse: float
     fine: float
     value: Values
 
-    def at_most(self, bound: Values) -> Values:
+    def compute_at_most(self, bound: Values) -> Values:
         """Return `P(V2 <= bound | V1 = value)`, of shape (values, bounds)."""
         bound = bound.astype(np.float64)
         result = np.empty((self.value.size, bound.size))
         up = self.value >= 0.0
-        result[up] = self._at_most(self.value[up, np.newaxis], bound)
-        result[~up] = 1.0 - self._at_most(-self.value[~up, np.newaxis], -bound - 1.0)
+        result[up] = self._compute_at_most(self.value[up, np.newaxis], bound)
+        result[~up] = 1.0 - self._compute_at_most(-self.value[~up, np.newaxis], -bound - 1.0)
         return result
 
-    def _at_most(self, value: Values, bound: Values) -> Values:
+    def _compute_at_most(self, value: Values, bound: Values) -> Values:
         """Return `compute_at_most` for `value >= 0`: left, middle and right part of the mixture, and its atom."""
         together, ratio = self.coarse + self.fine, self.fine - self.coarse
         risen = np.exp(-ratio * (value + 1.0))

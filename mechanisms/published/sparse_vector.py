@@ -2,7 +2,8 @@
 
 The original (algorithm 1, `svt`) compares values with one public threshold; the generalised form (algorithm 8,
 `svt_generalised`) gives every query a threshold of its own, which may itself depend on the data. Both are
-`sparse_vector` below on distances `value - threshold`, whose sensitivity is the sum of the value's and the threshold's.
+`run_sparse_vector` below on distances `value - threshold`, whose sensitivity is the sum of the value's and the
+threshold's.
 A question with several literals is one distance per key too: a literal's is `S - c` or `d + 1 - S`, AND takes the
 least, OR the greatest; so the formula holds from distance 1 on, and the distance moves by no more than the largest
 sensitivity. That takes the generalised form. Conditions on different functionals are first brought to one scale:
@@ -82,11 +83,11 @@ class SparseVector:
                 f"the sparse vector as published compares with one threshold, and this question has {thresholds}",
                 instead=GeneralisedSparseVector.name,
             )
-        return _calibrate(self.name, task, most_positives=self._most_positives)
+        return _calibrate_with_limit(self.name, task, most_positives=self._most_positives)
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Decide keys in order, until the limit; the loss is the whole question's for all keys alike."""
-        return _decide(calibration, aggregates, noise)
+        return _decide_in_order(calibration, aggregates, noise)
 
 
 class GeneralisedSparseVector:
@@ -108,11 +109,11 @@ class GeneralisedSparseVector:
 
         Raise `Unachievable` as it does.
         """
-        return _calibrate(self.name, task, most_positives=self._most_positives)
+        return _calibrate_with_limit(self.name, task, most_positives=self._most_positives)
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
         """Decide keys in order, until the limit; the loss is the whole question's for all keys alike."""
-        return _decide(calibration, aggregates, noise)
+        return _decide_in_order(calibration, aggregates, noise)
 
 
 def _check_limit(most_positives: int | None) -> int | None:
@@ -121,7 +122,7 @@ def _check_limit(most_positives: int | None) -> int | None:
     return most_positives
 
 
-def _calibrate(mechanism: str, task: DecisionTask, *, most_positives: int | None) -> Calibration:
+def _calibrate_with_limit(mechanism: str, task: DecisionTask, *, most_positives: int | None) -> Calibration:
     check_task(task)
     literals = tuple(list_literals(task.formula))
     used = sorted({cut.functional for cut in literals})
@@ -131,12 +132,14 @@ def _calibrate(mechanism: str, task: DecisionTask, *, most_positives: int | None
     limit = most_positives if task.most_positives is None else task.most_positives
     if limit is None or limit < 1:
         raise Unachievable("a sparse vector needs a limit of at least one on the groups it may return")
-    scale = weights(task)
+    scale = choose_weights(task)
     certain = min(scale[functional] for functional in used)
     tolerance = min(scale[cut.functional] * min(cut.tolerance, _FARTHEST) for cut in literals) + certain - 1
-    query_rate, shift = _least_rate(limit, tolerance, fnr=task.fnr, fpr=task.fpr)
+    query_rate, shift = _find_least_rate(limit, tolerance, fnr=task.fnr, fpr=task.fpr)
     sensitivity = max(scale[functional] * task.sensitivities[functional] for functional in used)
-    epsilon = round_up_to_float(whole_loss(query_rate=query_rate, most_positives=limit, sensitivity=sensitivity))
+    epsilon = round_up_to_float(
+        compute_whole_loss(query_rate=query_rate, most_positives=limit, sensitivity=sensitivity)
+    )
     test = FunctionalTest(
         epsilon=epsilon,
         rate=query_rate,
@@ -164,25 +167,25 @@ def _calibrate(mechanism: str, task: DecisionTask, *, most_positives: int | None
         tests=tuple(tests),
         worst_case_epsilon=epsilon,
         fnr=None,
-        fpr=difference_tail(tolerance + 1 - shift, **rates),
+        fpr=compute_difference_tail(tolerance + 1 - shift, **rates),
         notes=(*notes, EMPTY_PROMISE_NOTE) if always else notes,
         whole_question=True,
     )
 
 
-def _decide(calibration: Calibration, aggregates: Integers, noise: Noise) -> Outcome:
+def _decide_in_order(calibration: Calibration, aggregates: Integers, noise: Noise) -> Outcome:
     task = calibration.task
     keys = aggregates.shape[1]
     tested = sorted({cut.functional for cut in list_literals(task.formula)})
     if not tested:
-        constant = signed_distance(task.formula, aggregates) > 0
+        constant = compute_signed_distance(task.formula, aggregates) > 0
         return Outcome(passed=np.asarray(constant, dtype=np.bool_), epsilon=np.zeros(keys))
     test = calibration.tests[tested[0]]
     limit = task.most_positives
     assert limit is not None, "calibrated with a limit"
-    scale = weights(task)
-    passed = sparse_vector(
-        signed_distance(task.formula, aggregates, weights=scale)[np.newaxis, :],
+    scale = choose_weights(task)
+    passed = run_sparse_vector(
+        compute_signed_distance(task.formula, aggregates, weights=scale)[np.newaxis, :],
         least=min(scale[functional] for functional in tested) - test.shift,
         threshold_rate=2 * limit * test.rate,
         query_rate=test.rate,
@@ -192,7 +195,7 @@ def _decide(calibration: Calibration, aggregates: Integers, noise: Noise) -> Out
     return Outcome(passed=passed, epsilon=np.full(keys, calibration.worst_case_epsilon))
 
 
-def sparse_vector(
+def run_sparse_vector(
     distances: Integers,
     *,
     least: int,
@@ -214,18 +217,18 @@ def sparse_vector(
     References: the thesis's algorithms 1 and 8, the count kept over the whole loop.
     """
     streams, queries = distances.shape
-    threshold = least + noise.discrete_laplace(rate=threshold_rate, size=streams)[:, np.newaxis]
-    noisy = distances + noise.discrete_laplace(rate=query_rate, size=streams * queries).reshape(streams, queries)
+    threshold = least + noise.draw_discrete_laplace(rate=threshold_rate, size=streams)[:, np.newaxis]
+    noisy = distances + noise.draw_discrete_laplace(rate=query_rate, size=streams * queries).reshape(streams, queries)
     above = noisy >= threshold
     return np.asarray(above & (np.cumsum(above, axis=1) <= most_positives), dtype=np.bool_)
 
 
-def whole_loss(*, query_rate: Fraction, most_positives: int, sensitivity: int) -> Fraction:
+def compute_whole_loss(*, query_rate: Fraction, most_positives: int, sensitivity: int) -> Fraction:
     """Return the loss of all answers together under the thesis's split, half of it the threshold's."""
     return 4 * most_positives * query_rate * sensitivity
 
 
-def weights(task: DecisionTask) -> tuple[int, ...]:
+def choose_weights(task: DecisionTask) -> tuple[int, ...]:
     """Return a whole number by functional that brings those of the formula to nearly one sensitivity; at least 1.
 
     With weights `w` a distance moves by `max w D` at most, and is `min w` at least where the formula holds, `-min w
@@ -243,7 +246,7 @@ def weights(task: DecisionTask) -> tuple[int, ...]:
     return tuple(weight // common if functional in widest else 1 for functional, weight in enumerate(scale))
 
 
-def signed_distance(formula: Formula, aggregates: Integers, *, weights: Sequence[int] = ()) -> Integers:
+def compute_signed_distance(formula: Formula, aggregates: Integers, *, weights: Sequence[int] = ()) -> Integers:
     """Return the distance of each key inside the formula: it holds from 1 on; least over AND, greatest over OR.
 
     Parameters:
@@ -260,12 +263,12 @@ def signed_distance(formula: Formula, aggregates: Integers, *, weights: Sequence
     conjunction = isinstance(formula, AllOf)
     result = np.full(keys, _FARTHEST if conjunction else -_FARTHEST, dtype=np.int64)
     for child in formula.children:
-        distance = signed_distance(child, aggregates, weights=weights)
+        distance = compute_signed_distance(child, aggregates, weights=weights)
         (np.minimum if conjunction else np.maximum)(result, distance, out=result)
     return result
 
 
-def difference_tail(distance: int, *, threshold_rate: float, query_rate: float) -> float:
+def compute_difference_tail(distance: int, *, threshold_rate: float, query_rate: float) -> float:
     """Return `P(V - R >= distance)`, V and R discrete Laplace of the query's and the threshold's rate.
 
     The latter is larger.
@@ -274,7 +277,7 @@ def difference_tail(distance: int, *, threshold_rate: float, query_rate: float) 
     is `a**(distance + j) / (1 + a)` or its complement, and each of three ranges of `j` sums geometrically.
     """
     if distance < 1:
-        return 1.0 - difference_tail(1 - distance, threshold_rate=threshold_rate, query_rate=query_rate)
+        return 1.0 - compute_difference_tail(1 - distance, threshold_rate=threshold_rate, query_rate=query_rate)
     a, b = math.exp(-query_rate), math.exp(-threshold_rate)
     both = -math.expm1(-query_rate - threshold_rate)
     share = -math.expm1(-threshold_rate) / (1.0 + b)
@@ -287,7 +290,7 @@ def difference_tail(distance: int, *, threshold_rate: float, query_rate: float) 
     return share * (right + middle + left)
 
 
-def _least_rate(most_positives: int, tolerance: int, *, fnr: float, fpr: float) -> tuple[Fraction, int]:
+def _find_least_rate(most_positives: int, tolerance: int, *, fnr: float, fpr: float) -> tuple[Fraction, int]:
     """Return the least query rate, rounded up, and the shift.
 
     With them, both error rates hold under the thesis's split.
@@ -298,7 +301,7 @@ def _least_rate(most_positives: int, tolerance: int, *, fnr: float, fpr: float) 
         middle = math.sqrt(low * high)
         if high <= low * (1.0 + 1e-12):
             break
-        if _shift(middle, most_positives, tolerance, fnr=fnr, fpr=fpr) is None:
+        if _find_shift(middle, most_positives, tolerance, fnr=fnr, fpr=fpr) is None:
             low = middle
         else:
             high = middle
@@ -306,22 +309,22 @@ def _least_rate(most_positives: int, tolerance: int, *, fnr: float, fpr: float) 
         rate = round_rate_up(high * (1.0 + 2.0 ** (widening - 30)))
         if 2 * most_positives * rate > GREATEST_RATE:
             break
-        shift = _shift(float(rate), most_positives, tolerance, fnr=fnr, fpr=fpr)
+        shift = _find_shift(float(rate), most_positives, tolerance, fnr=fnr, fpr=fpr)
         if shift is not None:
             return rate, shift
     raise Unachievable("a sparse vector with this limit needs a wider tolerance for error rates this small")
 
 
-def _shift(query_rate: float, most_positives: int, tolerance: int, *, fnr: float, fpr: float) -> int | None:
+def _find_shift(query_rate: float, most_positives: int, tolerance: int, *, fnr: float, fpr: float) -> int | None:
     """Return a threshold shift in [0, tolerance] that meets both rates, or None."""
     rates = {"threshold_rate": 2 * most_positives * query_rate, "query_rate": query_rate}
     low, high = 0, tolerance
     while low < high:
         middle = (low + high) // 2
-        if difference_tail(middle + 1, **rates) <= fnr * _SAFETY:
+        if compute_difference_tail(middle + 1, **rates) <= fnr * _SAFETY:
             high = middle
         else:
             low = middle + 1
-    missed = difference_tail(low + 1, **rates)
-    wrong = difference_tail(tolerance + 1 - low, **rates)
+    missed = compute_difference_tail(low + 1, **rates)
+    wrong = compute_difference_tail(tolerance + 1 - low, **rates)
     return low if missed <= fnr * _SAFETY and wrong <= fpr * _SAFETY else None

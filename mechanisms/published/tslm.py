@@ -35,12 +35,12 @@ class Tslm:
         near = list_tolerances(task.formula, len(task.sensitivities))
 
         def loss(functional: int, fnr: float, fpr: float) -> tuple[float, float, float]:
-            return shift_loss(
+            return compute_shift_loss(
                 sensitivity=task.sensitivities[functional], shift=near[functional] / 2, share=min(fnr, fpr)
             )
 
         def calibrate(functional: int, fnr: float, fpr: float) -> FunctionalTest:
-            return tslm_test(
+            return calibrate_tslm_test(
                 sensitivity=task.sensitivities[functional],
                 tolerance=near[functional],
                 share=min(fnr, fpr),
@@ -65,13 +65,13 @@ def refuse_zero_tolerance(task: DecisionTask) -> None:
             )
 
 
-def shift_loss(*, sensitivity: int, shift: float, share: float) -> tuple[float, float, float]:
+def compute_shift_loss(*, sensitivity: int, shift: float, share: float) -> tuple[float, float, float]:
     """Return `sensitivity * ln(1 / (2 share)) / shift` and its slopes in the logarithms of the two equal shares."""
     scale = sensitivity / shift
     return max(0.0, -scale * math.log(2.0 * share)), -scale, 0.0
 
 
-def shifted_rate(*, shift: float, share: float, functional: int) -> Fraction:
+def compute_shifted_rate(*, shift: float, share: float, functional: int) -> Fraction:
     """Return `ln(1 / (2 share)) / shift` rounded up to an exact rate.
 
     Raise `Unachievable` beyond the sampler's range.
@@ -82,14 +82,14 @@ def shifted_rate(*, shift: float, share: float, functional: int) -> Fraction:
     return rate
 
 
-def tslm_test(*, sensitivity: int, tolerance: int, share: float, functional: int) -> FunctionalTest:
+def calibrate_tslm_test(*, sensitivity: int, tolerance: int, share: float, functional: int) -> FunctionalTest:
     """Return the published test with `u = tolerance / 2`: both error rates are at most `share`.
 
     Parameters:
         sensitivity, tolerance: integer units, tolerance >= 1.
         share: the smaller of the two rates.
     """
-    rate = shifted_rate(shift=tolerance / 2, share=share, functional=functional)
+    rate = compute_shifted_rate(shift=tolerance / 2, share=share, functional=functional)
     return FunctionalTest(
         epsilon=round_up_to_float(rate * sensitivity),
         rate=rate,

@@ -14,7 +14,7 @@ def draw_binomials(numbers: Integers, *, probability: Fraction, noise: Noise) ->
     found = np.zeros_like(flat)
     some = np.flatnonzero(flat)
     if len(some):
-        coins = noise.bernoulli(probability=probability, size=int(flat.sum()))
+        coins = noise.draw_bernoulli(probability=probability, size=int(flat.sum()))
         starts = np.concatenate(([0], np.cumsum(flat[some])[:-1]))
         found[some] = np.add.reduceat(coins, starts, dtype=np.int64)
     return found.reshape(numbers.shape)

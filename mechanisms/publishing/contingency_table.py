@@ -30,7 +30,7 @@ def release_table(counts: Integers, *, epsilon: Fraction, most_rows: int, noise:
     """
     rate = epsilon / most_rows
     check_rate(rate)
-    return counts + noise.discrete_laplace(rate=rate, size=counts.size).reshape(counts.shape)
+    return counts + noise.draw_discrete_laplace(rate=rate, size=counts.size).reshape(counts.shape)
 
 
 def make_rows(noisy: Integers) -> Integers:

@@ -20,7 +20,7 @@ LEVEL = 0.05
 """How often values that do not differ are kept apart."""
 
 
-def generalise(counts: Integers) -> tuple[tuple[int, ...], ...]:
+def merge_values(counts: Integers) -> tuple[tuple[int, ...], ...]:
     """Return the merged value of each value, for each public column, counted from 0 in their order.
 
     A value that no record has is merged with nothing.
@@ -29,11 +29,11 @@ def generalise(counts: Integers) -> tuple[tuple[int, ...], ...]:
         counts: records, int64 of shape (values of the first public column, ..., values of the sensitive one).
 
     >>> counts = np.array([[300, 100], [310, 90], [100, 300]])
-    >>> generalise(counts)
+    >>> merge_values(counts)
     ((0, 0, 1),)
     """
     public = range(counts.ndim - 1)
-    return tuple(_merge(counts.sum(axis=tuple(other for other in public if other != axis))) for axis in public)
+    return tuple(_merge_column(counts.sum(axis=tuple(other for other in public if other != axis))) for axis in public)
 
 
 def merge_counts(counts: Integers, merged: tuple[tuple[int, ...], ...]) -> Integers:
@@ -46,12 +46,12 @@ def merge_counts(counts: Integers, merged: tuple[tuple[int, ...], ...]) -> Integ
     return counts
 
 
-def chi_square(first: Integers, second: Integers) -> float:
+def compute_chi_square(first: Integers, second: Integers) -> float:
     """Return the statistic of equation 4.3.
 
     It is `sum (sqrt(n2/n1) o1 - sqrt(n1/n2) o2)^2 / (o1 + o2)`, over values that occur.
 
-    >>> round(chi_square(np.array([30, 10]), np.array([60, 20])), 9)
+    >>> round(compute_chi_square(np.array([30, 10]), np.array([60, 20])), 9)
     0.0
     """
     totals = first.sum(), second.sum()
@@ -61,7 +61,7 @@ def chi_square(first: Integers, second: Integers) -> float:
     return float((((larger * first - second / larger) ** 2)[some] / both[some]).sum())
 
 
-def _merge(samples: Integers) -> tuple[int, ...]:
+def _merge_column(samples: Integers) -> tuple[int, ...]:
     """Merge the values of one column, from records by its values and sensitive value."""
     # here, since every command reads this file and few compute this
     from scipy.sparse import coo_array
@@ -82,4 +82,6 @@ def _list_alike(samples: Integers) -> Iterator[tuple[int, int]]:
     limit = float(chdtri(samples.shape[1] - 1, LEVEL))
     inhabited = np.flatnonzero(samples.sum(axis=1)).tolist()
     for place, one in enumerate(inhabited):
-        yield from ((one, other) for other in inhabited[:place] if chi_square(samples[one], samples[other]) <= limit)
+        yield from (
+            (one, other) for other in inhabited[:place] if compute_chi_square(samples[one], samples[other]) <= limit
+        )

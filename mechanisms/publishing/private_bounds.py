@@ -73,30 +73,32 @@ class BoundScan:
     @property
     def overshoot(self) -> float:
         """By how many units the released candidate may exceed the target, with probability `1 - beta / 2`."""
-        return float(_overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta))
+        return float(_compute_overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta))
 
     @property
     def undershoot(self) -> float:
         """Return the units below the target that are surely noticed, with probability `1 - beta / 2`."""
-        return float(_undershoot(epsilon=self.epsilon, beta=self.beta))
+        return float(_compute_undershoot(epsilon=self.epsilon, beta=self.beta))
 
     @property
     def target(self) -> int:
         """The units that may lie beyond the bound, less the most that noise may add; rounded down to be safe."""
-        return math.floor(self.cut * self.units - _overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta))
+        return math.floor(
+            self.cut * self.units - _compute_overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta)
+        )
 
     @property
     def most_beyond(self) -> int:
         """Return the most units that lie beyond the released candidate; never more than `cut * units`."""
-        return math.floor(self.target + _overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta))
+        return math.floor(self.target + _compute_overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta))
 
     @property
     def tightness(self) -> int:
         """The first candidate that so few units lie beyond is not passed over; negative where noise hides them all."""
-        return math.floor(self.target - _undershoot(epsilon=self.epsilon, beta=self.beta))
+        return math.floor(self.target - _compute_undershoot(epsilon=self.epsilon, beta=self.beta))
 
 
-def bound_candidates(greatest: int) -> tuple[int, ...]:
+def list_candidates(greatest: int) -> tuple[int, ...]:
     """Return zero, then a quarter of an octave after the other, rounded, up to the public end, which is the last.
 
     Guarantee: exact, by whole-number roots, and the same on every machine (docs/proofs/private_bounds.md).
@@ -107,14 +109,14 @@ def bound_candidates(greatest: int) -> tuple[int, ...]:
     Raises:
         ValueError: a negative end.
 
-    >>> bound_candidates(20)
+    >>> list_candidates(20)
     (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 13, 16, 19, 20)
     """
     if greatest < 0:
         raise ValueError("candidates end at zero or above")
     found = [0]
     step = 0
-    while (candidate := _rounded_power(step)) < greatest:
+    while (candidate := _round_power(step)) < greatest:
         if candidate > found[-1]:
             found.append(candidate)
         step += 1
@@ -130,14 +132,14 @@ def calibrate_scan(
         Unachievable: the noise alone may cut more; the reason names the least epsilon, and the least cut, that work.
         ValueError: a parameter outside its range.
 
-    >>> calibrate_scan(bound_candidates(10**5), epsilon=Fraction(1, 10), units=4372, cut=Fraction(1, 20)).target
+    >>> calibrate_scan(list_candidates(10**5), epsilon=Fraction(1, 10), units=4372, cut=Fraction(1, 20)).target
     61
     """
     scan = BoundScan(candidates=candidates, epsilon=epsilon, units=units, cut=cut, beta=beta)
     if scan.target < 0:
-        epsilon_needed = _shown(least_epsilon(candidates, units=units, cut=cut, beta=beta))
-        cut_needed = least_cut(candidates, epsilon=epsilon, units=units, beta=beta)
-        wider = f", or a cut of {_shown(100 * cut_needed)} %" if cut_needed < 1 else ""
+        epsilon_needed = _format_rounded_up(find_least_epsilon(candidates, units=units, cut=cut, beta=beta))
+        cut_needed = find_least_cut(candidates, epsilon=epsilon, units=units, beta=beta)
+        wider = f", or a cut of {_format_rounded_up(100 * cut_needed)} %" if cut_needed < 1 else ""
         raise Unachievable(
             f"noise of epsilon {float(epsilon):g} may hide more than {float(100 * cut):g} % of {units} "
             f"units; it takes an epsilon of {epsilon_needed}{wider}"
@@ -145,29 +147,29 @@ def calibrate_scan(
     return scan
 
 
-def least_epsilon(candidates: tuple[int, ...], *, units: int, cut: Fraction, beta: Fraction = BETA) -> float:
+def find_least_epsilon(candidates: tuple[int, ...], *, units: int, cut: Fraction, beta: Fraction = BETA) -> float:
     """Return the least epsilon at which `calibrate_scan` keeps the contract, rounded up. Raise ValueError as it does.
 
-    >>> round(least_epsilon(bound_candidates(10**5), units=4372, cut=Fraction(1, 20)), 4)
+    >>> round(find_least_epsilon(list_candidates(10**5), units=4372, cut=Fraction(1, 20)), 4)
     0.0718
     """
     _check_contract(candidates, units=units, cut=cut, beta=beta)
-    needed = _overshoot(candidates, epsilon=Fraction(1), beta=beta) / (cut * units)
-    return _float_above(max(needed, 2 * LEAST_RATE))
+    needed = _compute_overshoot(candidates, epsilon=Fraction(1), beta=beta) / (cut * units)
+    return _round_up_to_float(max(needed, 2 * LEAST_RATE))
 
 
-def least_cut(candidates: tuple[int, ...], *, epsilon: Fraction, units: int, beta: Fraction = BETA) -> float:
+def find_least_cut(candidates: tuple[int, ...], *, epsilon: Fraction, units: int, beta: Fraction = BETA) -> float:
     """Return the least cut that `calibrate_scan` can promise, rounded up; above 1 if none can. Raise as it does.
 
-    >>> round(least_cut(bound_candidates(10**5), epsilon=Fraction(1, 10), units=4372), 4)
+    >>> round(find_least_cut(list_candidates(10**5), epsilon=Fraction(1, 10), units=4372), 4)
     0.0359
     """
     _check_contract(candidates, units=units, cut=Fraction(1), beta=beta)
     check_rate(epsilon / 2)
-    return _float_above(_overshoot(candidates, epsilon=epsilon, beta=beta) / units)
+    return _round_up_to_float(_compute_overshoot(candidates, epsilon=epsilon, beta=beta) / units)
 
 
-def above_threshold(scan: BoundScan, beyond: Sequence[int], *, noise: Noise) -> int:
+def run_scan(scan: BoundScan, beyond: Sequence[int], *, noise: Noise) -> int:
     """Return the index of the released candidate: the first that few enough units lie beyond, or the last one.
 
     Guarantee: pure `scan.epsilon`-differential privacy under adding or removing one unit, exactly, where a unit adds
@@ -193,15 +195,15 @@ def find_first_passing(beyond: Integers, *, target: int, rate: Fraction, noise: 
 
     Return the index of the first column that is small enough, or the last, for each row.
 
-    Guarantee: each row's is `2 * rate`-private as for `above_threshold` (docs/proofs/private_bounds.md).
+    Guarantee: each row's is `2 * rate`-private as for `run_scan` (docs/proofs/private_bounds.md).
 
     Parameters:
         beyond: int64 of shape (scans, candidates).
         rate: of the one-sided noise on the target and on each comparison, per unit.
     """
     scans, candidates = beyond.shape
-    on_target = noise.geometric(rate=rate, size=scans)
-    on_counts = noise.geometric(rate=rate, size=scans * candidates).reshape(scans, candidates)
+    on_target = noise.draw_geometric(rate=rate, size=scans)
+    on_counts = noise.draw_geometric(rate=rate, size=scans * candidates).reshape(scans, candidates)
     passing = on_counts >= beyond - target + on_target[:, np.newaxis]
     passing[:, -1] = True
     return np.asarray(passing.argmax(axis=1), dtype=np.int64)
@@ -216,28 +218,28 @@ def _check_contract(candidates: tuple[int, ...], *, units: int, cut: Fraction, b
         raise ValueError("the cut is above 0 and at most 1, beta between 0 and 1")
 
 
-def _rounded_power(step: int) -> int:
+def _round_power(step: int) -> int:
     """Return `2**(step / 4)` rounded; never halfway, for twice a power is even or irrational."""
     doubled = math.isqrt(math.isqrt(1 << (step + _STEPS_PER_OCTAVE)))
     return (doubled + 1) // 2
 
 
-def _overshoot(candidates: tuple[int, ...], *, epsilon: Fraction, beta: Fraction) -> Fraction:
-    return 2 * _logarithm(2 * len(candidates) / beta) / epsilon
+def _compute_overshoot(candidates: tuple[int, ...], *, epsilon: Fraction, beta: Fraction) -> Fraction:
+    return 2 * _bound_logarithm(2 * len(candidates) / beta) / epsilon
 
 
-def _undershoot(*, epsilon: Fraction, beta: Fraction) -> Fraction:
-    return 2 * _logarithm(2 / beta) / epsilon
+def _compute_undershoot(*, epsilon: Fraction, beta: Fraction) -> Fraction:
+    return 2 * _bound_logarithm(2 / beta) / epsilon
 
 
-def _logarithm(value: Fraction) -> Fraction:
+def _bound_logarithm(value: Fraction) -> Fraction:
     """Return an upper bound on the natural logarithm of a value above 1."""
     return Fraction(math.log(value) * _SAFETY)
 
 
-def _float_above(value: Fraction) -> float:
+def _round_up_to_float(value: Fraction) -> float:
     return math.nextafter(float(value), math.inf)
 
 
-def _shown(value: float) -> str:
+def _format_rounded_up(value: float) -> str:
     return f"{_SHOWN.create_decimal_from_float(value):f}"

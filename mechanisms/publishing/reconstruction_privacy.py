@@ -7,10 +7,10 @@ tails in the place of the bounds hardly any group is left that may be published 
 | here | the paper |
 |---|---|
 | share | f, the largest frequency of a value in the group |
-| within | lambda, a part of that share |
-| unsure | delta |
+| relative_error | lambda, a part of that share |
+| least_tail | delta |
 | retention, values, floor | p, m, q = (1 - p) / m |
-| published_size | s_g |
+| compute_published_size | s_g |
 
 References: Han, chapter 4, corollary 4. Proof: docs/proofs/published_tables.md.
 """
@@ -26,7 +26,7 @@ from mechanisms.formula import Integers
 _LONGEST_SEARCH = 16  # times the size at which a normal tail is as wanted: there it is that at four times the distance
 _LEAST_SEARCH = 64  # sizes that are looked at in any case: small groups are far from normal
 _SHARES = 200  # at which the chance of a good estimate is looked up; it moves slowly between them
-_TIES = 1e-12  # an estimate that is off by exactly `within` is within it, whatever floating point makes of that
+_TIES = 1e-12  # an estimate that is off by exactly `relative_error` is within it, whatever floating point makes of that
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,48 +36,51 @@ class Criterion:
     Parameters:
         retention: the probability with which a record keeps its value, above 0 and below 1.
         values: how many the sensitive column has, at least 2.
-        within: which part of a share an estimate may be off by, above 0 and at most 1.
-        unsure: the least probability of each tail, above 0 and below 1.
+        relative_error: which part of a share an estimate may be off by, above 0 and at most 1.
+        least_tail: the least probability of each tail, above 0 and below 1.
         exact: by the tails themselves, instead of bounds on them.
     """
 
     retention: float
     values: int
-    within: float
-    unsure: float
+    relative_error: float
+    least_tail: float
     exact: bool
 
     def __post_init__(self) -> None:
         """Raise ValueError for a parameter out of range."""
-        if not (0 < self.retention < 1 and 0 < self.within <= 1 and 0 < self.unsure < 1 and self.values >= 2):
-            raise ValueError("0 < retention < 1, 0 < within <= 1, 0 < unsure < 1, and two values or more")
+        if not (
+            0 < self.retention < 1 and 0 < self.relative_error <= 1 and 0 < self.least_tail < 1 and self.values >= 2
+        ):
+            raise ValueError("0 < retention < 1, 0 < relative_error <= 1, 0 < least_tail < 1, and two values or more")
 
-    def largest_size(self, share: float) -> float:
+    def find_largest_size(self, share: float) -> float:
         """Return the largest size of a group with that largest share; with exact tails a whole number, 0 for none."""
-        return float(exact_size(self, share)) if self.exact else published_size(self, share)
+        return float(find_exact_size(self, share)) if self.exact else compute_published_size(self, share)
 
 
-def published_size(criterion: Criterion, share: float) -> float:
+def compute_published_size(criterion: Criterion, share: float) -> float:
     """Return `-2 (f p + q) ln(delta) / (lambda p f)^2`.
 
-    Guarantee: none about the error itself: see `chance_within`. Proof: docs/proofs/published_tables.md.
+    Guarantee: none about the error itself: see `find_least_chance`. Proof: docs/proofs/published_tables.md.
 
-    >>> criterion = Criterion(retention=0.5, values=2, within=0.3, unsure=0.3, exact=False)
-    >>> [round(published_size(criterion, share), 1) for share in (0.5, 0.7, 0.9)]
+    >>> criterion = Criterion(retention=0.5, values=2, relative_error=0.3, least_tail=0.3, exact=False)
+    >>> [round(compute_published_size(criterion, share), 1) for share in (0.5, 0.7, 0.9)]
     [214.0, 131.0, 92.5]
     """
     kept = criterion.retention * share
     floor = (1 - criterion.retention) / criterion.values
-    return -2 * (kept + floor) * math.log(criterion.unsure) / (criterion.within * kept) ** 2
+    return -2 * (kept + floor) * math.log(criterion.least_tail) / (criterion.relative_error * kept) ** 2
 
 
-def error_tails(criterion: Criterion, share: float, *, size: int) -> tuple[float, float]:
-    """Return the exact probabilities that the estimate is too large, and too small, by more than `within` of the share.
+def compute_error_tails(criterion: Criterion, share: float, *, size: int) -> tuple[float, float]:
+    """Return the exact probabilities that the estimate is too large, and that it is too small.
 
-    The number of holders is the nearest whole one, and the share theirs.
+    It is so if it is off by more than `relative_error` of the share. The number of holders is rounded to a whole one,
+    and the share is theirs.
 
-    >>> criterion = Criterion(retention=0.5, values=2, within=0.3, unsure=0.3, exact=False)
-    >>> [round(tail, 4) for tail in error_tails(criterion, 0.76, size=116)]
+    >>> criterion = Criterion(retention=0.5, values=2, relative_error=0.3, least_tail=0.3, exact=False)
+    >>> [round(tail, 4) for tail in compute_error_tails(criterion, 0.76, size=116)]
     [0.0014, 0.0023]
     """
     from scipy import special, stats  # here, since every command reads this file and few compute this
@@ -85,55 +88,59 @@ def error_tails(criterion: Criterion, share: float, *, size: int) -> tuple[float
     holders = round(size * share)
     floor = (1 - criterion.retention) / criterion.values
     own = holders / size
-    middle, reach = size * (criterion.retention * own + floor), size * criterion.retention * criterion.within * own
+    middle, reach = (
+        size * (criterion.retention * own + floor),
+        size * criterion.retention * criterion.relative_error * own,
+    )
     first_above = math.floor(middle + reach + _TIES * size) + 1
     last_below = math.ceil(middle - reach - _TIES * size) - 1
     kept = np.arange(holders + 1)
     chances = stats.binom.pmf(kept, holders, criterion.retention + floor)
     others = size - holders
     above = float(chances @ special.bdtrc(np.clip(first_above - kept - 1, -1, others), others, floor))
-    below = float(chances @ _at_most(last_below - kept, others, floor))
+    below = float(chances @ _compute_at_most(last_below - kept, others, floor))
     return above, below
 
 
-def exact_size(criterion: Criterion, share: float) -> int:
-    """Return the largest group for which either tail is at least `unsure`; 0 if there is none.
+def find_exact_size(criterion: Criterion, share: float) -> int:
+    """Return the largest group for which either tail is at least `least_tail`; 0 if there is none.
 
-    Guarantee: a group of that size, all of it perturbed, is estimated to within `within` of its largest share with
-    probability `1 - 2 * unsure` at most. Proof: docs/proofs/published_tables.md.
+    Guarantee: a group of that size, all of it perturbed, is estimated to within `relative_error` of its largest share
+    with probability `1 - 2 * least_tail` at most. Proof: docs/proofs/published_tables.md.
 
-    >>> criterion = Criterion(retention=0.5, values=2, within=0.3, unsure=0.3, exact=True)
-    >>> exact_size(criterion, 0.76), exact_size(criterion, 0.9)
+    >>> criterion = Criterion(retention=0.5, values=2, relative_error=0.3, least_tail=0.3, exact=True)
+    >>> find_exact_size(criterion, 0.76), find_exact_size(criterion, 0.9)
     (8, 6)
     """
     from scipy import special  # here, as above
 
     kept = criterion.retention * share
     floor = (1 - criterion.retention) / criterion.values
-    at_distance = special.ndtri(1 - criterion.unsure)  # standard deviations
+    at_distance = special.ndtri(1 - criterion.least_tail)  # standard deviations
     variance = share * (criterion.retention + floor) * (1 - criterion.retention - floor)
     variance += (1 - share) * floor * (1 - floor)
-    nearly = variance * (at_distance / (criterion.within * kept)) ** 2
-    last = min(published_size(criterion, share), max(_LEAST_SEARCH, _LONGEST_SEARCH * nearly))
+    nearly = variance * (at_distance / (criterion.relative_error * kept)) ** 2
+    last = min(compute_published_size(criterion, share), max(_LEAST_SEARCH, _LONGEST_SEARCH * nearly))
     for size in range(math.floor(last), 0, -1):
-        if min(error_tails(criterion, share, size=size)) >= criterion.unsure:
+        if min(compute_error_tails(criterion, share, size=size)) >= criterion.least_tail:
             return size
     return 0
 
 
-def chance_within(criterion: Criterion) -> float:
-    """Return the least probability, over all shares, with which a group of the largest size is estimated to `within`.
+def find_least_chance(criterion: Criterion) -> float:
+    """Return the least probability, over all shares, that a group of the largest size is estimated well enough.
 
     It follows from public numbers: what the criterion leaves an attacker for sure.
 
-    >>> criterion = Criterion(retention=0.5, values=2, within=0.3, unsure=0.3, exact=False)
-    >>> chance_within(criterion) > 0.98
+    >>> criterion = Criterion(retention=0.5, values=2, relative_error=0.3, least_tail=0.3, exact=False)
+    >>> find_least_chance(criterion) > 0.98
     True
     """
     shares = np.linspace(1 / criterion.values, 1, _SHARES)
-    sizes = [max(1, math.floor(published_size(criterion, share))) for share in shares]
+    sizes = [max(1, math.floor(compute_published_size(criterion, share))) for share in shares]
     return min(
-        1 - sum(error_tails(criterion, float(share), size=size)) for share, size in zip(shares, sizes, strict=True)
+        1 - sum(compute_error_tails(criterion, float(share), size=size))
+        for share, size in zip(shares, sizes, strict=True)
     )
 
 
@@ -142,17 +149,17 @@ def infer_share(criterion: Criterion, size: float) -> float:
 
     The positive root of `(lambda p)^2 s f^2 - 2 p L f - 2 q L = 0`, `L = -ln(delta)`.
 
-    >>> criterion = Criterion(retention=0.5, values=2, within=0.3, unsure=0.3, exact=False)
+    >>> criterion = Criterion(retention=0.5, values=2, relative_error=0.3, least_tail=0.3, exact=False)
     >>> round(infer_share(criterion, 117), 4)
     0.7587
     """
-    square = (criterion.within * criterion.retention) ** 2 * size
-    linear = -criterion.retention * -math.log(criterion.unsure)
-    constant = 2 * (1 - criterion.retention) / criterion.values * -math.log(criterion.unsure)
+    square = (criterion.relative_error * criterion.retention) ** 2 * size
+    linear = -criterion.retention * -math.log(criterion.least_tail)
+    constant = 2 * (1 - criterion.retention) / criterion.values * -math.log(criterion.least_tail)
     return (-linear + math.sqrt(linear**2 + square * constant)) / square
 
 
-def _at_most(limits: Integers, number: int, probability: float) -> npt.NDArray[np.float64]:
+def _compute_at_most(limits: Integers, number: int, probability: float) -> npt.NDArray[np.float64]:
     """Return `P(X <= limit)` of a binomial variable; none below zero, all from `number` on."""
     from scipy import special  # here, as above
 

@@ -49,7 +49,7 @@ def sample_and_perturb(counts: Integers, criterion: Criterion, *, noise: Noise) 
     kept = counts.copy()
     for group in np.flatnonzero(thinned):
         part = Fraction(float(allowed[group])) / int(sizes[group])
-        kept[group] = [_take(int(number) * part, noise) for number in counts[group]]
+        kept[group] = [_round_randomly(int(number) * part, noise) for number in counts[group]]
     published = perturb_uniformly(kept, retention=Fraction(criterion.retention), noise=noise)
     for group in np.flatnonzero(thinned):
         left = int(published[group].sum())
@@ -69,12 +69,12 @@ def find_allowed(counts: Integers, criterion: Criterion) -> npt.NDArray[np.float
     for group in np.flatnonzero(sizes):
         share = Fraction(int(counts[group].max()), int(sizes[group]))
         if share not in known:
-            known[share] = criterion.largest_size(float(share))
+            known[share] = criterion.find_largest_size(float(share))
         allowed[group] = known[share]
     return allowed
 
 
-def _take(number: Fraction, noise: Noise) -> int:
+def _round_randomly(number: Fraction, noise: Noise) -> int:
     """Return a whole number that is right on average: one more with the probability of the fraction."""
     whole = number.numerator // number.denominator
-    return whole + int(noise.bernoulli(probability=number - whole, size=1)[0])
+    return whole + int(noise.draw_bernoulli(probability=number - whole, size=1)[0])

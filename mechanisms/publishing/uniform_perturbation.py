@@ -26,7 +26,7 @@ from mechanisms.publishing.binomials import draw_binomials, spread_evenly
 def perturb_uniformly(counts: Integers, *, retention: Fraction, noise: Noise) -> Integers:
     """Return records by group and published value, from records by group and value: groups keep their sizes.
 
-    Guarantee: of one record's sensitive value alone, `attribute_epsilon`; nothing about presence. Proof:
+    Guarantee: of one record's sensitive value alone, `compute_attribute_epsilon`; nothing about presence. Proof:
     docs/proofs/published_tables.md.
 
     Parameters:
@@ -38,14 +38,15 @@ def perturb_uniformly(counts: Integers, *, retention: Fraction, noise: Noise) ->
     return kept + spread_evenly((counts - kept).sum(axis=1), over=counts.shape[1], noise=noise)
 
 
-def attribute_epsilon(*, retention: float, values: int) -> float:
+def compute_attribute_epsilon(*, retention: float, values: int) -> float:
     """Return `ln(1 + p m / (1 - p))`.
 
     It is the logarithm by which one record's value changes the probability of a published one.
 
     Guarantee: the greatest ratio, attained. Proof: docs/proofs/published_tables.md.
 
-    >>> [round(attribute_epsilon(retention=p, values=m), 4) for p, m in ((0.2, 10), (0.5, 2), (0.5, 50), (0.8, 2))]
+    >>> cases = ((0.2, 10), (0.5, 2), (0.5, 50), (0.8, 2))
+    >>> [round(compute_attribute_epsilon(retention=p, values=m), 4) for p, m in cases]
     [1.2528, 1.0986, 3.9318, 2.1972]
     """
     return math.log1p(retention * values / (1 - retention))

@@ -21,7 +21,7 @@ from functools import lru_cache
 
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Unachievable
-from mechanisms.ranking.overtaking import MARGIN, chance_overtaken, chance_swapped
+from mechanisms.ranking.overtaking import MARGIN, bound_overtaken, compute_swapped
 from mechanisms.ranking.ranking_task import RankingTask
 from mechanisms.threshold.one_shot import round_rate_up, round_up_to_float
 
@@ -86,7 +86,7 @@ SCHEDULE = RankingSchedule(rates=_RATES, shares=tuple(float(rate * _SHARE) for r
 """Found by search over counts as they are in practice (docs/proofs/ranking.md says what it saves)."""
 
 ONE_LOOK = RankingSchedule(rates=(), shares=())
-"""No early looks: the least worst case, and less for a unit in many groups (`loss_of_unit`)."""
+"""No early looks: the least worst case, and less for a unit in many groups (`bound_unit_loss`)."""
 
 
 def calibrate_ranking(task: RankingTask, *, schedule: RankingSchedule = SCHEDULE) -> RankingCalibration:
@@ -105,7 +105,7 @@ def calibrate_ranking(task: RankingTask, *, schedule: RankingSchedule = SCHEDULE
     >>> [round(calibrate_ranking(task, schedule=one).worst_case_epsilon, 4) for one in (ONE_LOOK, SCHEDULE)]
     [0.0643, 0.0653]
     """
-    if task.told_in_public:
+    if task.is_known_in_public:
         return RankingCalibration(
             task=task, rate=Fraction(0), looks=(), worst_case_epsilon=0.0, fnr=0.0, fpr=0.0, swapped=0.0
         )
@@ -116,7 +116,7 @@ def calibrate_ranking(task: RankingTask, *, schedule: RankingSchedule = SCHEDULE
     least = min(task.fnr, task.fpr)
     rate = _round_rate(task, early=0.0, near=-math.log(least) / task.tolerance)
     looks: tuple[RankingLook, ...] = ()
-    if schedule.rates and task.parts_once:
+    if schedule.rates and task.has_one_edge:
         chances = [share * least for share in schedule.shares]
         raised = _round_rate(task, early=sum(chances), near=float(rate))
         if raised <= rate * _SURCHARGED and schedule.rates[0] * raised >= LEAST_RATE:
@@ -126,7 +126,7 @@ def calibrate_ranking(task: RankingTask, *, schedule: RankingSchedule = SCHEDULE
 
 
 @lru_cache(maxsize=128)
-def tolerance_at(task: RankingTask, *, epsilon: float) -> int:
+def find_ranking_tolerance(task: RankingTask, *, epsilon: float) -> int:
     """Return the least tolerance, or hardly more, at which a key of the ranking loses at most `epsilon`, in two digits.
 
     `task.tolerance` means nothing here. Depends on the arguments alone, as everything here does.
@@ -135,40 +135,40 @@ def tolerance_at(task: RankingTask, *, epsilon: float) -> int:
         Unachievable: no tolerance within the range of integers is worth so little.
 
     >>> task = RankingTask(keys=30, limit=5, descending=True, sensitivity=1, tolerance=1, fnr=0.05, fpr=0.1)
-    >>> tolerance_at(task, epsilon=0.25), tolerance_at(task, epsilon=0.0025)
+    >>> find_ranking_tolerance(task, epsilon=0.25), find_ranking_tolerance(task, epsilon=0.0025)
     (28, 2700)
     """
-    if task.told_in_public:
+    if task.is_known_in_public:
         return 1
     target, tolerance = epsilon / (task.sensitivity * float(_SURCHARGED)), _TRIED_FIRST
-    dear, cheap = 0, _MOST_TOLERANCE + 1  # the greatest that was too dear, and the least that was not
+    too_expensive, affordable = 0, _MOST_TOLERANCE + 1  # the greatest that was too dear, and the least that was not
     for _ in range(_MOST_STEPS):
         if tolerance > _MOST_TOLERANCE:
             break
         tried = replace(task, tolerance=tolerance)
         rate = float(_round_rate(tried, early=0.0, near=-math.log(min(task.fnr, task.fpr)) / tolerance))
-        wanted = _in_two_digits(tolerance * rate / target)
+        wanted = _round_to_two_digits(tolerance * rate / target)
         if rate <= target and (wanted >= tolerance or tolerance == 1):
             return tolerance
-        dear, cheap = (dear, tolerance) if rate <= target else (tolerance, cheap)
-        tolerance = wanted if wanted != tolerance else _in_two_digits(tolerance + 1)
-        if cheap <= _MOST_TOLERANCE and not dear < tolerance < cheap:
-            tolerance = _in_two_digits((dear + cheap) / 2)
-            if tolerance >= cheap:
+        too_expensive, affordable = (too_expensive, tolerance) if rate <= target else (tolerance, affordable)
+        tolerance = wanted if wanted != tolerance else _round_to_two_digits(tolerance + 1)
+        if affordable <= _MOST_TOLERANCE and not too_expensive < tolerance < affordable:
+            tolerance = _round_to_two_digits((too_expensive + affordable) / 2)
+            if tolerance >= affordable:
                 break
-    if cheap <= _MOST_TOLERANCE:
-        return cheap
+    if affordable <= _MOST_TOLERANCE:
+        return affordable
     raise Unachievable("no tolerance makes the ranking so cheap")
 
 
-def _in_two_digits(number: float) -> int:
+def _round_to_two_digits(number: float) -> int:
     """Return the number rounded up to a whole one of which only the first two digits are not 0."""
     whole = max(1, math.ceil(number))
     unit = int("1".ljust(len(str(whole)) - 1, "0"))
     return -(-whole // unit) * unit
 
 
-def loss_of_unit(calibration: RankingCalibration, *, groups: int, signed: bool) -> float:
+def bound_unit_loss(calibration: RankingCalibration, *, groups: int, signed: bool) -> float:
     """Return an upper bound on the loss by the answer of a privacy unit in `groups` keys, rounded up.
 
     Guarantee: `groups` times the worst case of a key. Where there are no early looks and nothing but the answer is
@@ -177,35 +177,35 @@ def loss_of_unit(calibration: RankingCalibration, *, groups: int, signed: bool) 
 
     >>> task = RankingTask(keys=52, limit=1, descending=True, sensitivity=1, tolerance=100, fnr=0.05, fpr=0.1)
     >>> add_union_looks, one_look = calibrate_ranking(task), calibrate_ranking(task, schedule=ONE_LOOK)
-    >>> [round(loss_of_unit(one, groups=52, signed=False), 3) for one in (add_union_looks, one_look)]
+    >>> [round(bound_unit_loss(one, groups=52, signed=False), 3) for one in (add_union_looks, one_look)]
     [3.769, 0.071]
     """
-    counted = groups if calibration.looks else groups_that_count(calibration.task, groups=groups, signed=signed)
+    counted = groups if calibration.looks else count_charged_groups(calibration.task, groups=groups, signed=signed)
     return round_up_to_float(calibration.rate * calibration.task.sensitivity * counted)
 
 
-def groups_that_count(task: RankingTask, *, groups: int, signed: bool) -> int:
+def count_charged_groups(task: RankingTask, *, groups: int, signed: bool) -> int:
     """Return the number of keys for which a privacy unit in `groups` of them bears the loss.
 
-    There are no early looks, and nothing but the answer is kept: see `loss_of_unit`.
+    There are no early looks, and nothing but the answer is kept: see `bound_unit_loss`.
     """
     return min(groups, (1 + signed) * task.limit * task.partitions)
 
 
-def _chances(task: RankingTask, rate: float) -> Iterator[tuple[float, float]]:
+def _list_chances(task: RankingTask, rate: float) -> Iterator[tuple[float, float]]:
     """Yield, for each condition, its chance at the worst case of one look, and the allowed chance.
 
     Where only orders are promised, the chance is that of two keys being swapped.
     """
     for behind, ahead, allowed in task.conditions:
-        yield chance_overtaken(rate=rate, behind=behind, ahead=ahead, distance=task.tolerance), allowed
+        yield bound_overtaken(rate=rate, behind=behind, ahead=ahead, distance=task.tolerance), allowed
     if not task.conditions:
-        yield chance_swapped(rate=rate, distance=task.tolerance), min(task.fnr, task.fpr)
+        yield compute_swapped(rate=rate, distance=task.tolerance), min(task.fnr, task.fpr)
 
 
-def _excess(task: RankingTask, rate: float, early: float) -> float:
+def _compute_excess(task: RankingTask, rate: float, early: float) -> float:
     """Return the logarithm by which the worst of the chances exceeds what early looks leave of it."""
-    worst = max(chance / ((allowed - early) * _KEPT) for chance, allowed in _chances(task, rate))
+    worst = max(chance / ((allowed - early) * _KEPT) for chance, allowed in _list_chances(task, rate))
     return math.log(max(_TINIEST, worst))
 
 
@@ -219,7 +219,7 @@ def _round_rate(task: RankingTask, *, early: float, near: float) -> Fraction:
         rate = round_rate_up(floor * (1.0 + _SOLVED * 2.0**widening))
         if rate > GREATEST_RATE:
             break
-        if _excess(task, float(rate), early) <= 0.0:
+        if _compute_excess(task, float(rate), early) <= 0.0:
             return rate
     raise Unachievable("error rates this small at this tolerance need more noise levels than can be drawn exactly")
 
@@ -229,7 +229,7 @@ def _solve_rate(task: RankingTask, early: float, *, near: float) -> float:
     least, most = float(LEAST_RATE), float(GREATEST_RATE)
     low, high, slope = least, most, -float(task.tolerance)
     rate = min(most, max(least, near))
-    excess = _excess(task, rate, early)
+    excess = _compute_excess(task, rate, early)
     for _ in range(_MOST_STEPS):
         if excess > 0.0:
             low = rate
@@ -241,7 +241,7 @@ def _solve_rate(task: RankingTask, early: float, *, near: float) -> float:
         if not low < tried < high:
             # nothing that was tried is below an end of the range until that has been tried itself
             tried = low if low == least else high if high == most else math.sqrt(low * high)
-        found = _excess(task, tried, early)
+        found = _compute_excess(task, tried, early)
         if found != excess and tried != rate:
             slope = min((found - excess) / (tried - rate), 0.0) or slope
         if tried in (least, most) and (found > 0.0) == (tried == most):
@@ -260,13 +260,13 @@ def _calibrate_look(task: RankingTask, rate: Fraction, *, chance: float) -> Rank
 
     def wrongly_part(gap: int) -> float:
         if everything:
-            return chance_swapped(rate=noise, distance=gap + 1 + task.tolerance)
-        return chance_overtaken(rate=noise, behind=task.keys - task.limit, ahead=task.limit, distance=gap + 1)
+            return compute_swapped(rate=noise, distance=gap + 1 + task.tolerance)
+        return bound_overtaken(rate=noise, behind=task.keys - task.limit, ahead=task.limit, distance=gap + 1)
 
-    return RankingLook(rate=rate, gap=_least_gap(wrongly_part, chance, least=-1 if everything else 0, rate=noise))
+    return RankingLook(rate=rate, gap=_find_least_gap(wrongly_part, chance, least=-1 if everything else 0, rate=noise))
 
 
-def _least_gap(chance_beyond: Callable[[int], float], chance: float, *, least: int, rate: float) -> int:
+def _find_least_gap(chance_beyond: Callable[[int], float], chance: float, *, least: int, rate: float) -> int:
     """Return the least gap, or hardly more, exceeded with at most the chance.
 
     The chance falls about as `exp(-rate * gap)`.
@@ -289,18 +289,18 @@ def _least_gap(chance_beyond: Callable[[int], float], chance: float, *, least: i
 
 
 def _state_rates(task: RankingTask, rate: Fraction, looks: tuple[RankingLook, ...]) -> RankingCalibration:
-    swapped = chance_swapped(rate=float(rate), distance=task.tolerance) + sum(
-        chance_swapped(rate=float(look.rate), distance=look.gap + 1 + task.tolerance) for look in looks
+    swapped = compute_swapped(rate=float(rate), distance=task.tolerance) + sum(
+        compute_swapped(rate=float(look.rate), distance=look.gap + 1 + task.tolerance) for look in looks
     )
     missed = returned = 0.0
     if task.conditions:
         early = sum(
-            chance_overtaken(
+            bound_overtaken(
                 rate=float(look.rate), behind=task.keys - task.limit, ahead=task.limit, distance=look.gap + 1
             )
             for look in looks
         )
-        chances = [chance + early for chance, _ in _chances(task, float(rate))]
+        chances = [chance + early for chance, _ in _list_chances(task, float(rate))]
         missed, returned = _state_both(task, chances)
     return RankingCalibration(
         task=task,
@@ -316,7 +316,7 @@ def _state_rates(task: RankingTask, rate: Fraction, looks: tuple[RankingLook, ..
 def _state_both(task: RankingTask, chances: list[float]) -> tuple[float, float]:
     """Return a key's chance of being missed, and of being returned, by those of the conditions."""
     match chances:
-        case [above, below] if task.any_cut:
+        case [above, below] if task.allows_any_cut:
             return above + below, above + below
         case [missed, returned]:
             return missed, returned

@@ -25,7 +25,7 @@ _NEGLIGIBLE = 25.0  # of a logarithm: what lies beyond counts as if the worst ha
 Floats = npt.NDArray[np.float64]
 
 
-def chance_overtaken(*, rate: float, behind: int, ahead: int, distance: int) -> float:
+def bound_overtaken(*, rate: float, behind: int, ahead: int, distance: int) -> float:
     """Return an upper bound on `P(max of behind draws >= min of ahead draws + distance)`, less than 1 % above it.
 
     Guarantee: an upper bound but for rounding of `MARGIN` at most (docs/proofs/ranking.md).
@@ -37,21 +37,21 @@ def chance_overtaken(*, rate: float, behind: int, ahead: int, distance: int) -> 
 
     One key a hundred behind five others, and the five hundred behind one:
 
-    >>> [round(chance_overtaken(rate=0.05, behind=b, ahead=a, distance=100), 3) for b, a in ((1, 5), (500, 1))]
+    >>> [round(bound_overtaken(rate=0.05, behind=b, ahead=a, distance=100), 3) for b, a in ((1, 5), (500, 1))]
     [0.044, 0.735]
     """
     low = -ceil((_NEGLIGIBLE + log(ahead)) / rate)
     high = distance + ceil((_NEGLIGIBLE + log(behind)) / rate)
     ends = np.floor(np.linspace(low, high, min(_BLOCKS, high - low) + 1))
-    below = _log_at_most(rate, ends) * behind
+    below = _compute_log_at_most(rate, ends) * behind
     masses = np.empty(ends.size)
     masses[0] = exp(below[0])
     masses[1:] = np.exp(below[1:]) * -np.expm1(below[:-1] - below[1:])
-    overtaken = -np.expm1(ahead * _log_at_most(rate, distance - 1 - ends))
+    overtaken = -np.expm1(ahead * _compute_log_at_most(rate, distance - 1 - ends))
     return min(1.0, float(masses @ overtaken) - expm1(float(below[-1])))
 
 
-def chance_swapped(*, rate: float, distance: int) -> float:
+def compute_swapped(*, rate: float, distance: int) -> float:
     """Return `P(K >= K' + distance)` of two draws.
 
     A key then stands before one which is truly `distance` ahead, or level.
@@ -60,7 +60,7 @@ def chance_swapped(*, rate: float, distance: int) -> float:
         rate: of the noise, per unit of the distance.
         distance: >= 1.
 
-    >>> round(chance_swapped(rate=0.05, distance=100), 4)
+    >>> round(compute_swapped(rate=0.05, distance=100), 4)
     0.012
     """
     decay, short = exp(-rate), -expm1(-rate)
@@ -68,7 +68,7 @@ def chance_swapped(*, rate: float, distance: int) -> float:
     return exp(-rate * distance) * short / (1.0 + decay) ** 2 * (distance + spread)
 
 
-def _log_at_most(rate: float, values: Floats) -> Floats:
+def _compute_log_at_most(rate: float, values: Floats) -> Floats:
     """Return `ln P(K <= value)`, accurate wherever the probability or its complement is tiny."""
     spread = log1p(exp(-rate))
     falling = np.minimum(values, -1.0) * rate - spread

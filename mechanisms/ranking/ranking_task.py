@@ -23,10 +23,10 @@ class RankingTask:
 
     With `offset` the first so many are passed over: a key that lies between `v[offset]` and `v[limit + 1]`, and is
     `tolerance` away from both, is missed with probability at most `fnr`, and one that is `tolerance` outside of
-    `v[offset + 1]` and `v[limit]` is returned with probability at most `fpr`. With `any_cut` all are returned, and for
-    any two places that are fixed beforehand a key truly between them that is `tolerance` away from the keys beyond
-    stands outside with probability at most the smaller rate. With `partitions` each has `keys` of its own, and all of
-    this is said of each.
+    `v[offset + 1]` and `v[limit]` is returned with probability at most `fpr`. With `allows_any_cut` all are returned,
+    and for any two places that are fixed beforehand a key truly between them that is `tolerance` away from the keys
+    beyond stands outside with probability at most the smaller rate. With `partitions` each has `keys` of its own, and
+    all of this is said of each.
 
     Parameters:
         keys: how many the public key domain of one partition has; a mask may leave some out.
@@ -46,7 +46,7 @@ class RankingTask:
     fpr: float
     partitions: int = 1
     offset: int = 0
-    any_cut: bool = False
+    allows_any_cut: bool = False
 
     def __post_init__(self) -> None:
         """Raise ValueError for a parameter outside its range."""
@@ -56,14 +56,14 @@ class RankingTask:
             raise ValueError("error rates lie between 0 and 1")
 
     @property
-    def told_in_public(self) -> bool:
+    def is_known_in_public(self) -> bool:
         """Return True if the answer is known without data: nothing is returned, or there is one key at most."""
         return self.keys <= 1 or min(self.limit, self.keys) <= self.offset
 
     @property
-    def parts_once(self) -> bool:
+    def has_one_edge(self) -> bool:
         """Return True if only one place separates the returned keys from the rest, if any does."""
-        return not self.offset and not self.any_cut
+        return not self.offset and not self.allows_any_cut
 
     @property
     def conditions(self) -> tuple[tuple[int, int, float], ...]:
@@ -73,7 +73,7 @@ class RankingTask:
         only orders are promised.
         """
         size, first, last, least = self.keys, self.offset, self.limit, min(self.fnr, self.fpr) / 2.0
-        if self.any_cut:
+        if self.allows_any_cut:
             return ((size - 1, 1, least), (1, size - 1, least))
         if last >= size:
             return ((1, first, self.fnr), (size - first, 1, self.fpr)) if first else ()

@@ -41,7 +41,7 @@ def rank_keys(
     aggregates: Integers,
     *,
     taking_part: Booleans | None,
-    keep_path: bool,
+    keeps_path: bool,
     noise: Noise,
     partition: Integers | None = None,
 ) -> Ranking:
@@ -56,7 +56,7 @@ def rank_keys(
         taking_part: which keys are ranked, None for all; public, or found by what does not depend on this noise. The
             others' values are not touched.
         partition: the number of each key's partition, counted from 0, public; None where there is one.
-        keep_path: whether the outcome carries the noisy values; all of a unit's keys count then (`loss_of_unit`).
+        keeps_path: whether the outcome carries the noisy values; all of a unit's keys count then (`bound_unit_loss`).
 
     Raises:
         ValueError: aggregates or a mask of another number of keys.
@@ -67,7 +67,7 @@ def rank_keys(
         raise ValueError("a ranking is of the keys that it was calibrated for")
     members = np.arange(size) if taking_part is None else np.flatnonzero(taking_part)
     rates = calibration.levels
-    values = _Values(aggregates, rates, noise=noise)
+    values = _NoisyValues(aggregates, rates, noise=noise)
     if partition is None or task.partitions == 1:
         ranked = place_keys(calibration, members, values.reveal)
         places = np.arange(1, ranked.size + 1)
@@ -78,7 +78,7 @@ def rank_keys(
         ranked=ranked,
         places=places,
         epsilon=losses[values.reached],
-        path=values.path() if keep_path and values.reached.any() else None,
+        path=values.make_path() if keeps_path and values.reached.any() else None,
     )
 
 
@@ -139,7 +139,7 @@ def number_within(partition: Integers) -> Integers:
     return numbers
 
 
-class _Values:
+class _NoisyValues:
     """Noisy values of one run, drawn as they are asked for, and how far each key has come."""
 
     def __init__(self, aggregates: Integers, rates: tuple[Fraction, ...], *, noise: Noise) -> None:
@@ -155,7 +155,7 @@ class _Values:
             self._noisy.append(np.zeros(self.reached.size, dtype=np.int64))
         exact = self._aggregates[where]
         if level == 0:
-            drawn = self._noise.discrete_laplace(rate=self._rates[0], size=where.size)
+            drawn = self._noise.draw_discrete_laplace(rate=self._rates[0], size=where.size)
         else:
             coarse, fine = self._rates[level - 1 : level + 1]
             drawn = refine_noise(self._noisy[level - 1][where] - exact, coarse=coarse, fine=fine, noise=self._noise)
@@ -164,7 +164,7 @@ class _Values:
         self.reached[where] = level + 1
         return noisy
 
-    def path(self) -> NoisePath:
+    def make_path(self) -> NoisePath:
         """Return all that has been revealed."""
         never = [np.zeros(self.reached.size, dtype=np.int64)] * (len(self._rates) - len(self._noisy))
         return NoisePath(rates=self._rates, values=np.array([*self._noisy, *never]), reached=self.reached)

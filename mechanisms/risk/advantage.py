@@ -21,7 +21,7 @@ import math
 _LARGEST = 700.0  # a loss beyond has an exponential that is no float, and protects from nothing
 
 
-def largest_posterior(epsilon: float, *, prior: float) -> float:
+def bound_posterior(epsilon: float, *, prior: float) -> float:
     """Return the most that a belief of `prior` can become, for any holder, however the questions were chosen.
 
     Guarantee: odds of presence move by at most `exp(epsilon)`, for adaptive analysts as well. Proof:
@@ -31,64 +31,64 @@ def largest_posterior(epsilon: float, *, prior: float) -> float:
         epsilon: the loss, >= 0; twice that of presence where it is about this group rather than that.
         prior: a probability, 0 <= prior <= 1.
 
-    >>> round(largest_posterior(math.log(3), prior=0.5), 4), round(largest_posterior(1.0, prior=0.01), 4)
+    >>> round(bound_posterior(math.log(3), prior=0.5), 4), round(bound_posterior(1.0, prior=0.01), 4)
     (0.75, 0.0267)
     """
-    _check(epsilon)
+    _check_epsilon(epsilon)
     _check_probability(prior)
     if prior in (0.0, 1.0):
         return prior
     return 1.0 / (1.0 + (1.0 - prior) / prior * math.exp(-min(epsilon, _LARGEST)))
 
 
-def membership_advantage(epsilon: float) -> float:
+def bound_advantage(epsilon: float) -> float:
     """Return the most by which a test for presence is right more often on who is there than on who is not: TPR - FPR.
 
     Guarantee: holds for adaptive analysts within a cap of `epsilon`; attained by randomised response. Proof:
     docs/proofs/advantage.md.
 
-    >>> [round(membership_advantage(epsilon), 4) for epsilon in (0.5, 1, 2)]
+    >>> [round(bound_advantage(epsilon), 4) for epsilon in (0.5, 1, 2)]
     [0.2449, 0.4621, 0.7616]
     """
-    _check(epsilon)
+    _check_epsilon(epsilon)
     return math.tanh(epsilon / 2)
 
 
-def true_positive_rate(epsilon: float, *, false_positive_rate: float) -> float:
+def bound_true_positive_rate(epsilon: float, *, false_positive_rate: float) -> float:
     """Return the share of those present that the best test finds, if it wrongly accuses that share of those absent.
 
-    Guarantee: as for `membership_advantage` (docs/proofs/advantage.md).
+    Guarantee: as for `bound_advantage` (docs/proofs/advantage.md).
 
-    >>> round(true_positive_rate(1.0, false_positive_rate=0.01), 4)
+    >>> round(bound_true_positive_rate(1.0, false_positive_rate=0.01), 4)
     0.0272
     """
-    _check(epsilon)
+    _check_epsilon(epsilon)
     _check_probability(false_positive_rate)
     factor = math.exp(min(epsilon, _LARGEST))
     return min(factor * false_positive_rate, 1.0 - (1.0 - false_positive_rate) / factor)
 
 
-def guess_among(epsilon: float, *, candidates: int) -> float:
+def bound_guess(epsilon: float, *, candidates: int) -> float:
     """Return the highest success rate of a guess among equally likely candidates: a person, a group, a secret.
 
     Guarantee: for the value of one unit among `candidates` values, whatever else is known, of adaptive analysts within
     a cap of `epsilon` a presence. Proof: docs/proofs/advantage.md.
 
-    >>> [round(guess_among(1.0, candidates=many), 4) for many in (2, 10, 100)]
+    >>> [round(bound_guess(1.0, candidates=many), 4) for many in (2, 10, 100)]
     [0.8161, 0.2718, 0.0272]
     """
-    _check(epsilon)
+    _check_epsilon(epsilon)
     _check_candidates(candidates)
     return min(
-        true_positive_rate(epsilon, false_positive_rate=1.0 / candidates),
-        largest_posterior(2 * epsilon, prior=1.0 / candidates),
+        bound_true_positive_rate(epsilon, false_positive_rate=1.0 / candidates),
+        bound_posterior(2 * epsilon, prior=1.0 / candidates),
     )
 
 
-def epsilon_for_advantage(advantage: float) -> float:
-    """Return the greatest loss with which `membership_advantage` is at most this, 0 < advantage < 1.
+def find_epsilon_for_advantage(advantage: float) -> float:
+    """Return the greatest loss with which `bound_advantage` is at most this, 0 < advantage < 1.
 
-    >>> [round(epsilon_for_advantage(wanted), 4) for wanted in (0.1, 0.25, 0.5)]
+    >>> [round(find_epsilon_for_advantage(wanted), 4) for wanted in (0.1, 0.25, 0.5)]
     [0.2007, 0.5108, 1.0986]
     """
     if not 0.0 < advantage < 1.0:
@@ -96,21 +96,21 @@ def epsilon_for_advantage(advantage: float) -> float:
     return 2.0 * math.atanh(advantage)
 
 
-def epsilon_for_posterior(*, prior: float, posterior: float) -> float:
+def find_epsilon_for_posterior(*, prior: float, posterior: float) -> float:
     """Return the greatest loss at which a belief of `prior` becomes at most `posterior`, 0 < prior < posterior < 1.
 
-    >>> [round(epsilon_for_posterior(prior=a, posterior=b), 4) for a, b in ((0.5, 0.75), (0.1, 0.2), (0.01, 0.05))]
+    >>> [round(find_epsilon_for_posterior(prior=a, posterior=b), 4) for a, b in ((0.5, 0.75), (0.1, 0.2), (0.01, 0.05))]
     [1.0986, 0.8109, 1.6507]
     """
     if not 0.0 < prior < posterior < 1.0:
         raise ValueError("a belief grows from above 0 to below 1")
-    return _logit(posterior) - _logit(prior)
+    return _compute_logit(posterior) - _compute_logit(prior)
 
 
-def epsilon_for_guess(*, candidates: int, success: float) -> float:
-    """Return the greatest loss with which `guess_among` is at most `success`, 1/candidates < success < 1.
+def find_epsilon_for_guess(*, candidates: int, success: float) -> float:
+    """Return the greatest loss with which `bound_guess` is at most `success`, 1/candidates < success < 1.
 
-    >>> round(epsilon_for_guess(candidates=100, success=0.05), 4)
+    >>> round(find_epsilon_for_guess(candidates=100, success=0.05), 4)
     1.6094
     """
     _check_candidates(candidates)
@@ -120,15 +120,15 @@ def epsilon_for_guess(*, candidates: int, success: float) -> float:
     return max(
         math.log(success * candidates),
         math.log((1.0 - blind) / (1.0 - success)),
-        (_logit(success) - _logit(blind)) / 2,
+        (_compute_logit(success) - _compute_logit(blind)) / 2,
     )
 
 
-def _logit(probability: float) -> float:
+def _compute_logit(probability: float) -> float:
     return math.log(probability / (1.0 - probability))
 
 
-def _check(epsilon: float) -> None:
+def _check_epsilon(epsilon: float) -> None:
     if not 0.0 <= epsilon < math.inf:
         raise ValueError("a loss is a finite number that is not negative")
 

@@ -8,7 +8,7 @@ how well he does: a belief in a wrong place counts nothing.
 |---|---|
 | open places | those of a student, an administrator; counts there are known |
 | prior | p_l, of the closed places alone: divided by their sum |
-| better | improved: the class is above the class of the prior |
+| improved | the class is above the class of the prior |
 
 Reference: PET evaluation (thesis), chapter 4. Proof: docs/proofs/posterior.md.
 """
@@ -25,12 +25,12 @@ from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import FunctionalTest, Noise
 from mechanisms.risk.channels import (
     Floats,
-    likelihood_of_exact,
-    likelihood_of_key,
-    likelihood_of_noisy,
-    likelihood_of_nothing,
+    list_likelihoods_of_exact,
+    list_likelihoods_of_key,
+    list_likelihoods_of_noisy,
+    list_likelihoods_of_nothing,
 )
-from mechanisms.risk.posterior import CONFIDENCES, confidence_class, find_joint_posterior
+from mechanisms.risk.posterior import CONFIDENCES, find_confidence_class, find_joint_posterior
 
 
 class View(Enum):
@@ -55,22 +55,23 @@ class KeyTest:
 class Confidences:
     """The confidence of an attacker about places of people: `classes` counts people by class, lowest first.
 
-    `better` are in a higher class than the prior puts them into. `believed` is the sum over people of the belief in the
-    place where each is, `highest` the greatest such belief. All but `highest` are sums, or means over days.
+    `improved` counts people in a higher class than the prior's. `believed` is the sum, over people, of the belief in
+    the place where each person is. `highest` is the greatest of these beliefs. All fields except `highest` are sums, or
+    means over days.
     """
 
     people: float
     classes: tuple[float, ...]
-    better: float
+    improved: float
     believed: float
     highest: float
 
 
-NOBODY = Confidences(0.0, (0.0,) * len(CONFIDENCES), 0.0, 0.0, 0.0)
+NO_CONFIDENCES = Confidences(0.0, (0.0,) * len(CONFIDENCES), 0.0, 0.0, 0.0)
 
 
 def find_confidences(
-    counts: Integers, prior: Floats, opened: Booleans, *, view: View, question: KeyTest, noise: Noise
+    counts: Integers, prior: Floats, known_places: Booleans, *, view: View, question: KeyTest, noise: Noise
 ) -> Confidences:
     """Return an attacker's conclusions, at one time, about the people at the places that he does not know.
 
@@ -80,7 +81,7 @@ def find_confidences(
     Parameters:
         counts: of each place, true or made up; nobody is at two of them.
         prior: of each place, above 0.
-        opened: which places the attacker knows.
+        known_places: which places the attacker knows.
 
     Exact counts of two places, with three people and one:
 
@@ -89,13 +90,13 @@ def find_confidences(
     >>> asked = KeyTest(calibrate_test(sensitivity=1, tolerance=1, fnr=0.1, fpr=0.1, allow_block=False), 2)
     >>> found = find_confidences(np.array([3, 1]), np.array([0.5, 0.5]), np.array([False, False]),
     ...     view=View.EXACT_COUNTS, question=asked, noise=make_system_noise())
-    >>> found.classes, found.better, found.highest
+    >>> found.classes, found.improved, found.highest
     ((0.0, 1.0, 0.0, 3.0, 0.0, 0.0), 3.0, 0.75)
     """
-    hidden, known = counts[~opened], prior[~opened]
+    hidden, known = counts[~known_places], prior[~known_places]
     people = int(hidden.sum())
     if people == 0:
-        return NOBODY
+        return NO_CONFIDENCES
     if not known.min() > 0:
         raise ValueError("a place where somebody may be has a prior above 0")
     before = known / known.sum()
@@ -104,25 +105,25 @@ def find_confidences(
     classes = [0.0] * len(CONFIDENCES)
     better = 0.0
     for count, first, belief in zip(hidden.tolist(), before.tolist(), after.tolist(), strict=True):
-        place = confidence_class(belief)
+        place = find_confidence_class(belief)
         classes[place] += count
-        better += count * (place > confidence_class(first))
+        better += count * (place > find_confidence_class(first))
     there = hidden > 0
     return Confidences(float(people), tuple(classes), better, float(hidden @ after), float(after[there].max()))
 
 
-def add_up(parts: Iterable[Confidences], *, over: int = 1) -> Confidences:
-    """Return the sum of all parts, divided by `over`; `highest` is the highest of all.
+def add_confidences(parts: Iterable[Confidences], *, divisor: int = 1) -> Confidences:
+    """Return the sum of all parts, divided by `divisor`; `highest` is the highest of all.
 
-    >>> add_up([NOBODY, NOBODY]) == NOBODY
+    >>> add_confidences([NO_CONFIDENCES, NO_CONFIDENCES]) == NO_CONFIDENCES
     True
     """
-    listed = (NOBODY, *parts)
+    listed = (NO_CONFIDENCES, *parts)
     return Confidences(
-        sum(one.people for one in listed) / over,
-        tuple(sum(column) / over for column in zip(*(one.classes for one in listed), strict=True)),
-        sum(one.better for one in listed) / over,
-        sum(one.believed for one in listed) / over,
+        sum(one.people for one in listed) / divisor,
+        tuple(sum(column) / divisor for column in zip(*(one.classes for one in listed), strict=True)),
+        sum(one.improved for one in listed) / divisor,
+        sum(one.believed for one in listed) / divisor,
         max(one.highest for one in listed),
     )
 
@@ -134,26 +135,26 @@ def _observe(count: int, people: int, view: View, question: KeyTest, noise: Nois
     """
     match view:
         case View.PRIOR:
-            return likelihood_of_nothing(most=people)
+            return list_likelihoods_of_nothing(most=people)
         case View.EXACT_COUNTS:
-            return likelihood_of_exact(count, most=people)
+            return list_likelihoods_of_exact(count, most=people)
         case View.EXACT_KEYS:
             above = np.arange(people + 1) > question.cut
             return np.where(above if count > question.cut else ~above, 1.0, 0.0)
         case View.PATIENT_ANALYST:
-            value = count + int(noise.discrete_laplace(rate=question.test.rate, size=1)[0])
-            return likelihood_of_noisy(float(value), rate=float(question.test.rate), most=people)
+            value = count + int(noise.draw_discrete_laplace(rate=question.test.rate, size=1)[0])
+            return list_likelihoods_of_noisy(float(value), rate=float(question.test.rate), most=people)
         case View.KEY_SET:
-            accepted = _acceptances(question, people)
+            accepted = _list_acceptances(question, people)
             chance = min(1.0, max(0.0, float(accepted[count])))
-            returned = bool(noise.bernoulli(probability=Fraction(chance), size=1)[0])
+            returned = bool(noise.draw_bernoulli(probability=Fraction(chance), size=1)[0])
             return accepted if returned else np.asarray(1.0 - accepted)
 
 
 @lru_cache(maxsize=64)
-def _acceptances(question: KeyTest, people: int) -> Floats:
+def _list_acceptances(question: KeyTest, people: int) -> Floats:
     """Return the probability that a place is returned at each count.
 
     It is the same for each place with that number of hidden people.
     """
-    return likelihood_of_key(question.test, cut=question.cut, most=people, returned=True)
+    return list_likelihoods_of_key(question.test, cut=question.cut, most=people, is_returned=True)

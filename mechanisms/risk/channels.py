@@ -17,19 +17,19 @@ from mechanisms.threshold.three_zone import compute_exact_acceptance
 Floats = npt.NDArray[np.float64]
 
 
-def likelihood_of_nothing(*, most: int) -> Floats:
+def list_likelihoods_of_nothing(*, most: int) -> Floats:
     """Return the likelihood of a technique that reveals nothing: one everywhere.
 
-    >>> likelihood_of_nothing(most=2).tolist()
+    >>> list_likelihoods_of_nothing(most=2).tolist()
     [1.0, 1.0, 1.0]
     """
     return np.ones(most + 1)
 
 
-def likelihood_of_exact(count: int, *, most: int) -> Floats:
+def list_likelihoods_of_exact(count: int, *, most: int) -> Floats:
     """Return the likelihood of the true count itself.
 
-    >>> likelihood_of_exact(1, most=2).tolist()
+    >>> list_likelihoods_of_exact(1, most=2).tolist()
     [0.0, 1.0, 0.0]
     """
     if not 0 <= count <= most:
@@ -39,14 +39,14 @@ def likelihood_of_exact(count: int, *, most: int) -> Floats:
     return found
 
 
-def likelihood_of_noisy(value: float, *, rate: float, most: int) -> Floats:
+def list_likelihoods_of_noisy(value: float, *, rate: float, most: int) -> Floats:
     """Return the likelihood of a count with Laplace noise of that rate.
 
     Discrete and continuous noise both fall by `exp(-rate)` a step.
 
     Scaled so that the nearest count has one.
 
-    >>> likelihood_of_noisy(5, rate=math.log(2), most=2).tolist()
+    >>> list_likelihoods_of_noisy(5, rate=math.log(2), most=2).tolist()
     [0.25, 0.5, 1.0]
     """
     if rate <= 0:
@@ -55,7 +55,7 @@ def likelihood_of_noisy(value: float, *, rate: float, most: int) -> Floats:
     return np.asarray(np.exp(-rate * (distances - distances.min())))
 
 
-def likelihood_of_key(test: FunctionalTest, *, cut: int, most: int, returned: bool) -> Floats:
+def list_likelihoods_of_key(test: FunctionalTest, *, cut: int, most: int, is_returned: bool) -> Floats:
     """Return the likelihood of a key that a question `count > cut` returned, or did not, at each count.
 
     Guarantee: the law of what is visible, for a one-shot test and for the looks of a progressive one
@@ -70,15 +70,15 @@ def likelihood_of_key(test: FunctionalTest, *, cut: int, most: int, returned: bo
         accepted = np.array([compute_exact_acceptance(test, step) for step in steps])
     else:
         accepted = np.array([compute_acceptance(test, count - cut) for count in range(most + 1)])
-    return accepted if returned else 1.0 - accepted
+    return accepted if is_returned else 1.0 - accepted
 
 
-def evidence_of_key(test: FunctionalTest) -> float:
+def compute_evidence_of_key(test: FunctionalTest) -> float:
     """Return the least factor by which "returned" favours a group that qualifies over one that fails by the tolerance.
 
     >>> from fractions import Fraction
     >>> test = FunctionalTest(0.5, Fraction(1, 2), 3, Fraction(1, 2), Fraction(1, 20), Fraction(1, 10), 5)
-    >>> round(evidence_of_key(test), 2)
+    >>> round(compute_evidence_of_key(test), 2)
     9.5
     """
     return math.inf if test.fpr <= 0 else float((1 - test.fnr) / test.fpr)

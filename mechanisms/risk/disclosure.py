@@ -9,10 +9,10 @@ took part, and no promise about presence prevents it.
 |---|---|
 | group, holders | phi = abs(g), theta = abs(g_sa) |
 | scale | b, of both noises |
-| ratio_at_most | F(z) |
+| compute_ratio_at_most | F(z) |
 | width | tau |
-| chance_within | CP_tau |
-| jump | J |
+| find_least_chance | CP_tau |
+| compute_jump | J |
 
 Reference: C. Han, Differential privacy and its limits (thesis), chapter 3: lemma 2, definitions 3 and 4. Proof:
 docs/proofs/disclosure.md.
@@ -23,46 +23,46 @@ import math
 _NEAR = 1e-6  # from a removable singularity: its sides differ by less than the 1e-10 that rounding loses there
 
 
-def ratio_at_most(z: float, *, group: float, holders: float, scale: float) -> float:
+def compute_ratio_at_most(z: float, *, group: float, holders: float, scale: float) -> float:
     """Return `P(Y / X <= z)` for independent `X = group + Lap(scale)`, `Y = holders + Lap(scale)`.
 
     Here 0 <= holders <= group.
 
     Guarantee: lemma 2, to 1e-9; docs/proofs/disclosure.md has the three values of `z` that it leaves out.
 
-    >>> round(ratio_at_most(0.5, group=100, holders=50, scale=10), 4)
+    >>> round(compute_ratio_at_most(0.5, group=100, holders=50, scale=10), 4)
     0.5
     """
     if not 0 <= holders <= group or group <= 0 or not 0 < scale < math.inf:
         raise ValueError("some of a group of one or more have the value, and noise has a scale above zero")
     for singular in (-1.0, 1.0):
         if abs(z - singular) < _NEAR:
-            low, high = (_lemma(singular + side * _NEAR, group, holders, scale) for side in (-1, 1))
+            low, high = (_apply_lemma(singular + side * _NEAR, group, holders, scale) for side in (-1, 1))
             return low + (high - low) * (z - singular + _NEAR) / (2 * _NEAR)
-    return _lemma(z, group, holders, scale)
+    return _apply_lemma(z, group, holders, scale)
 
 
-def chance_within(width: float, *, group: float, holders: float, scale: float) -> float:
+def compute_chance_within(width: float, *, group: float, holders: float, scale: float) -> float:
     """Return the probability that the noisy ratio is within `width` times the share of the share: `CP_tau`.
 
     Guarantee: exact (docs/proofs/disclosure.md).
 
-    >>> round(chance_within(0.2, group=1000, holders=500, scale=25), 4)
+    >>> round(compute_chance_within(0.2, group=1000, holders=500, scale=25), 4)
     0.9752
     """
     if width <= 0 or holders <= 0:
         raise ValueError("a share above zero is learned to within a width above zero")
     share = holders / group
     low, high = (
-        ratio_at_most((1 + side * width) * share, group=group, holders=holders, scale=scale) for side in (-1, 1)
+        compute_ratio_at_most((1 + side * width) * share, group=group, holders=holders, scale=scale) for side in (-1, 1)
     )
     return high - low
 
 
-def jump(*, group: float, holders: float, base_rate: float) -> float:
+def compute_jump(*, group: float, holders: float, base_rate: float) -> float:
     """Return the factor by which the value is more frequent in the group than everywhere: its share over the base rate.
 
-    >>> round(jump(group=339, holders=284, base_rate=0.24892), 3)
+    >>> round(compute_jump(group=339, holders=284, base_rate=0.24892), 3)
     3.366
     """
     if group <= 0 or not 0 < base_rate <= 1:
@@ -70,18 +70,18 @@ def jump(*, group: float, holders: float, base_rate: float) -> float:
     return holders / group / base_rate
 
 
-def rule_of_thumb(*, group: float, scale: float) -> float:
+def apply_rule_of_thumb(*, group: float, scale: float) -> float:
     """Return `2 (b / phi)^2`, small where the ratio is well known.
 
     The thesis takes it for the spread of the ratio, which has none.
 
-    >>> [rule_of_thumb(group=size, scale=10) for size in (5000, 1000)]
+    >>> [apply_rule_of_thumb(group=size, scale=10) for size in (5000, 1000)]
     [8e-06, 0.0002]
     """
     return 2 * (scale / group) ** 2
 
 
-def _lemma(z: float, group: float, holders: float, scale: float) -> float:
+def _apply_lemma(z: float, group: float, holders: float, scale: float) -> float:
     """Return `F(z)` by lemma 2, away from -1 and 1; at 0 by its limit."""
     nothing = math.exp(-group / scale) / 2
     both = math.exp(-(holders + group) / scale)

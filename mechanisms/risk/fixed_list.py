@@ -48,7 +48,7 @@ class TradeOff:
         """TPR - FPR of the best test."""
         return float(np.sum(np.maximum(self.present - self.absent, 0.0)))
 
-    def true_positive_rate(self, *, false_positive_rate: float) -> float:
+    def find_true_positive_rate(self, *, false_positive_rate: float) -> float:
         """Return the greatest true-positive rate at that false-positive rate, by Neyman and Pearson."""
         if not 0.0 <= false_positive_rate <= 1.0:
             raise ValueError("a probability is between 0 and 1")
@@ -56,11 +56,11 @@ class TradeOff:
         heights = np.concatenate(([0.0], np.cumsum(self.present)))
         return min(1.0, float(np.interp(false_positive_rate, places, heights)))
 
-    def guess_among(self, *, candidates: int) -> float:
+    def bound_guess(self, *, candidates: int) -> float:
         """Return `mechanisms.risk.advantage.guess_among` for this list alone: the trade-off at one in `candidates`."""
         if candidates < 2:
             raise ValueError("a guess is among two candidates or more")
-        return self.true_positive_rate(false_positive_rate=1.0 / candidates)
+        return self.find_true_positive_rate(false_positive_rate=1.0 / candidates)
 
 
 def compose_fixed(epsilons: Sequence[float]) -> TradeOff:
@@ -83,15 +83,15 @@ def compose_fixed(epsilons: Sequence[float]) -> TradeOff:
     if not epsilons or not all(0.0 <= epsilon < math.inf for epsilon in epsilons):
         raise ValueError("a list has one finite loss or more, none of them negative")
     step = _GRID
-    counted = _round_up(epsilons, step)
+    counted = _count_rounded_up(epsilons, step)
     if math.prod(times + 1 for times in counted.values()) > _MOST_SUMS:
         step = max(_COARSE, 2 * sum(epsilons) / _MOST_SUMS)
-        counted = _round_up(epsilons, step)
+        counted = _count_rounded_up(epsilons, step)
         return _compose_on_grid(counted, step)
     return _compose_one_by_one(counted, step)
 
 
-def _round_up(epsilons: Sequence[float], step: float) -> Counter[int]:
+def _count_rounded_up(epsilons: Sequence[float], step: float) -> Counter[int]:
     """Return the number of times each loss occurs, in whole steps.
 
     A multiple except for the last digits of a float stays one.
@@ -99,7 +99,7 @@ def _round_up(epsilons: Sequence[float], step: float) -> Counter[int]:
     return Counter(math.ceil(epsilon / step - 1e-6) for epsilon in epsilons)
 
 
-def _binomial(epsilon: float, times: int) -> tuple[Floats, Floats]:
+def _list_binomial(epsilon: float, times: int) -> tuple[Floats, Floats]:
     """Return the possible numbers of positive losses, 0 to `times` equal ones, and the logarithms of their chances."""
     up = -math.log1p(math.exp(-epsilon))
     down = -epsilon + up
@@ -111,12 +111,12 @@ def _binomial(epsilon: float, times: int) -> tuple[Floats, Floats]:
 def _compose_one_by_one(counted: Counter[int], step: float) -> TradeOff:
     sums, logs = np.zeros(1), np.zeros(1)
     for units, times in counted.items():
-        many, own = _binomial(units * step, times)
+        many, own = _list_binomial(units * step, times)
         sums = (sums[:, np.newaxis] + (2 * many - times) * units).ravel()
         logs = (logs[:, np.newaxis] + own).ravel()
     losses, place = np.unique(sums, return_inverse=True)
     present = np.asarray(np.bincount(place, weights=np.exp(logs)), dtype=np.float64)
-    return _trade_off(losses * step, present)
+    return _make_trade_off(losses * step, present)
 
 
 def _compose_on_grid(counted: Counter[int], step: float) -> TradeOff:
@@ -133,10 +133,10 @@ def _compose_on_grid(counted: Counter[int], step: float) -> TradeOff:
     losses = np.asarray(step * (2.0 * np.arange(present.size) - greatest), dtype=np.float64)
     likely = present > _UNLIKELY
     likely[-1] = True
-    return _trade_off(losses[likely], present[likely])
+    return _make_trade_off(losses[likely], present[likely])
 
 
-def _trade_off(losses: Floats, present: Floats) -> TradeOff:
+def _make_trade_off(losses: Floats, present: Floats) -> TradeOff:
     present = present[::-1] / present.sum()
     falling = losses[::-1]
     absent = present * np.exp(-falling)

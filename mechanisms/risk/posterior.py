@@ -48,19 +48,19 @@ def find_joint_posterior(likelihoods: Sequence[Floats], prior: Sequence[float] |
     >>> find_joint_posterior(seen, (0.5, 0.5), people=3).round(4).tolist()
     [0.6667, 0.3333]
     """
-    _check(likelihoods, prior, people)
+    _check_observations(likelihoods, prior, people)
     weights = [_weigh(seen, people * share) for seen, share in zip(likelihoods, prior, strict=True)]
     places = len(weights)
-    before = [_Sparse(0, np.ones(1))]
+    before = [_SparseWeights(0, np.ones(1))]
     for one in weights[:-1]:
         before.append(_convolve(before[-1], one))
-    after = _Sparse(0, np.ones(1))
+    after = _SparseWeights(0, np.ones(1))
     expected = np.zeros(places)
     total = 0.0
     for place in range(places - 1, -1, -1):
         own = weights[place]
-        together = _convolve(before[place], after, trim=False)
-        others = together.at(people - own.places)
+        together = _convolve(before[place], after, is_trimmed=False)
+        others = together.read_at(people - own.places)
         chances = own.values * others
         total = float(chances.sum())
         if not total > 0.0:
@@ -92,18 +92,18 @@ def find_posterior_of_one_place(likelihood: Floats, prior: float, *, people: int
     return float((weights * counts).sum()) / total / people
 
 
-def bound_of_presence(epsilon: float, *, prior: float) -> float:
+def bound_belief_in_presence(epsilon: float, *, prior: float) -> float:
     """Return the most that a belief in a person's presence can become: odds move by `exp(epsilon)`.
 
     Guarantee: for whatever was released within `epsilon` (docs/proofs/posterior.md).
 
-    >>> round(bound_of_presence(1.0, prior=0.5), 4)
+    >>> round(bound_belief_in_presence(1.0, prior=0.5), 4)
     0.7311
     """
-    return _bound(epsilon, prior)
+    return _bound_belief(epsilon, prior)
 
 
-def bound_of_place(epsilon: float, *, prior: float) -> float:
+def bound_belief_in_place(epsilon: float, *, prior: float) -> float:
     """Return the most that a belief in "here rather than there" can become.
 
     Two presences move odds by `exp(2 epsilon)`.
@@ -111,29 +111,29 @@ def bound_of_place(epsilon: float, *, prior: float) -> float:
     Guarantee: where every place's count is released within `epsilon` (docs/proofs/posterior.md). The thesis takes
     `exp(epsilon)` for this, which two places and noise of rate 1 already exceed: .8808 occurs.
 
-    >>> round(bound_of_place(1.0, prior=0.5), 4)
+    >>> round(bound_belief_in_place(1.0, prior=0.5), 4)
     0.8808
     """
-    return _bound(2 * epsilon, prior)
+    return _bound_belief(2 * epsilon, prior)
 
 
-def confidence_class(posterior: float) -> int:
+def find_confidence_class(posterior: float) -> int:
     """Return the published class of a probability, one of six: (0, .1], (.1, .25], ..., (.9, 1].
 
-    >>> [confidence_class(posterior) for posterior in (0.1, 0.11, 0.95)]
+    >>> [find_confidence_class(posterior) for posterior in (0.1, 0.11, 0.95)]
     [0, 1, 5]
     """
     return next(place for place, end in enumerate(CONFIDENCES) if posterior <= end or end == CONFIDENCES[-1])
 
 
-def _bound(epsilon: float, prior: float) -> float:
+def _bound_belief(epsilon: float, prior: float) -> float:
     if not 0 <= prior <= 1 or not 0 <= epsilon < math.inf:
         raise ValueError("a belief is between 0 and 1, and a loss is not negative")
     return prior if prior in (0.0, 1.0) else 1 / (1 + math.exp(-epsilon) * (1 - prior) / prior)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Sparse:
+class _SparseWeights:
     """Weights of `start`, `start + 1`, ...; nothing elsewhere."""
 
     start: int
@@ -143,14 +143,14 @@ class _Sparse:
     def places(self) -> npt.NDArray[np.int64]:
         return np.arange(self.start, self.start + self.values.size)
 
-    def at(self, places: npt.NDArray[np.int64]) -> Floats:
+    def read_at(self, places: npt.NDArray[np.int64]) -> Floats:
         """Return the weights of these places."""
         index = places - self.start
         inside = (index >= 0) & (index < self.values.size)
         return np.where(inside, self.values[np.clip(index, 0, self.values.size - 1)], 0.0)
 
 
-def _weigh(likelihood: Floats, mean: float) -> _Sparse:
+def _weigh(likelihood: Floats, mean: float) -> _SparseWeights:
     """Return the likelihood times Poisson's distribution.
 
     People are placed by independent such counts, given their sum.
@@ -163,21 +163,21 @@ def _weigh(likelihood: Floats, mean: float) -> _Sparse:
     highest = logs.max()
     if not math.isfinite(highest):
         raise ValueError("no way of placing the people explains what was seen")
-    return _trim(_Sparse(0, np.asarray(np.exp(logs - highest))))
+    return _trim(_SparseWeights(0, np.asarray(np.exp(logs - highest))))
 
 
-def _convolve(one: _Sparse, other: _Sparse, *, trim: bool = True) -> _Sparse:
-    together = _Sparse(one.start + other.start, np.convolve(one.values, other.values))
-    return _trim(together) if trim else together
+def _convolve(one: _SparseWeights, other: _SparseWeights, *, is_trimmed: bool = True) -> _SparseWeights:
+    together = _SparseWeights(one.start + other.start, np.convolve(one.values, other.values))
+    return _trim(together) if is_trimmed else together
 
 
-def _trim(weights: _Sparse) -> _Sparse:
+def _trim(weights: _SparseWeights) -> _SparseWeights:
     highest = float(weights.values.max())
     kept = np.flatnonzero(weights.values > _TRIMMED * highest)
-    return _Sparse(weights.start + int(kept[0]), weights.values[kept[0] : kept[-1] + 1] / highest)
+    return _SparseWeights(weights.start + int(kept[0]), weights.values[kept[0] : kept[-1] + 1] / highest)
 
 
-def _check(likelihoods: Sequence[Floats], prior: Sequence[float] | Floats, people: int) -> None:
+def _check_observations(likelihoods: Sequence[Floats], prior: Sequence[float] | Floats, people: int) -> None:
     if len(likelihoods) != len(prior) or len(prior) == 0 or people < 1:
         raise ValueError("every place has a prior and an observation, and there is at least one person")
     if any(seen.size != people + 1 for seen in likelihoods):

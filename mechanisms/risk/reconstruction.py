@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from mechanisms.protocol import Noise
-from mechanisms.risk.advantage import largest_posterior
+from mechanisms.risk.advantage import bound_posterior
 
 _FINEST = 64  # a noise rate beyond which discrete noise is zero but for less than one draw in 1e27
 _SPREAD = 0.25  # variance of a secret bit, as the attacker sees it before
@@ -29,7 +29,7 @@ _RATE_DIGITS = (
 class BitAttack:
     """The result of an attack: the part of the bits that it guessed right, and a bound on any attack's average."""
 
-    right: float
+    right_share: float
     bound: float
 
 
@@ -50,15 +50,15 @@ def reconstruct_bits(
     if min(people, counts, runs) < 1:
         raise ValueError("an attack has people, counts and runs")
     chosen = np.random.default_rng(seed)
-    rate = None if epsilon is None else _rate(epsilon, counts)
-    spread = 0.0 if rate is None else _variance(float(rate))
+    rate = None if epsilon is None else _choose_rate(epsilon, counts)
+    spread = 0.0 if rate is None else _compute_variance(float(rate))
     right = 0
     for _ in range(runs):
         bits = chosen.integers(0, 2, people)
         groups = chosen.integers(0, 2, (counts, people)).astype(np.float64)
         seen = groups @ bits.astype(np.float64)
         if rate is not None:
-            seen = seen + noise.discrete_laplace(rate=rate, size=counts)
+            seen = seen + noise.draw_discrete_laplace(rate=rate, size=counts)
         centred = seen - groups.sum(axis=1) / 2
         if rate is None:
             found = np.linalg.lstsq(groups, centred, rcond=None)[0]
@@ -66,26 +66,26 @@ def reconstruct_bits(
             gram = groups.T @ groups + (spread / _SPREAD) * np.eye(people)
             found = np.linalg.solve(gram, groups.T @ centred)
         right += int(np.count_nonzero((found > 0) == (bits == 1)))
-    return BitAttack(right / (runs * people), 1.0 if epsilon is None else largest_posterior(epsilon, prior=0.5))
+    return BitAttack(right / (runs * people), 1.0 if epsilon is None else bound_posterior(epsilon, prior=0.5))
 
 
-def track(epsilon: float) -> BitAttack:
+def track_victim(epsilon: float) -> BitAttack:
     """Return two counts that differ by the victim, at half the loss each, and the sign of their difference; exact.
 
     Guarantee: of the tracker's success and of its bound (docs/proofs/advantage.md).
 
-    >>> attack = track(1.0)
-    >>> round(attack.right, 4), round(attack.bound, 4)
+    >>> attack = track_victim(1.0)
+    >>> round(attack.right_share, 4), round(attack.bound, 4)
     (0.5649, 0.7311)
     """
     if not 0 < epsilon < math.inf:
         raise ValueError("a loss is above 0")
     decay = math.exp(-epsilon / 2)
     equal = ((1 - decay) / (1 + decay)) ** 2 * (1 + decay**2) / (1 - decay**2)
-    return BitAttack((1 + equal) / 2, largest_posterior(epsilon, prior=0.5))
+    return BitAttack((1 + equal) / 2, bound_posterior(epsilon, prior=0.5))
 
 
-def single_out(epsilon: float) -> BitAttack:
+def single_out_victim(epsilon: float) -> BitAttack:
     """Return one count of the victim alone, at the whole loss.
 
     Nobody else meets its filter, or all other bits are known.
@@ -93,21 +93,21 @@ def single_out(epsilon: float) -> BitAttack:
     Guarantee: reaches the bound, so the bound is no exaggeration; and counts of one person each share no one, so this
     finds everybody's bit as often (docs/proofs/advantage.md).
 
-    >>> attack = single_out(1.0)
-    >>> attack.right == attack.bound
+    >>> attack = single_out_victim(1.0)
+    >>> attack.right_share == attack.bound
     True
     """
-    bound = largest_posterior(epsilon, prior=0.5)
+    bound = bound_posterior(epsilon, prior=0.5)
     return BitAttack(bound, bound)
 
 
-def _rate(epsilon: float, counts: int) -> Fraction:
+def _choose_rate(epsilon: float, counts: int) -> Fraction:
     if not 0 < epsilon < math.inf:
         raise ValueError("a loss is above 0")
     rate = min(epsilon / counts, float(_FINEST))
     return max(Fraction(math.floor(rate * _RATE_DIGITS), _RATE_DIGITS), Fraction(1, _RATE_DIGITS))
 
 
-def _variance(rate: float) -> float:
+def _compute_variance(rate: float) -> float:
     decay = math.exp(-rate)
     return 2 * decay / (1 - decay) ** 2

@@ -28,7 +28,7 @@ class SharePair(Enum):
     HOLDERS_AND_OTHERS = "holders and others, all of it each"
 
 
-def chance_by_ratio(width: float, *, group: int, holders: int, group_rate: float, holders_rate: float) -> float:
+def compute_chance_by_ratio(width: float, *, group: int, holders: int, group_rate: float, holders_rate: float) -> float:
     """Return the probability that a ratio of two noisy counts is within `width` times the share of the share.
 
     Discrete `CP_tau`.
@@ -40,48 +40,50 @@ def chance_by_ratio(width: float, *, group: int, holders: int, group_rate: float
         width: tau, above 0.
         group, holders: the true counts, 0 < holders <= group.
 
-    >>> round(chance_by_ratio(0.2, group=500, holders=250, group_rate=0.1, holders_rate=0.1), 4)
+    >>> round(compute_chance_by_ratio(0.2, group=500, holders=250, group_rate=0.1, holders_rate=0.1), 4)
     0.9909
     """
-    low, high = _around(width, group, holders)
-    sizes = _reach(group, group_rate)
+    low, high = _bound_share(width, group, holders)
+    sizes = _list_reachable(group, group_rate)
     first, last = np.minimum(low * sizes, high * sizes), np.maximum(low * sizes, high * sizes)
-    chance = _between(holders_rate, _ceil(first) - holders, _floor(last) - holders)
-    return float(np.sum(np.where(sizes != 0, _masses(group_rate, sizes - group) * chance, 0.0)))
+    chance = _compute_between(holders_rate, _round_up(first) - holders, _round_down(last) - holders)
+    return float(np.sum(np.where(sizes != 0, _compute_masses(group_rate, sizes - group) * chance, 0.0)))
 
 
-def chance_by_disjoint(width: float, *, group: int, holders: int, rate: float) -> float:
+def compute_chance_by_disjoint(width: float, *, group: int, holders: int, rate: float) -> float:
     """Return the same for the share `Y / (Y + W)` of two disjoint noisy counts, both at the whole rate.
 
     Where even everybody is within the width there is no upper end: an estimate above one is taken for one.
 
-    Guarantee: as for `chance_by_ratio` (docs/proofs/disclosure.md).
+    Guarantee: as for `compute_chance_by_ratio` (docs/proofs/disclosure.md).
 
-    >>> round(chance_by_disjoint(0.2, group=50, holders=40, rate=1.0), 5)
+    >>> round(compute_chance_by_disjoint(0.2, group=50, holders=40, rate=1.0), 5)
     0.99991
     """
-    low, high = _around(width, group, holders)
-    others = _reach(group - holders, rate)
-    least = _ceil(np.float64(low / (1 - low)) * others) - holders
+    low, high = _bound_share(width, group, holders)
+    others = _list_reachable(group - holders, rate)
+    least = _round_up(np.float64(low / (1 - low)) * others) - holders
     if high >= 1:
-        chance = np.where(others > 0, _tails(rate, least), _tails(rate, 1 - others - holders))
+        chance = np.where(others > 0, _compute_tails(rate, least), _compute_tails(rate, 1 - others - holders))
     else:
-        most = _floor(np.float64(high / (1 - high)) * others) - holders
-        chance = np.where(others > 0, _between(rate, least, most), 0.0)
-    return float(np.sum(_masses(rate, others - (group - holders)) * chance))
+        most = _round_down(np.float64(high / (1 - high)) * others) - holders
+        chance = np.where(others > 0, _compute_between(rate, least, most), 0.0)
+    return float(np.sum(_compute_masses(rate, others - (group - holders)) * chance))
 
 
-def chance_at(width: float, *, group: int, holders: int, epsilon: float, pair: SharePair) -> float:
+def compute_chance(width: float, *, group: int, holders: int, epsilon: float, pair: SharePair) -> float:
     """Return either of the two, for a loss of `epsilon` of a unit that is one row.
 
-    Guarantee: as for `chance_by_ratio` (docs/proofs/disclosure.md).
+    Guarantee: as for `compute_chance_by_ratio` (docs/proofs/disclosure.md).
     """
     if pair is SharePair.HOLDERS_AND_OTHERS:
-        return chance_by_disjoint(width, group=group, holders=holders, rate=epsilon)
-    return chance_by_ratio(width, group=group, holders=holders, group_rate=epsilon / 2, holders_rate=epsilon / 2)
+        return compute_chance_by_disjoint(width, group=group, holders=holders, rate=epsilon)
+    return compute_chance_by_ratio(
+        width, group=group, holders=holders, group_rate=epsilon / 2, holders_rate=epsilon / 2
+    )
 
 
-def least_group(share: float, *, width: float, surely: float, epsilon: float, pair: SharePair) -> int:
+def find_least_group(share: float, *, width: float, certainty: float, epsilon: float, pair: SharePair) -> int:
     """Return the least group in which that share, to the nearest row, is learned to within the width that surely.
 
     Guarantee: exact up to 512 rows; larger ones by halves, as if certainty only grew with size, which rounding to whole
@@ -89,18 +91,20 @@ def least_group(share: float, *, width: float, surely: float, epsilon: float, pa
 
     Parameters:
         share: of the group that has the value, 0 < share <= 1.
-        surely: a probability, below 1.
+        certainty: a probability, below 1.
         epsilon: the loss, above 0.
 
-    >>> [least_group(0.5, width=0.2, surely=0.7, epsilon=2.0, pair=pair) for pair in SharePair]
+    >>> [find_least_group(0.5, width=0.2, certainty=0.7, epsilon=2.0, pair=pair) for pair in SharePair]
     [14, 4]
     """
-    if not 0 < share <= 1 or not 0 < surely < 1 or not 0 < epsilon < math.inf:
+    if not 0 < share <= 1 or not 0 < certainty < 1 or not 0 < epsilon < math.inf:
         raise ValueError("a share and a certainty are between 0 and 1, and a loss is above 0")
 
     def is_learned(group: int) -> bool:
         holders = min(group, round(share * group))
-        return holders > 0 and chance_at(width, group=group, holders=holders, epsilon=epsilon, pair=pair) >= surely
+        return (
+            holders > 0 and compute_chance(width, group=group, holders=holders, epsilon=epsilon, pair=pair) >= certainty
+        )
 
     for group in range(2, _ONE_BY_ONE):
         if is_learned(group):
@@ -115,32 +119,32 @@ def least_group(share: float, *, width: float, surely: float, epsilon: float, pa
     return high
 
 
-def _around(width: float, group: int, holders: int) -> tuple[float, float]:
+def _bound_share(width: float, group: int, holders: int) -> tuple[float, float]:
     if not 0 < holders <= group or width <= 0:
         raise ValueError("a share above zero is learned to within a width above zero")
     share = holders / group
     return (1 - width) * share, (1 + width) * share
 
 
-def _reach(count: int, rate: float) -> Integers:
+def _list_reachable(count: int, rate: float) -> Integers:
     far = math.ceil(_REACH / rate)
     return np.arange(count - far, count + far + 1, dtype=np.int64)
 
 
-def _ceil(values: Floats) -> Floats:
+def _round_up(values: Floats) -> Floats:
     return np.asarray(np.ceil(values - _INCLUSIVE), dtype=np.float64)
 
 
-def _floor(values: Floats) -> Floats:
+def _round_down(values: Floats) -> Floats:
     return np.asarray(np.floor(values + _INCLUSIVE), dtype=np.float64)
 
 
-def _masses(rate: float, values: Integers) -> Floats:
+def _compute_masses(rate: float, values: Integers) -> Floats:
     decay = math.exp(-rate)
     return np.asarray(-math.expm1(-rate) / (1 + decay) * np.exp(-rate * np.abs(values)))
 
 
-def _tails(rate: float, values: Floats | Integers) -> Floats:
+def _compute_tails(rate: float, values: Floats | Integers) -> Floats:
     """Return `P(K >= value)`."""
     decay = math.exp(-rate)
     above = np.exp(-rate * np.maximum(values, 0)) / (1 + decay)
@@ -148,5 +152,5 @@ def _tails(rate: float, values: Floats | Integers) -> Floats:
     return np.asarray(np.where(values >= 1, above, below))
 
 
-def _between(rate: float, first: Floats, last: Floats) -> Floats:
-    return np.asarray(np.where(last >= first, _tails(rate, first) - _tails(rate, last + 1), 0.0))
+def _compute_between(rate: float, first: Floats, last: Floats) -> Floats:
+    return np.asarray(np.where(last >= first, _compute_tails(rate, first) - _compute_tails(rate, last + 1), 0.0))

@@ -27,10 +27,10 @@ from mechanisms.apportionment.keyhole import Objective, Shares, apportion_by_cla
 from mechanisms.apportionment.tree import bound_tree
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers, evaluate_formula, list_literals
 from mechanisms.protocol import Epsilons, Exposure, Noise, Unachievable
-from mechanisms.standing.sealed import digest_of
-from mechanisms.standing.standing_protocol import Looked
+from mechanisms.standing.sealed import compute_digest
+from mechanisms.standing.standing_protocol import LookResult
 from mechanisms.standing.standing_task import StandingTask
-from mechanisms.standing.window_state import AlarmWindow, RungState, read_window, watched_keys, write_window
+from mechanisms.standing.window_state import AlarmWindow, RungState, find_watched_keys, read_window, write_window
 from mechanisms.threshold.joint_loss import compute_joint_loss, drop_dominated, expose_all_at_once
 from mechanisms.threshold.one_shot import round_up_to_float
 
@@ -38,7 +38,7 @@ _ROUNDED_DOWN = 1.0 - 2.0**-40  # of a share that others are added to: more than
 _MOST_ATTEMPTS = 40  # at shares that add up: the first does, but for what alarms cannot keep
 
 
-def alarms_decide(formula: Formula, regimes: Sequence[Regime]) -> bool:
+def can_alarms_decide(formula: Formula, regimes: Sequence[Regime]) -> bool:
     """Return True if an alarm for each literal keeps the contract.
 
     It does for AND and OR of values above their cuts, and under an AND for values that only grow. Other values might be
@@ -47,17 +47,17 @@ def alarms_decide(formula: Formula, regimes: Sequence[Regime]) -> bool:
     Guarantee: docs/proofs/standing.md.
 
     >>> many, long = Cut(0, 100, above=True, tolerance=10), Cut(1, 60, above=True, tolerance=5)
-    >>> [alarms_decide(AllOf((many, long)), [Regime.GROWING, other]) for other in list(Regime)[:2]]
+    >>> [can_alarms_decide(AllOf((many, long)), [Regime.GROWING, other]) for other in list(Regime)[:2]]
     [True, False]
     """
     match formula:
         case Cut():
             return formula.above
         case AnyOf(children):
-            return all(alarms_decide(child, regimes) for child in children)
+            return all(can_alarms_decide(child, regimes) for child in children)
         case AllOf(children):
             grows = all(one.above and regimes[one.functional] is Regime.GROWING for one in list_literals(formula))
-            return grows or (len(children) == 1 and alarms_decide(children[0], regimes))
+            return grows or (len(children) == 1 and can_alarms_decide(children[0], regimes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,34 +76,34 @@ class StandingAlarms:
     worst_case_epsilon: float
     digest: bytes = field(repr=False)
 
-    def draw(self, *, keys: int, noise: Noise) -> bytes:
-        """Draw as `Standing.draw` asks: numbers of its own for each key, literal and rung."""
+    def draw_state(self, *, keys: int, noise: Noise) -> bytes:
+        """Draw as `Standing.draw_state` asks: numbers of its own for each key, literal and rung."""
         rungs = []
         for ladder in self.ladders:
             drawn = draw_ladders(ladder, keys=keys, noise=noise)
             rungs += [
-                RungState(rang_at=_nowhere(keys), watched=tuple(state.rungs[place] for state in drawn))
+                RungState(rang_at=_make_zeros(keys), watched=tuple(state.rungs[place] for state in drawn))
                 for place in range(len(ladder.rungs))
             ]
-        return self._write(AlarmWindow(last_look=0, alerted_at=_nowhere(keys), rungs=tuple(rungs), over=False))
+        return self._write(AlarmWindow(last_look=0, alerted_at=_make_zeros(keys), rungs=tuple(rungs), is_over=False))
 
-    def look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> Looked:
+    def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
         """Look as `Standing.look` asks. Keys that are in the answer are not looked at."""
         before = self._read(state)
         if values.shape != (len(self.task.sensitivities), before.alerted_at.size):
             raise ValueError("a look has a value of each functional for each key")
         if not before.last_look < look <= self.task.looks:
             raise ValueError("a window's looks are made in order, and no more than it was calibrated for")
-        here = np.flatnonzero(before.alerted_at == 0)
+        open_keys = np.flatnonzero(before.alerted_at == 0)
         climbed, place = [], 0
         for literal, ladder in zip(self.literals, self.ladders, strict=True):
-            states = _ladder_states(before, slice(place, place + len(ladder.rungs)))
-            seen = values[literal.functional][here]
+            states = _list_ladder_states(before, slice(place, place + len(ladder.rungs)))
+            seen = values[literal.functional][open_keys]
             climbed.append(climb_at_values(ladder, states, seen, look=look, noise=noise))
             place += len(ladder.rungs)
-        return self._settle(before, climbed, here, look)
+        return self._apply_formula(before, climbed, open_keys, look)
 
-    def spent(self, state: bytes) -> Epsilons:
+    def compute_spent(self, state: bytes) -> Epsilons:
         """Return the loss as `Standing.spent`: nothing before the first look, then the loss of the begun rungs."""
         window = self._read(state)
         keys = window.alerted_at.size
@@ -112,26 +112,26 @@ class StandingAlarms:
         begun, place = [], 0
         for ladder in self.ladders:
             before_last = window.rungs[place : place + len(ladder.rungs) - 1]
-            begun.append(1 + sum((rung.rang_at > 0 for rung in before_last), start=_nowhere(keys)))
+            begun.append(1 + sum((rung.rang_at > 0 for rung in before_last), start=_make_zeros(keys)))
             place += len(ladder.rungs)
         if not begun:
             return np.zeros(keys)
         ways, which = np.unique(np.stack(begun), axis=1, return_inverse=True)
-        losses = np.array([_lose_at_most(self.task, self.literals, self.ladders, way) for way in ways.T.tolist()])
+        losses = np.array([_bound_loss(self.task, self.literals, self.ladders, way) for way in ways.T.tolist()])
         spent: Epsilons = losses[which.reshape(-1)]
         return spent
 
-    def _settle(
-        self, before: AlarmWindow, climbed: Sequence[Sequence[LadderState]], here: Integers, look: int
-    ) -> Looked:
-        """Return the formula's decision from the alarms on the keys `here`, which were not in the answer."""
+    def _apply_formula(
+        self, before: AlarmWindow, climbed: Sequence[Sequence[LadderState]], open_keys: Integers, look: int
+    ) -> LookResult:
+        """Return the formula's decision from the alarms on the keys `open_keys`, which were not in the answer."""
         rung = {
-            _place_of(literal): np.array([state.rang_at > 0 for state in states], dtype=np.bool_)
+            _identify_alarm(literal): np.array([state.rang_at > 0 for state in states], dtype=np.bool_)
             for literal, states in zip(self.literals, climbed, strict=True)
         }
-        held = evaluate_formula(self.task.formula, lambda literal: rung[_place_of(literal)], keys=here.size)
+        held = evaluate_formula(self.task.formula, lambda literal: rung[_identify_alarm(literal)], keys=open_keys.size)
         alerted_at = before.alerted_at.copy()
-        alerted_at[here[held]] = look
+        alerted_at[open_keys[held]] = look
         over = look == self.task.looks
         columns = [
             [state.rungs[place] for state in states]
@@ -141,12 +141,12 @@ class StandingAlarms:
         rungs = []
         for earlier, column in zip(before.rungs, columns, strict=True):
             rang_at = earlier.rang_at.copy()
-            rang_at[here] = [state.rang_at for state in column]
-            watched = watched_keys(alerted_at, rang_at, over=over)[here].tolist()
+            rang_at[open_keys] = [state.rang_at for state in column]
+            watched = find_watched_keys(alerted_at, rang_at, is_over=over)[open_keys].tolist()
             kept = tuple(state for state, watches in zip(column, watched, strict=True) if watches)
             rungs.append(RungState(rang_at=rang_at, watched=kept))
-        after = AlarmWindow(last_look=look, alerted_at=alerted_at, rungs=tuple(rungs), over=over)
-        return Looked(state=self._write(after), alerted=alerted_at > 0)
+        after = AlarmWindow(last_look=look, alerted_at=alerted_at, rungs=tuple(rungs), is_over=over)
+        return LookResult(state=self._write(after), alerted=alerted_at > 0)
 
     def _write(self, state: AlarmWindow) -> bytes:
         return write_window(state, digest=self.digest)
@@ -172,14 +172,14 @@ def calibrate_standing(task: StandingTask) -> StandingAlarms:
     >>> round(calibrate_standing(task).worst_case_epsilon * 40, 3)
     15.566
     """
-    if not task.monotone or not alarms_decide(task.formula, task.regimes):
+    if not task.monotone or not can_alarms_decide(task.formula, task.regimes):
         raise Unachievable("alarms watch AND and OR of values above their thresholds, under an AND such as only grow")
     if task.fnr + task.fpr >= 1.0:
         raise Unachievable("error rates that sum to one or more promise nothing")
     literals = _list_literals(task.formula)
     if not literals:
         return _make_standing(task, (), (), fnr=0.0, fpr=0.0)
-    apart = _set_apart(task.formula, literals)
+    apart = _separate_functionals(task.formula, literals)
     shares = _apportion(task, apart, literals)
     given = _ROUNDED_DOWN if len(literals) > 1 else 1.0
     for _ in range(_MOST_ATTEMPTS):
@@ -187,8 +187,8 @@ def calibrate_standing(task: StandingTask) -> StandingAlarms:
             _calibrate_literal(task, literal, fnr=min(task.fnr, fnr * given), fpr=min(task.fpr, fpr * given))
             for literal, fnr, fpr in zip(literals, shares.fnr, shares.fpr, strict=True)
         )
-        fnr = _bound_rates(apart, [ladder.fnr for ladder in ladders], fnr=True)
-        fpr = _bound_rates(apart, [ladder.fpr for ladder in ladders], fnr=False)
+        fnr = _bound_rates(apart, [ladder.fnr for ladder in ladders], is_fnr=True)
+        fpr = _bound_rates(apart, [ladder.fpr for ladder in ladders], is_fnr=False)
         excess = max(fnr / task.fnr, fpr / task.fpr)
         if excess <= 1.0:
             return _make_standing(task, literals, ladders, fnr=fnr, fpr=fpr)
@@ -199,7 +199,7 @@ def calibrate_standing(task: StandingTask) -> StandingAlarms:
 def _make_standing(
     task: StandingTask, literals: tuple[Cut, ...], ladders: tuple[LadderCalibration, ...], *, fnr: float, fpr: float
 ) -> StandingAlarms:
-    loss = _lose_at_most(task, literals, ladders, [len(ladder.rungs) for ladder in ladders])
+    loss = _bound_loss(task, literals, ladders, [len(ladder.rungs) for ladder in ladders])
     return StandingAlarms(
         task=task,
         literals=literals,
@@ -207,11 +207,11 @@ def _make_standing(
         fnr=fnr,
         fpr=fpr,
         worst_case_epsilon=loss,
-        digest=digest_of((task, literals, ladders)),
+        digest=compute_digest((task, literals, ladders)),
     )
 
 
-def _place_of(literal: Cut) -> tuple[int, int]:
+def _identify_alarm(literal: Cut) -> tuple[int, int]:
     """Return the common key of literals that share an alarm."""
     return literal.functional, literal.cut
 
@@ -220,9 +220,9 @@ def _list_literals(formula: Formula) -> tuple[Cut, ...]:
     """Return each threshold of each functional once, in order of appearance, with its least tolerance."""
     found: dict[tuple[int, int], Cut] = {}
     for literal in list_literals(formula):
-        known = found.setdefault(_place_of(literal), literal)
+        known = found.setdefault(_identify_alarm(literal), literal)
         if literal.tolerance < known.tolerance:
-            found[_place_of(literal)] = literal
+            found[_identify_alarm(literal)] = literal
     return tuple(found.values())
 
 
@@ -254,7 +254,7 @@ def _calibrate_literal(task: StandingTask, literal: Cut, *, fnr: float, fpr: flo
     )
 
 
-def _literal_exposures(task: StandingTask, literals: Sequence[Cut]) -> tuple[Exposure, ...]:
+def _list_literal_exposures(task: StandingTask, literals: Sequence[Cut]) -> tuple[Exposure, ...]:
     """Return the parts by which one unit changes all literals' values at once.
 
     Where one does not grow, it changes by the whole of each.
@@ -264,7 +264,7 @@ def _literal_exposures(task: StandingTask, literals: Sequence[Cut]) -> tuple[Exp
     return drop_dominated(tuple(one[literal.functional] for literal in literals) for one in task.exposures)
 
 
-def _lose_at_most(
+def _bound_loss(
     task: StandingTask, literals: Sequence[Cut], ladders: Sequence[LadderCalibration], begun: Sequence[int]
 ) -> float:
     """Return the joint loss of so many rungs of each ladder, rounded up.
@@ -277,13 +277,13 @@ def _lose_at_most(
     ]
     if not exact:
         return 0.0
-    return round_up_to_float(compute_joint_loss(exact, _literal_exposures(task, literals)) + sum(begun) * ROUNDED)
+    return round_up_to_float(compute_joint_loss(exact, _list_literal_exposures(task, literals)) + sum(begun) * ROUNDED)
 
 
-def _set_apart(formula: Formula, literals: Sequence[Cut]) -> Formula:
+def _separate_functionals(formula: Formula, literals: Sequence[Cut]) -> Formula:
     """Return the formula with a functional of its own for each alarm."""
-    places = {_place_of(literal): place for place, literal in enumerate(literals)}
-    return formula.map_literals(lambda one: replace(one, functional=places[_place_of(one)], cut=0, tolerance=0))
+    places = {_identify_alarm(literal): place for place, literal in enumerate(literals)}
+    return formula.map_literals(lambda one: replace(one, functional=places[_identify_alarm(one)], cut=0, tolerance=0))
 
 
 def _apportion(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> Shares:
@@ -301,7 +301,7 @@ def _apportion(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> S
         formulas=(apart,),
         used=tuple(range(len(literals))),
         functionals=len(literals),
-        exposures=_literal_exposures(task, literals),
+        exposures=_list_literal_exposures(task, literals),
         loss=lose,
         fnr=task.fnr,
         fpr=task.fpr,
@@ -321,19 +321,19 @@ def _weigh_evenly(functional: int, distance: int) -> float:
     return 1.0
 
 
-def _bound_rates(apart: Formula, rates: Sequence[float], *, fnr: bool) -> float:
+def _bound_rates(apart: Formula, rates: Sequence[float], *, is_fnr: bool) -> float:
     """Return the formula's error if its literals err so: the most over the sets that make it true, or false."""
     exact = derive_constraints(apart)
     if exact is not None:
-        sets = [[part.functional for part in one.parts] for one in (exact.fnr if fnr else exact.fpr)]
+        sets = [[part.functional for part in one.parts] for one in (exact.fnr if is_fnr else exact.fpr)]
         return round_up_to_float(max(sum((Fraction(rates[place]) for place in one), start=Fraction(0)) for one in sets))
-    bound, leaves = bound_tree(apart, lambda literal: rates[literal.functional], is_fnr=fnr)
+    bound, leaves = bound_tree(apart, lambda literal: rates[literal.functional], is_fnr=is_fnr)
     return round_up_to_float(
         Fraction(bound) * (1 + Fraction(sum(leaves.values()), 1 << 52))
     )  # more than additions lose
 
 
-def _ladder_states(window: AlarmWindow, rungs: slice) -> list[LadderState]:
+def _list_ladder_states(window: AlarmWindow, rungs: slice) -> list[LadderState]:
     """Return the states of one literal's ladder, for the keys that are not in the answer.
 
     Those of its rungs that have rung are silent.
@@ -351,5 +351,5 @@ def _ladder_states(window: AlarmWindow, rungs: slice) -> list[LadderState]:
     return [LadderState(own) for own in zip(*columns, strict=True)]
 
 
-def _nowhere(keys: int) -> Integers:
+def _make_zeros(keys: int) -> Integers:
     return np.zeros(keys, dtype=np.int64)

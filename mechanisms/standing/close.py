@@ -9,8 +9,8 @@ import numpy as np
 
 from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, Mechanism, Noise, Unachievable
-from mechanisms.standing.sealed import digest_of, seal, unseal, write_number
-from mechanisms.standing.standing_protocol import Looked
+from mechanisms.standing.sealed import compute_digest, seal, unseal, write_number
+from mechanisms.standing.standing_protocol import LookResult
 
 _LOOK = 1  # the only one, which is the close
 _PASSED = np.dtype("u1")
@@ -21,8 +21,9 @@ _LOSS = np.dtype("<f8")
 class DecidedAtClose:
     """A mechanism's calibration as a `Standing` with one look.
 
-    Guarantee: at the close the contract of the calibration, and its loss; `spent` is what each key's decision cost, ex
-    post (docs/proofs/standing.md). Noise is drawn at the look: before it is committed nothing of it may be shown.
+    Guarantee: at the close the contract of the calibration, and its loss; `compute_spent` is what each key's decision
+    cost, ex post (docs/proofs/standing.md). Noise is drawn at the look: before it is committed nothing of it may be
+    shown.
     """
 
     mechanism: Mechanism
@@ -44,45 +45,45 @@ class DecidedAtClose:
         """Return `Standing.fpr`."""
         return self.calibration.fpr
 
-    def draw(self, *, keys: int, noise: Noise) -> bytes:
+    def draw_state(self, *, keys: int, noise: Noise) -> bytes:
         """Return the state before the only look; there is nothing to be drawn."""
         del noise
-        return self._write(_Closed(made=False, passed=np.zeros(keys, dtype=np.bool_), loss=np.zeros(keys)))
+        return self._write(_CloseState(has_looked=False, passed=np.zeros(keys, dtype=np.bool_), loss=np.zeros(keys)))
 
-    def look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> Looked:
+    def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
         """Look as `Standing.look` asks."""
         before = self._read(state)
         if values.shape != (len(self.calibration.task.sensitivities), before.passed.size):
             raise ValueError("a look has a value of each functional for each key")
-        if look != _LOOK or before.made:
+        if look != _LOOK or before.has_looked:
             raise ValueError("what is decided when a window closes has one look")
         outcome = self.mechanism.decide(self.calibration, values, noise=noise)
-        after = _Closed(made=True, passed=outcome.passed, loss=outcome.epsilon)
-        return Looked(state=self._write(after), alerted=outcome.passed)
+        after = _CloseState(has_looked=True, passed=outcome.passed, loss=outcome.epsilon)
+        return LookResult(state=self._write(after), alerted=outcome.passed)
 
-    def spent(self, state: bytes) -> Epsilons:
-        """Return the loss as `Standing.spent`: nothing before the look."""
+    def compute_spent(self, state: bytes) -> Epsilons:
+        """Return the loss as `Standing.compute_spent`: nothing before the look."""
         return self._read(state).loss
 
-    def _write(self, closed: "_Closed") -> bytes:
-        parts = [write_number(number) for number in (closed.passed.size, int(closed.made))]
+    def _write(self, closed: "_CloseState") -> bytes:
+        parts = [write_number(number) for number in (closed.passed.size, int(closed.has_looked))]
         arrays = [closed.passed.astype(_PASSED).tobytes(), closed.loss.astype(_LOSS).tobytes()]
         return seal(b"".join(parts + arrays), digest=self.digest)
 
-    def _read(self, state: bytes) -> "_Closed":
+    def _read(self, state: bytes) -> "_CloseState":
         reader = unseal(state, digest=self.digest)
         keys, made = reader.take_number(), reader.take_number()
         passed = reader.take_array(keys, _PASSED).astype(np.bool_)
         loss = np.frombuffer(reader.take(keys * _LOSS.itemsize), dtype=_LOSS).astype(np.float64)
-        reader.end()
-        return _Closed(made=made > 0, passed=passed, loss=loss)
+        reader.check_end()
+        return _CloseState(has_looked=made > 0, passed=passed, loss=loss)
 
 
 @dataclass(frozen=True, slots=True)
-class _Closed:
+class _CloseState:
     """The state: the look was made or not, the keys that passed and the cost of each, shape (keys,)."""
 
-    made: bool
+    has_looked: bool
     passed: Booleans
     loss: Epsilons
 
@@ -109,4 +110,4 @@ def decide_at_close(mechanism: Mechanism, task: DecisionTask) -> DecidedAtClose:
     calibration = mechanism.calibrate(task)
     if calibration.whole_question or calibration.deniable:
         raise Unachievable("when a window closes every key is decided by itself, and none is left without an answer")
-    return DecidedAtClose(mechanism=mechanism, calibration=calibration, digest=digest_of(calibration))
+    return DecidedAtClose(mechanism=mechanism, calibration=calibration, digest=compute_digest(calibration))

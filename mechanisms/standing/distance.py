@@ -17,10 +17,10 @@ import numpy as np
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import Cut, Formula, Integers, list_literals
 from mechanisms.protocol import DecisionTask, Epsilons, Noise, Unachievable
-from mechanisms.published.sparse_vector import signed_distance, weights
+from mechanisms.published.sparse_vector import choose_weights, compute_signed_distance
 from mechanisms.standing.alarms import StandingAlarms, calibrate_standing
-from mechanisms.standing.sealed import digest_of
-from mechanisms.standing.standing_protocol import Looked
+from mechanisms.standing.sealed import compute_digest
+from mechanisms.standing.standing_protocol import LookResult
 from mechanisms.standing.standing_task import StandingTask
 from mechanisms.threshold.joint_loss import expose_all_at_once
 
@@ -61,24 +61,24 @@ class StandingDistance:
         (regime,) = self.alarm.task.regimes
         return regime
 
-    def draw(self, *, keys: int, noise: Noise) -> bytes:
-        """Draw as `Standing.draw` asks."""
-        return self.alarm.draw(keys=keys, noise=noise)
+    def draw_state(self, *, keys: int, noise: Noise) -> bytes:
+        """Draw as `Standing.draw_state` asks."""
+        return self.alarm.draw_state(keys=keys, noise=noise)
 
-    def look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> Looked:
+    def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
         """Look as `Standing.look` asks. The values themselves are not kept, their distance alone is added up."""
         if values.ndim != 2 or len(values) != len(self.task.sensitivities):
             raise ValueError("a look has a value of each functional for each key")
         lone = _find_lone(self.task.formula)
         if lone is None:
-            distance = signed_distance(self.task.formula, values, weights=self.scale)
+            distance = compute_signed_distance(self.task.formula, values, weights=self.scale)
         else:
             distance = values[lone.functional] if lone.above else -values[lone.functional]
-        return self.alarm.look(state, distance[np.newaxis, :], look=look, noise=noise)
+        return self.alarm.take_look(state, distance[np.newaxis, :], look=look, noise=noise)
 
-    def spent(self, state: bytes) -> Epsilons:
-        """Return the loss as `Standing.spent`."""
-        return self.alarm.spent(state)
+    def compute_spent(self, state: bytes) -> Epsilons:
+        """Return the loss as `Standing.compute_spent`."""
+        return self.alarm.compute_spent(state)
 
 
 def calibrate_distance(task: StandingTask) -> StandingDistance:
@@ -101,7 +101,7 @@ def calibrate_distance(task: StandingTask) -> StandingDistance:
     literals = tuple(list_literals(task.formula))
     if not literals:
         raise Unachievable("a condition without thresholds has no distance to be watched")
-    scale = weights(DecisionTask(task.formula, task.sensitivities, task.exposures, fnr=task.fnr, fpr=task.fpr))
+    scale = choose_weights(DecisionTask(task.formula, task.sensitivities, task.exposures, fnr=task.fnr, fpr=task.fpr))
     certain = min(scale[literal.functional] for literal in literals)
     within = min(scale[literal.functional] * literal.tolerance for literal in literals)
     watched = Cut(0, certain - 1, above=True, tolerance=within + certain - 1)
@@ -115,7 +115,7 @@ def calibrate_distance(task: StandingTask) -> StandingDistance:
         formula=watched,
         sensitivities=(sensitivity,),
         exposures=expose_all_at_once(1),
-        regimes=(distance_regime(task),),
+        regimes=(find_distance_regime(task),),
         leasts=(None,),
         monotone=True,
     )
@@ -123,10 +123,10 @@ def calibrate_distance(task: StandingTask) -> StandingDistance:
         alarm = calibrate_standing(alone)
     except Unachievable as refusal:
         raise Unachievable(refusal.reason) from refusal  # of no functional alone
-    return StandingDistance(task=task, scale=scale, alarm=replace(alarm, digest=digest_of((task, scale, alarm))))
+    return StandingDistance(task=task, scale=scale, alarm=replace(alarm, digest=compute_digest((task, scale, alarm))))
 
 
-def distance_regime(task: StandingTask) -> Regime:
+def find_distance_regime(task: StandingTask) -> Regime:
     """Return how one privacy unit changes the distance of a formula.
 
     Guarantee: docs/proofs/standing.md. A literal alone changes as its functional does. Of several, all above or all

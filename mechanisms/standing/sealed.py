@@ -17,10 +17,10 @@ _CHECK_BYTES = 4  # of a checksum: one accident in four billion is not seen
 _NUMBER_BYTES = 4  # of the number of keys, of a look, of a width: more than any of them has
 
 
-def digest_of(calibration: object) -> bytes:
+def compute_digest(calibration: object) -> bytes:
     """Return the digest that identifies a calibration. It is made of frozen values, whose printed form says all.
 
-    >>> digest_of((1, 2)) == digest_of((1, 2)) != digest_of((1, 3))
+    >>> compute_digest((1, 2)) == compute_digest((1, 2)) != compute_digest((1, 3))
     True
     """
     return hashlib.sha256(repr(calibration).encode()).digest()[:_DIGEST_BYTES]
@@ -47,7 +47,7 @@ def unseal(state: bytes, *, digest: bytes) -> "StateReader":
         raise ValueError("these are not the states of such a window")
     if zlib.crc32(state[:-_CHECK_BYTES]).to_bytes(_CHECK_BYTES, "little") != state[-_CHECK_BYTES:]:
         raise ValueError("the states of a window are cut off, or were changed")
-    return StateReader(memoryview(state)[:-_CHECK_BYTES], at=begin)
+    return StateReader(memoryview(state)[:-_CHECK_BYTES], position=begin)
 
 
 def write_number(number: int) -> bytes:
@@ -60,14 +60,14 @@ class StateReader:
     """Takes what comes next of a state; raises ValueError where it ends too soon."""
 
     body: memoryview
-    at: int
+    position: int
 
     def take(self, size: int) -> memoryview:
         """Return the next bytes, so many."""
-        begin, self.at = self.at, self.at + size
-        if self.at > len(self.body):
+        begin, self.position = self.position, self.position + size
+        if self.position > len(self.body):
             raise ValueError("the states of a window are cut off")
-        return self.body[begin : self.at]
+        return self.body[begin : self.position]
 
     def take_number(self) -> int:
         """Read a number of `write_number`."""
@@ -84,7 +84,7 @@ class StateReader:
             int.from_bytes(body[begin : begin + width], "little") for begin in range(0, size * width, max(1, width))
         ]
 
-    def end(self) -> None:
+    def check_end(self) -> None:
         """Raise ValueError unless all was read."""
-        if self.at != len(self.body):
+        if self.position != len(self.body):
             raise ValueError("the states of a window are followed by something else")

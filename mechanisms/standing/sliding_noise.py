@@ -24,8 +24,8 @@ from mechanisms.formula import Booleans, Cut, Integers, evaluate_formula
 from mechanisms.keyhole.contract import OneShotKind, list_task_tolerances, meet_contract
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Noise, Unachievable
-from mechanisms.standing.sealed import digest_of, seal, unseal, write_number
-from mechanisms.standing.standing_protocol import Looked
+from mechanisms.standing.sealed import compute_digest, seal, unseal, write_number
+from mechanisms.standing.standing_protocol import LookResult
 from mechanisms.standing.window_noise import STORED, NoiseShape, find_edges, find_tails, shape_window
 
 _RATE_BITS = 40  # a rate is a whole number of these parts of a power of two: 1e-12 above the least one
@@ -38,7 +38,7 @@ def _calibrate_test(shape: NoiseShape, *, tolerance: int, fnr: float, fpr: float
 
     def enough(rate: Fraction) -> bool:
         tails = find_tails(shape, rate)
-        return tails.least_reach(fnr) + tails.least_reach(fpr) <= tolerance + 2
+        return tails.find_least_reach(fnr) + tails.find_least_reach(fpr) <= tolerance + 2
 
     scale = add_quantiles(fnr=fnr, fpr=fpr, fine=shape.window) / (tolerance + 1)
     low, high = Fraction(0), Fraction(max(1e-6, scale)).limit_denominator(1 << _RATE_BITS)
@@ -52,7 +52,7 @@ def _calibrate_test(shape: NoiseShape, *, tolerance: int, fnr: float, fpr: float
             low = middle
         else:
             high = middle
-    shift = find_tails(shape, high).least_reach(fnr) - 1
+    shift = find_tails(shape, high).find_least_reach(fnr) - 1
     return FunctionalTest(
         epsilon=float(high * sensitivity),
         rate=high,
@@ -93,11 +93,13 @@ class SlidingNoise:
         """Of each look by itself."""
         return self.calibration.fpr
 
-    def draw(self, *, keys: int, noise: Noise) -> bytes:
-        """Draw as `Standing.draw` asks: the noise of the first look's window."""
-        return self._write(self._extend(_Drawn(0, 0, 0, self._nothing(keys), self._nothing(keys)), 1, noise))
+    def draw_state(self, *, keys: int, noise: Noise) -> bytes:
+        """Draw as `Standing.draw_state` asks: the noise of the first look's window."""
+        return self._write(
+            self._extend_noise(_DrawnNoise(0, 0, 0, self._make_empty(keys), self._make_empty(keys)), 1, noise)
+        )
 
-    def look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> Looked:
+    def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
         """Look as `Standing.look` asks.
 
         `alerted` are the keys in the answer now, which may leave it at the next look.
@@ -108,7 +110,7 @@ class SlidingNoise:
             raise ValueError("a look has a value of each functional for each key")
         if not before.last_look < look <= self.looks:
             raise ValueError("a window's looks are made in order, and no more than it was calibrated for")
-        drawn = self._extend(before, look, noise)
+        drawn = self._extend_noise(before, look, noise)
         noisy = values + self._add_up(drawn, look)
         tests = self.calibration.tests
 
@@ -118,22 +120,22 @@ class SlidingNoise:
             return found
 
         held = evaluate_formula(self.calibration.task.formula, hold, keys=keys)
-        return Looked(state=self._write(replace(drawn, last_look=look)), alerted=held)
+        return LookResult(state=self._write(replace(drawn, last_look=look)), alerted=held)
 
-    def spent(self, state: bytes) -> Epsilons:
-        """Return the loss as `Standing.spent`: all of it from the first look on."""
+    def compute_spent(self, state: bytes) -> Epsilons:
+        """Return the loss as `Standing.compute_spent`: all of it from the first look on."""
         drawn = self._read(state)
         return np.full(drawn.ticks.shape[2], self.worst_case_epsilon if drawn.last_look else 0.0)
 
-    def _span(self, look: int) -> tuple[int, int, int, int]:
+    def _find_span(self, look: int) -> tuple[int, int, int, int]:
         """Return the first tick and the one after the last whose noise a look may need, and likewise of blocks."""
         block = self.shape.block
         edges, half = find_edges(self.shape, look - 1), block // 2
         return look - self.shape.window - half, look + half, edges.first, edges.last
 
-    def _extend(self, drawn: "_Drawn", look: int, noise: Noise) -> "_Drawn":
+    def _extend_noise(self, drawn: "_DrawnNoise", look: int, noise: Noise) -> "_DrawnNoise":
         """Return the noise that a look needs: that drawn before, and that of ticks and blocks that are new."""
-        first_tick, end_tick, first_block, end_block = self._span(look)
+        first_tick, end_tick, first_block, end_block = self._find_span(look)
         kept = [drawn.ticks[:, max(0, first_tick - drawn.first_tick) :]]
         blocks = [drawn.blocks[:, max(0, first_block - drawn.first_block) :]]
         begun = first_tick if not drawn.ticks.shape[1] else drawn.first_tick + drawn.ticks.shape[1]
@@ -141,19 +143,19 @@ class SlidingNoise:
         begun = first_block if not drawn.ticks.shape[1] else drawn.first_block + drawn.blocks.shape[1]
         blocks.append(self._draw_noise(drawn, end_block - max(begun, first_block), 1 - self.shape.part, noise))
         ticks, coarse = (np.concatenate(parts, axis=1) for parts in (kept, blocks))
-        return _Drawn(drawn.last_look, first_tick, first_block, ticks, coarse)
+        return _DrawnNoise(drawn.last_look, first_tick, first_block, ticks, coarse)
 
-    def _draw_noise(self, drawn: "_Drawn", size: int, part: Fraction, noise: Noise) -> Integers:
+    def _draw_noise(self, drawn: "_DrawnNoise", size: int, part: Fraction, noise: Noise) -> Integers:
         """Draw noise for each functional, so many ticks or blocks and each key."""
         keys, functionals = drawn.ticks.shape[2], len(self.calibration.tests)
         found = np.zeros((functionals, size, keys), dtype=np.int64)
         for functional, test in enumerate(self.calibration.tests):
             if test.rate and part:
-                flat = noise.discrete_laplace(rate=test.rate * part, size=size * keys)
+                flat = noise.draw_discrete_laplace(rate=test.rate * part, size=size * keys)
                 found[functional] = flat.reshape(size, keys)
         return found
 
-    def _add_up(self, drawn: "_Drawn", look: int) -> Integers:
+    def _add_up(self, drawn: "_DrawnNoise", look: int) -> Integers:
         """Return the noise of the window that a look sees: noise outside of it is taken away from its blocks."""
         edges = find_edges(self.shape, look - 1)
         signs = np.zeros(drawn.ticks.shape[1], dtype=np.int64)
@@ -163,28 +165,28 @@ class SlidingNoise:
         total += drawn.blocks[:, edges.first - drawn.first_block : edges.last - drawn.first_block].sum(axis=1)
         return total
 
-    def _write(self, drawn: "_Drawn") -> bytes:
+    def _write(self, drawn: "_DrawnNoise") -> bytes:
         parts = [write_number(number) for number in (drawn.ticks.shape[2], drawn.last_look)]
         parts += [noise.astype(STORED).tobytes() for noise in (drawn.ticks, drawn.blocks)]
         return seal(b"".join(parts), digest=self.digest)
 
-    def _read(self, state: bytes) -> "_Drawn":
+    def _read(self, state: bytes) -> "_DrawnNoise":
         reader = unseal(state, digest=self.digest)
         keys, last_look = reader.take_number(), reader.take_number()
-        first_tick, end_tick, first_block, end_block = self._span(max(1, last_look))
+        first_tick, end_tick, first_block, end_block = self._find_span(max(1, last_look))
         functionals, found = len(self.calibration.tests), []
         for size in (end_tick - first_tick, end_block - first_block):
             flat = reader.take_array(functionals * size * keys, STORED)
             found.append(flat.reshape(functionals, size, keys))
-        reader.end()
-        return _Drawn(last_look, first_tick, first_block, *found)
+        reader.check_end()
+        return _DrawnNoise(last_look, first_tick, first_block, *found)
 
-    def _nothing(self, keys: int) -> Integers:
+    def _make_empty(self, keys: int) -> Integers:
         return np.zeros((len(self.calibration.tests), 0, keys), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _DrawnNoise:
     """The noise of ticks from `first_tick` and blocks from `first_block` on, shape (functionals, places, keys)."""
 
     last_look: int
@@ -234,10 +236,10 @@ def calibrate_sliding(task: DecisionTask, *, window: int, looks: int) -> Sliding
         loss=lose,
         calibrate=calibrate,
         is_tied=False,
-        bound_missed=lambda test, distance: find_tails(shape, test.rate).reaches(test.shift + distance),
-        bound_wrong=lambda test, distance: find_tails(shape, test.rate).reaches(1 - test.shift - distance),
+        bound_missed=lambda test, distance: find_tails(shape, test.rate).bound_reach_chance(test.shift + distance),
+        bound_wrong=lambda test, distance: find_tails(shape, test.rate).bound_reach_chance(1 - test.shift - distance),
     )
     calibration = meet_contract("sliding_noise", task, kind)
     return SlidingNoise(
-        calibration=calibration, shape=shape, looks=looks, digest=digest_of((calibration, shape, looks))
+        calibration=calibration, shape=shape, looks=looks, digest=compute_digest((calibration, shape, looks))
     )

@@ -8,7 +8,7 @@ from mechanisms.protocol import Epsilons, Noise
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class LookResult:
     """The result of one look.
 
     `state` is as secret as the data; `alerted` are the keys that are in the answer by now, shape (keys,).
@@ -37,13 +37,13 @@ class Standing(Protocol):
     def fpr(self) -> float | None:
         """The chance, at most, that a key for which the relaxed formula is false all through a window alerts in it."""
 
-    def draw(self, *, keys: int, noise: Noise) -> bytes:
+    def draw_state(self, *, keys: int, noise: Noise) -> bytes:
         """Draw the state of a window before its first look.
 
         It must be stored before data are read, and is as secret as they are.
         """
 
-    def look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> Looked:
+    def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
         """Make one look, the `look`th of its window from 1 on. Looks may be left out.
 
         Parameters:
@@ -54,5 +54,5 @@ class Standing(Protocol):
             ValueError: a state or values of another number of keys, a look that was made.
         """
 
-    def spent(self, state: bytes) -> Epsilons:
+    def compute_spent(self, state: bytes) -> Epsilons:
         """Return the loss of each key's window by then, rounded up, shape (keys,)."""

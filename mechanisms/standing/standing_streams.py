@@ -18,8 +18,8 @@ import numpy as np
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import Integers, evaluate_formula, list_literals
 from mechanisms.protocol import Epsilons, Noise, Unachievable
-from mechanisms.standing.sealed import StateReader, digest_of, seal, unseal, write_number
-from mechanisms.standing.standing_protocol import Looked
+from mechanisms.standing.sealed import StateReader, compute_digest, seal, unseal, write_number
+from mechanisms.standing.standing_protocol import LookResult
 from mechanisms.standing.standing_task import StandingTask
 from mechanisms.streams.binary_tree import BinaryTree
 from mechanisms.streams.block_tree import BlockTree
@@ -125,14 +125,16 @@ class StandingStream:
     fnr: None = None
     fpr: None = None
 
-    def draw(self, *, keys: int, noise: Noise) -> bytes:
-        """Draw as `Standing.draw` asks; noise is drawn look by look."""
+    def draw_state(self, *, keys: int, noise: Noise) -> bytes:
+        """Draw as `Standing.draw_state` asks; noise is drawn look by look."""
         del noise
         nothing = np.zeros(keys, dtype=np.int64)
-        begun = [_Watched(nothing, (Fraction(0),) * keys, (stream.start(),) * keys) for stream in self.streams]
-        return self._write(_Stage(last_look=0, alerted_at=nothing, watched=tuple(begun)))
+        begun = [
+            _WatchedFunctional(nothing, (Fraction(0),) * keys, (stream.start(),) * keys) for stream in self.streams
+        ]
+        return self._write(_WindowState(last_look=0, alerted_at=nothing, watched=tuple(begun)))
 
-    def look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> Looked:
+    def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
         """Look as `Standing.look` asks. The ticks between two looks that were made count as one tick."""
         before = self._read(state)
         if values.shape != (len(self.task.sensitivities), before.alerted_at.size):
@@ -147,7 +149,7 @@ class StandingStream:
                 estimates = tuple(
                     _round_estimate(total + own) for total, own in zip(watched.estimates, estimates, strict=True)
                 )
-            after.append(_Watched(values[functional], estimates, tuple(tick.states)))
+            after.append(_WatchedFunctional(values[functional], estimates, tuple(tick.states)))
         alerted_at = before.alerted_at.copy()
         estimated = {functional: watched.estimates for functional, watched in zip(self.used, after, strict=True)}
         held = evaluate_formula(
@@ -158,15 +160,15 @@ class StandingStream:
             keys=alerted_at.size,
         )
         alerted_at[held & (alerted_at == 0)] = look
-        stage = _Stage(last_look=look, alerted_at=alerted_at, watched=tuple(after))
-        return Looked(state=self._write(stage), alerted=alerted_at > 0)
+        stage = _WindowState(last_look=look, alerted_at=alerted_at, watched=tuple(after))
+        return LookResult(state=self._write(stage), alerted=alerted_at > 0)
 
-    def spent(self, state: bytes) -> Epsilons:
-        """Return the loss as `Standing.spent`: all of it from the first look on."""
+    def compute_spent(self, state: bytes) -> Epsilons:
+        """Return the loss as `Standing.compute_spent`: all of it from the first look on."""
         stage = self._read(state)
         return np.full(stage.alerted_at.size, self.worst_case_epsilon if stage.last_look else 0.0)
 
-    def _write(self, stage: "_Stage") -> bytes:
+    def _write(self, stage: "_WindowState") -> bytes:
         parts = [write_number(stage.alerted_at.size), write_number(stage.last_look)]
         parts.append(stage.alerted_at.astype(_SHORT).tobytes())
         for watched in stage.watched:
@@ -177,15 +179,15 @@ class StandingStream:
             parts += [np.array([number for own in numbers for number in own], dtype=_LONG).tobytes()]
         return seal(b"".join(parts), digest=self.digest)
 
-    def _read(self, state: bytes) -> "_Stage":
+    def _read(self, state: bytes) -> "_WindowState":
         reader = unseal(state, digest=self.digest)
         keys, last_look = reader.take_number(), reader.take_number()
         alerted_at = reader.take_array(keys, _SHORT)
         watched = tuple(_read_watched(reader, keys, type(stream.start())) for stream in self.streams)
-        reader.end()
+        reader.check_end()
         if last_look > self.task.looks or alerted_at.max(initial=0) > last_look:
             raise ValueError("the states of a window do not belong together")
-        return _Stage(last_look=last_look, alerted_at=alerted_at, watched=watched)
+        return _WindowState(last_look=last_look, alerted_at=alerted_at, watched=watched)
 
 
 def watch_by_stream(task: StandingTask, *, name: str, epsilon: Fraction) -> StandingStream:
@@ -218,7 +220,7 @@ def watch_by_stream(task: StandingTask, *, name: str, epsilon: Fraction) -> Stan
     streams = tuple(_make_stream(name, epsilon, task.sensitivities[functional], task.looks) for functional in used)
     losses = [Fraction(0)] * len(task.sensitivities)
     for functional, stream in zip(used, streams, strict=True):
-        losses[functional] = stream.epsilon * _changes_at_most(task.regimes[functional], task.looks)
+        losses[functional] = stream.epsilon * _count_most_changes(task.regimes[functional], task.looks)
     growing = all(task.regimes[functional] is Regime.GROWING for functional in used)
     exposures = task.exposures if growing else expose_all_at_once(len(losses))
     return StandingStream(
@@ -227,11 +229,11 @@ def watch_by_stream(task: StandingTask, *, name: str, epsilon: Fraction) -> Stan
         used=used,
         streams=streams,
         worst_case_epsilon=round_up_to_float(compute_joint_loss(losses, exposures)),
-        digest=digest_of((task, name, epsilon)),
+        digest=compute_digest((task, name, epsilon)),
     )
 
 
-def _changes_at_most(regime: Regime, looks: int) -> int:
+def _count_most_changes(regime: Regime, looks: int) -> int:
     """Return the sensitivities by which one unit changes the counts between looks, all of a window together."""
     if regime is Regime.SLIDING:
         raise Unachievable("streams watch what is added between looks, and a sliding window loses as much again")
@@ -244,7 +246,7 @@ def _round_estimate(estimate: Fraction) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True)
-class _Watched:
+class _WatchedFunctional:
     """One functional of all keys: its values and their estimates at the last look, and the streams' states."""
 
     values: Integers
@@ -253,18 +255,18 @@ class _Watched:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stage:
+class _WindowState:
     """One window of all keys after `last_look`, and when each key came into the answer."""
 
     last_look: int
     alerted_at: Integers
-    watched: tuple[_Watched, ...]
+    watched: tuple[_WatchedFunctional, ...]
 
 
-def _read_watched(reader: StateReader, keys: int, kind: type[Any]) -> _Watched:
+def _read_watched(reader: StateReader, keys: int, kind: type[Any]) -> _WatchedFunctional:
     values, estimates = reader.take_array(keys, _LONG), reader.take_array(keys, _LONG)
     lengths = reader.take_array(keys, _SHORT).tolist()
     numbers = reader.take_array(sum(lengths), _LONG).tolist()
     ends = list(accumulate(lengths))
     states = tuple(from_integers(kind, numbers[end - size : end]) for end, size in zip(ends, lengths, strict=True))
-    return _Watched(values, tuple(Fraction(one, _GRAIN) for one in estimates.tolist()), states)
+    return _WatchedFunctional(values, tuple(Fraction(one, _GRAIN) for one in estimates.tolist()), states)

@@ -88,7 +88,7 @@ def shape_window(window: int, *, fnr: float, fpr: float) -> NoiseShape:
     return replace(plain, part=part, terms=terms)
 
 
-def state_bytes(shape: NoiseShape, *, functionals: int, keys: int) -> int:
+def estimate_state_size(shape: NoiseShape, *, functionals: int, keys: int) -> int:
     """Return the size of a state, to within some dozen bytes.
 
     It has the noise of all ticks and blocks that a window may need.
@@ -120,7 +120,7 @@ class Tails:
     above: Floats
     below: Floats
 
-    def reaches(self, distance: int) -> float:
+    def bound_reach_chance(self, distance: int) -> float:
         """Return the chance that noise is at least `distance`, rounded up."""
         if distance <= 0:
             place = min(-((distance - 1 - self.lost) // self.step), self.below.size - 1)
@@ -128,7 +128,7 @@ class Tails:
         place = -((self.lost - distance) // self.step)
         return 1.0 if place < 1 else min(1.0, float(self.above[min(place, self.above.size - 1)]) * (1.0 + _SLACK))
 
-    def least_reach(self, chance: float) -> int:
+    def find_least_reach(self, chance: float) -> int:
         """Return the least distance, 1 or more, that noise reaches with the chance at most."""
         enough = np.flatnonzero(self.above[1:] * (1.0 + _SLACK) <= chance)
         if not enough.size:
@@ -143,11 +143,11 @@ def find_tails(shape: NoiseShape, rate: Fraction) -> Tails:
     Noise is symmetric and has one peak, so more of it reaches further: sums that others cover are left out.
     """
     rates = (float(rate * shape.part), float(rate * (1 - shape.part)))
-    reach = max(_reach_of(terms, rates) for terms in shape.terms)
+    reach = max(_find_reach(terms, rates) for terms in shape.terms)
     step = math.ceil(2.0 * reach / _MOST_POINTS) // 2 * 2 + 1
     points = 1 << math.ceil(math.log2(2.0 * reach / step + 2.0))
     angles = 2.0 * np.pi * np.arange(points // 2 + 1) / points
-    laws = [_transform(own, angles, step=step) if own else np.ones_like(angles) for own in rates]
+    laws = [_compute_transform(own, angles, step=step) if own else np.ones_like(angles) for own in rates]
     above, below = np.zeros(points // 2), np.ones(points // 2)
     for ticks, blocks in shape.terms:
         mass = np.maximum(np.fft.irfft(laws[0] ** ticks * laws[1] ** blocks, points)[: points // 2], 0.0)
@@ -157,14 +157,14 @@ def find_tails(shape: NoiseShape, rate: Fraction) -> Tails:
     return Tails(step=step, lost=lost, above=above + _UNKNOWN, below=below - _UNKNOWN)
 
 
-def _reach_of(terms: tuple[int, int], rates: tuple[float, float]) -> float:
+def _find_reach(terms: tuple[int, int], rates: tuple[float, float]) -> float:
     """Return the value beyond which a sum of so many ticks and blocks hardly ever is."""
     kinds = [(count, own) for count, own in zip(terms, rates, strict=True) if count]
     spread = math.sqrt(sum(2.0 * count / own**2 for count, own in kinds))
     return _REACH / min(own for _, own in kinds) + 12.0 * spread
 
 
-def _transform(rate: float, angles: Floats, *, step: int) -> Floats:
+def _compute_transform(rate: float, angles: Floats, *, step: int) -> Floats:
     """Return the characteristic function of discrete Laplace noise that is rounded to steps.
 
     The parts are the middle step, and on both sides a part that falls by the same factor from step to step.

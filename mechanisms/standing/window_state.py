@@ -42,16 +42,16 @@ class AlarmWindow:
     last_look: int
     alerted_at: Integers
     rungs: tuple[RungState, ...]
-    over: bool
+    is_over: bool
 
-    def watches(self, rung: RungState) -> Booleans:
+    def find_watched(self, rung: RungState) -> Booleans:
         """Return the keys whose states a rung has."""
-        return watched_keys(self.alerted_at, rung.rang_at, over=self.over)
+        return find_watched_keys(self.alerted_at, rung.rang_at, is_over=self.is_over)
 
 
-def watched_keys(alerted_at: Integers, rang_at: Integers, *, over: bool) -> Booleans:
+def find_watched_keys(alerted_at: Integers, rang_at: Integers, *, is_over: bool) -> Booleans:
     """Return the keys that an alarm still watches, shape (keys,)."""
-    found: Booleans = (alerted_at == 0) & (rang_at == 0) & (not over)
+    found: Booleans = (alerted_at == 0) & (rang_at == 0) & (not is_over)
     return found
 
 
@@ -80,13 +80,13 @@ def read_window(body: bytes, *, digest: bytes, rungs: int, looks: int) -> AlarmW
     found = []
     for _ in range(rungs):
         rang_at = reader.take_array(keys, _LOOK)
-        watched = int(np.count_nonzero(watched_keys(alerted_at, rang_at, over=over)))
+        watched = int(np.count_nonzero(find_watched_keys(alerted_at, rang_at, is_over=over)))
         found.append(RungState(rang_at=rang_at, watched=_read_watched(reader, watched, last_look)))
     latest = max((int(times.max(initial=0)) for times in (alerted_at, *(rung.rang_at for rung in found))), default=0)
-    reader.end()
+    reader.check_end()
     if not latest <= last_look <= looks:
         raise ValueError("the states of a window do not belong together")
-    return AlarmWindow(last_look=last_look, alerted_at=alerted_at, rungs=tuple(found), over=over)
+    return AlarmWindow(last_look=last_look, alerted_at=alerted_at, rungs=tuple(found), is_over=over)
 
 
 def _write_watched(states: Sequence[AlarmState]) -> list[bytes]:

@@ -18,7 +18,7 @@ import numpy as np
 from mechanisms.formula import Integers
 from mechanisms.noise.exact import check_rate
 from mechanisms.protocol import Noise
-from mechanisms.streams.perturber import perturb
+from mechanisms.streams.perturber import add_noise
 from mechanisms.streams.stream import Tick, check_budget, check_counts
 
 
@@ -73,11 +73,11 @@ class BinaryTree:
         check_counts(states, counts)
         if any(state.ticks == self.horizon for state in states):
             raise ValueError("the horizon is over")
-        levels = [_lowest_digit(state.ticks + 1) for state in states]
+        levels = [_find_lowest_digit(state.ticks + 1) for state in states]
         merged = [
             sum(state.sums[:level]) + count for state, level, count in zip(states, levels, counts.tolist(), strict=True)
         ]
-        noisy = perturb(np.array(merged, dtype=np.int64), rate=self.rate, noise=noise).tolist()
+        noisy = add_noise(np.array(merged, dtype=np.int64), rate=self.rate, noise=noise).tolist()
         after = tuple(
             BinaryTreeState(
                 ticks=state.ticks + 1,
@@ -89,6 +89,6 @@ class BinaryTree:
         return Tick(states=after, estimates=tuple(Fraction(sum(state.noisy)) for state in after))
 
 
-def _lowest_digit(number: int) -> int:
+def _find_lowest_digit(number: int) -> int:
     """Return the place of the lowest binary digit that is one."""
     return (number & -number).bit_length() - 1

@@ -21,7 +21,7 @@ import numpy as np
 from mechanisms.formula import Integers
 from mechanisms.noise.exact import check_rate
 from mechanisms.protocol import Noise
-from mechanisms.streams.perturber import perturb
+from mechanisms.streams.perturber import add_noise
 from mechanisms.streams.stream import Tick, check_budget, check_counts
 
 
@@ -82,9 +82,9 @@ class BlockTree:
         check_counts(states, counts)
         begun = [self._begin_block(state) if state.ticks == self.window else state for state in states]
         sums = [[total + count for total in state.sums] for state, count in zip(begun, counts.tolist(), strict=True)]
-        complete = [self._complete_levels(state.ticks + 1) for state in begun]
+        complete = [self._list_complete_levels(state.ticks + 1) for state in begun]
         exact = [total[level] for total, levels in zip(sums, complete, strict=True) for level in levels]
-        noisy = iter(perturb(np.array(exact, dtype=np.int64), rate=self.rate, noise=noise).tolist())
+        noisy = iter(add_noise(np.array(exact, dtype=np.int64), rate=self.rate, noise=noise).tolist())
         after = []
         for state, total, levels in zip(begun, sums, complete, strict=True):
             nodes = list(state.nodes)
@@ -100,7 +100,7 @@ class BlockTree:
         fresh = self.start()
         return BlockTreeState(ticks=0, sums=fresh.sums, nodes=fresh.nodes, before=state.nodes)
 
-    def _complete_levels(self, ticks: int) -> list[int]:
+    def _list_complete_levels(self, ticks: int) -> list[int]:
         """Return the levels of the nodes that end with so many ticks of a block."""
         return [level for level in range(self.levels) if ticks % (1 << level) == 0 or ticks == self.window]
 

@@ -80,10 +80,10 @@ class JumpMonitor:
         for state, estimate in zip(states, estimates, strict=True):
             last = (*state.estimates, estimate)[-self.window :]
             after.append(LastEstimates(estimates=last))
-            occurred.append(len(last) == self.window and self._changes(last[-1] - last[0]))
+            occurred.append(len(last) == self.window and self._is_jump(last[-1] - last[0]))
         return MonitorTick(states=tuple(after), occurred=tuple(occurred))
 
-    def _changes(self, by: Fraction) -> bool:
+    def _is_jump(self, by: Fraction) -> bool:
         match self.direction:
             case "jump":
                 return by >= self.delta

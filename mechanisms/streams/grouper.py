@@ -10,7 +10,7 @@ twice, four and eight times as much after 9.3, 32.5 and 396.
 
 | here | the thesis |
 |---|---|
-| `scaled_deviation` | n dev |
+| `scale_deviation` | n dev |
 | threshold_rate, deviation_rate | 1 / Lap(4 / epsilon_g), 1 / Lap(8 / epsilon_g), over the sensitivity |
 | theta, theta_factor | theta; theta epsilon_g, 5 as published |
 
@@ -88,19 +88,19 @@ class Grouper:
         """The threshold before noise."""
         return self.theta_factor * self.sensitivity / self.epsilon
 
-    def place(
+    def place_ticks(
         self, states: Sequence[GrouperState], counts: Integers, *, noise: Noise
     ) -> tuple[tuple[GrouperState, ...], tuple[bool, ...]]:
         """Place one tick of each stream. Return the states after it, and if the tick joined the group that was open."""
         check_counts(states, counts)
         opening = sum(not state.counts for state in states)
-        thresholds = iter(noise.discrete_laplace(rate=self.threshold_rate, size=opening).tolist())
-        deviations = iter(noise.discrete_laplace(rate=self.deviation_rate, size=len(states) - opening).tolist())
+        thresholds = iter(noise.draw_discrete_laplace(rate=self.threshold_rate, size=opening).tolist())
+        deviations = iter(noise.draw_discrete_laplace(rate=self.deviation_rate, size=len(states) - opening).tolist())
         theta = self.theta
         after, joined = [], []
         for state, count in zip(states, counts.tolist(), strict=True):
             if state.counts:
-                larger = _include(state, count)
+                larger = _add_count(state, count)
                 joins = _is_even(larger, deviation_noise=next(deviations), theta=theta)
                 after.append(larger if joins else NO_GROUP)
             else:
@@ -110,12 +110,12 @@ class Grouper:
         return tuple(after), tuple(joined)
 
 
-def scaled_deviation(counts: Sequence[int], times: Sequence[int]) -> int:
+def scale_deviation(counts: Sequence[int], times: Sequence[int]) -> int:
     """Return `n` times the sum of the distances of `n` counts to their mean, exactly.
 
     Counts ascend, each with its number.
 
-    >>> scaled_deviation((5, 6, 9), (2, 1, 1)) / 4
+    >>> scale_deviation((5, 6, 9), (2, 1, 1)) / 4
     5.5
     """
     size = sum(times)
@@ -126,7 +126,7 @@ def scaled_deviation(counts: Sequence[int], times: Sequence[int]) -> int:
     )
 
 
-def _include(state: GrouperState, count: int) -> GrouperState:
+def _add_count(state: GrouperState, count: int) -> GrouperState:
     counts, times = state.counts, state.times
     place = bisect_left(counts, count)
     if place < len(counts) and counts[place] == count:
@@ -139,5 +139,5 @@ def _include(state: GrouperState, count: int) -> GrouperState:
 def _is_even(group: GrouperState, *, deviation_noise: int, theta: Fraction) -> bool:
     """Return True if `dev + noise < theta + threshold noise`, times the group's size and theta's denominator."""
     size = sum(group.times)
-    excess = scaled_deviation(group.counts, group.times) + size * (deviation_noise - group.threshold_noise)
+    excess = scale_deviation(group.counts, group.times) + size * (deviation_noise - group.threshold_noise)
     return excess * theta.denominator < size * theta.numerator

@@ -78,10 +78,10 @@ class Hierarchy:
         return found
 
 
-def balanced_hierarchy(*, branching: int, levels: int) -> Hierarchy:
+def make_balanced_hierarchy(*, branching: int, levels: int) -> Hierarchy:
     """Return one tree in which every aggregation has as many parts, level by level.
 
-    >>> tree = balanced_hierarchy(branching=2, levels=8)
+    >>> tree = make_balanced_hierarchy(branching=2, levels=8)
     >>> len(tree.parents), len(tree.leaves)
     (255, 128)
     """
@@ -101,7 +101,7 @@ class Pruning:
     shares: Integers
 
 
-def cut_below(hierarchy: Hierarchy, small: Booleans) -> Pruning:
+def prune_below_small(hierarchy: Hierarchy, small: Booleans) -> Pruning:
     """Prune all that is contained in a small aggregation.
 
     Aggregations contained in none keep their own level's loss. Small ones and those without parts get that of the

@@ -18,7 +18,7 @@ from mechanisms.protocol import Noise
 from mechanisms.streams.grouper import THETA_FACTOR
 from mechanisms.streams.hierarchy import Hierarchy, HierarchyTick
 from mechanisms.streams.pegasus import GROUPER_SHARE, Pegasus, PegasusState
-from mechanisms.streams.perturber import perturb
+from mechanisms.streams.perturber import add_noise
 from mechanisms.streams.stream import Stateless, check_budget
 
 
@@ -109,5 +109,5 @@ class HsLaplace:
 
     def advance(self, states: Sequence[Stateless], counts: Integers, *, noise: Noise) -> HierarchyTick[Stateless]:
         """Advance one tick."""
-        noisy = perturb(self.hierarchy.aggregate(counts), rate=self.rate, noise=noise)
+        noisy = add_noise(self.hierarchy.aggregate(counts), rate=self.rate, noise=noise)
         return HierarchyTick(states=tuple(states), estimates=tuple(tuple(map(Fraction, row)) for row in noisy.tolist()))

@@ -27,7 +27,7 @@ from mechanisms.formula import Integers
 from mechanisms.noise.exact import check_rate
 from mechanisms.protocol import Noise
 from mechanisms.streams.grouper import NO_GROUP, THETA_FACTOR, Grouper, GrouperState
-from mechanisms.streams.perturber import perturb
+from mechanisms.streams.perturber import add_noise
 from mechanisms.streams.smoothers import Smoother, take_median
 from mechanisms.streams.stream import Tick, check_budget
 
@@ -110,8 +110,8 @@ class Pegasus:
 
     def advance(self, states: Sequence[PegasusState], counts: Integers, *, noise: Noise) -> Tick[PegasusState]:
         """Advance one tick: perturb, group, smooth."""
-        noisy = perturb(counts, rate=self.perturber_rate, noise=noise)
-        groups, joined = self.grouper.place([state.grouper for state in states], counts, noise=noise)
+        noisy = add_noise(counts, rate=self.perturber_rate, noise=noise)
+        groups, joined = self.grouper.place_ticks([state.grouper for state in states], counts, noise=noise)
         return self.smooth_groups(states, noisy, groups, joined)
 
     def smooth_groups(

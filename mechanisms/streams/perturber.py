@@ -9,7 +9,7 @@ from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
 
 
-def perturb(counts: Integers, *, rate: Fraction, noise: Noise) -> Integers:
+def add_noise(counts: Integers, *, rate: Fraction, noise: Noise) -> Integers:
     """Add discrete Laplace noise to each count.
 
     Guarantee: `rate * sensitivity` for each count (docs/proofs/streams.md).
@@ -20,4 +20,4 @@ def perturb(counts: Integers, *, rate: Fraction, noise: Noise) -> Integers:
     Raises:
         Unachievable: the rate lies outside the range of exact sampling.
     """
-    return counts + noise.discrete_laplace(rate=rate, size=counts.size).reshape(counts.shape)
+    return counts + noise.draw_discrete_laplace(rate=rate, size=counts.size).reshape(counts.shape)

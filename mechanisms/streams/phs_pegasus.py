@@ -29,10 +29,10 @@ from mechanisms.formula import Booleans, Integers
 from mechanisms.noise.exact import check_rate
 from mechanisms.protocol import Noise
 from mechanisms.streams.grouper import THETA_FACTOR
-from mechanisms.streams.hierarchy import Hierarchy, HierarchyTick, Pruning, cut_below
+from mechanisms.streams.hierarchy import Hierarchy, HierarchyTick, Pruning, prune_below_small
 from mechanisms.streams.hs_pegasus import HierarchyState
 from mechanisms.streams.pegasus import GROUPER_SHARE, Pegasus
-from mechanisms.streams.perturber import perturb
+from mechanisms.streams.perturber import add_noise
 from mechanisms.streams.stream import check_budget
 
 
@@ -55,7 +55,7 @@ class PrunedPegasus:
     def __post_init__(self) -> None:
         """Check every parameter's range."""
         check_rate(self.pegasus.perturber_rate)
-        check_rate(self.perturber_rate(self.hierarchy.levels))
+        check_rate(self.compute_perturber_rate(self.hierarchy.levels))
 
     @property
     def pegasus(self) -> Pegasus:
@@ -67,7 +67,7 @@ class PrunedPegasus:
             theta_factor=self.theta_factor,
         )
 
-    def perturber_rate(self, share: int) -> Fraction:
+    def compute_perturber_rate(self, share: int) -> Fraction:
         """Return the rate of noise on a count with the loss of so many levels.
 
         The Grouper takes its part of one of them.
@@ -88,8 +88,8 @@ class PrunedPegasus:
         noisy = np.empty_like(counts)
         for share in np.unique(shares).tolist():
             alike = shares == share
-            noisy[alike] = perturb(counts[alike], rate=self.perturber_rate(share), noise=noise)
-        groups, joined = self.pegasus.grouper.place([node.grouper for node in nodes], counts, noise=noise)
+            noisy[alike] = add_noise(counts[alike], rate=self.compute_perturber_rate(share), noise=noise)
+        groups, joined = self.pegasus.grouper.place_ticks([node.grouper for node in nodes], counts, noise=noise)
         tick = self.pegasus.smooth_groups(nodes, noisy, groups, joined)
         after = [list(state.nodes) for state in states]
         estimates = [[Fraction(0)] * len(self.hierarchy.parents) for _ in states]
@@ -156,7 +156,7 @@ class PhsPegasus:
         """Advance one tick: prune, then run PeGaSus on the rest."""
         aggregates = self.hierarchy.aggregate(counts)
         small = find_small(self.hierarchy, aggregates, rate=self.prune_rate, prune_below=self.prune_below, noise=noise)
-        return self.pruned.advance(states, aggregates, cut_below(self.hierarchy, small), noise=noise)
+        return self.pruned.advance(states, aggregates, prune_below_small(self.hierarchy, small), noise=noise)
 
 
 def find_small(
@@ -171,7 +171,7 @@ def find_small(
         aggregates: shape (hierarchies, aggregations).
     """
     small = np.zeros(aggregates.shape, dtype=np.bool_)
-    small[:, hierarchy.inner] = perturb(aggregates[:, hierarchy.inner], rate=rate, noise=noise) < prune_below
+    small[:, hierarchy.inner] = add_noise(aggregates[:, hierarchy.inner], rate=rate, noise=noise) < prune_below
     return small
 
 
@@ -228,7 +228,7 @@ class PhsPegasusFree:
 
         Prune for the next tick by its own.
         """
-        pruning = cut_below(self.hierarchy, np.array([state.small for state in states], dtype=np.bool_))
+        pruning = prune_below_small(self.hierarchy, np.array([state.small for state in states], dtype=np.bool_))
         aggregates = self.hierarchy.aggregate(counts)
         tick = self.pruned.advance([state.nodes for state in states], aggregates, pruning, noise=noise)
         after = tuple(

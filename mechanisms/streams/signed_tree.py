@@ -93,9 +93,9 @@ class SignedTree:
         if any(state.ticks == self.horizon for state in states):
             raise ValueError("the horizon is over")
         half = self.branching // 2
-        turns = [self._turn(state) for state in states]
+        turns = [self._plan_tick(state) for state in states]
         draws = sum(half * len(turn.moved) + len(turn.grown) for turn in turns)
-        drawn = iter(noise.discrete_laplace(rate=self.rate, size=draws).tolist())
+        drawn = iter(noise.draw_discrete_laplace(rate=self.rate, size=draws).tolist())
         after, estimates = [], []
         for state, turn, count in zip(states, turns, counts.tolist(), strict=True):
             before, behind = list(state.before), list(state.behind)
@@ -112,12 +112,12 @@ class SignedTree:
             estimates.append(Fraction(total))
         return Tick(states=tuple(after), estimates=tuple(estimates))
 
-    def _turn(self, state: SignedTreeState) -> "_Turn":
+    def _plan_tick(self, state: SignedTreeState) -> "_TickPlan":
         multiples, last = self._list_multiples(state.ticks + 1), self._list_multiples(state.ticks)
         digits = tuple(low - self.branching * high for low, high in pairwise(multiples))
         moved = tuple(level for level in range(self.levels) if multiples[level + 1] != last[level + 1])
         grown = tuple(level for level, digit in enumerate(digits) if digit > len(state.behind[level]))
-        return _Turn(digits=digits, moved=moved, grown=grown)
+        return _TickPlan(digits=digits, moved=moved, grown=grown)
 
     def _list_multiples(self, ticks: int) -> list[int]:
         """Return the multiple of the length of its nodes that is nearest to so many ticks, by level.
@@ -131,7 +131,7 @@ class SignedTree:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class _TickPlan:
     """The changes of one tick.
 
     They are the digits, lowest first, the levels whose higher digits change, so what lies before their multiple is

@@ -20,7 +20,7 @@ def to_integers(state: object) -> tuple[int, ...]:
     >>> to_integers(GrouperState(counts=(5, 6), times=(2, 1), threshold_noise=-3))
     (2, 5, 6, 2, 2, 1, -3)
     """
-    return tuple(_write(state))
+    return tuple(_write_value(state))
 
 
 def from_integers(kind: type[Kind], numbers: Sequence[int]) -> Kind:
@@ -30,14 +30,14 @@ def from_integers(kind: type[Kind], numbers: Sequence[int]) -> Kind:
         ValueError: no state of this kind is written so; the message names none of the numbers.
     """
     reader = iter(numbers)
-    found = _read(kind, reader)
+    found = _read_value(kind, reader)
     if next(reader, None) is not None or to_integers(found) != tuple(numbers):
         raise ValueError("a stored state is not written as states are")
     assert isinstance(found, kind), "what is read is of its kind"
     return found
 
 
-def _write(value: object) -> Iterator[int]:
+def _write_value(value: object) -> Iterator[int]:
     if isinstance(value, int):
         yield int(value)
     elif isinstance(value, Fraction):
@@ -45,32 +45,32 @@ def _write(value: object) -> Iterator[int]:
     elif isinstance(value, tuple):
         yield len(value)
         for member in value:
-            yield from _write(member)
+            yield from _write_value(member)
     elif is_dataclass(value):
         for field in fields(value):
-            yield from _write(getattr(value, field.name))
+            yield from _write_value(getattr(value, field.name))
     else:
         raise ValueError("a state is made of whole numbers, fractions, tuples and dataclasses")
 
 
-def _read(kind: Any, numbers: Iterator[int]) -> Any:
+def _read_value(kind: Any, numbers: Iterator[int]) -> Any:
     if kind is int:
-        return _take(numbers)
+        return _take_number(numbers)
     if kind is bool:
-        return bool(_take(numbers))
+        return bool(_take_number(numbers))
     if kind is Fraction:
-        numerator, denominator = _take(numbers), _take(numbers)
+        numerator, denominator = _take_number(numbers), _take_number(numbers)
         if denominator < 1:
             raise ValueError("a stored fraction has a positive denominator")
         return Fraction(numerator, denominator)
     if get_origin(kind) is tuple:
         (member, *_) = get_args(kind)
-        return tuple(_read(member, numbers) for _ in range(_take(numbers)))
+        return tuple(_read_value(member, numbers) for _ in range(_take_number(numbers)))
     hints = get_type_hints(kind)
-    return kind(*(_read(hints[field.name], numbers) for field in fields(kind)))
+    return kind(*(_read_value(hints[field.name], numbers) for field in fields(kind)))
 
 
-def _take(numbers: Iterator[int]) -> int:
+def _take_number(numbers: Iterator[int]) -> int:
     found = next(numbers, None)
     if found is None:
         raise ValueError("a stored state ends early")

@@ -7,7 +7,7 @@ released before the next tick's count is known: nothing looks ahead. States are 
 **Guarantee, for all of them.** Event level: two sequences of counts that differ at one tick of one stream, by
 `sensitivity` at most, give any sequence of estimates with probabilities that differ by `exp(epsilon)` at most. Unit
 level: a privacy unit that counts in at most `sensitivity_ticks` ticks of the horizon, in one stream at each, loses
-`epsilon_of_unit`; an event that moves from one stream to another changes both, and loses twice `epsilon`. None
+`compute_unit_epsilon`; an event that moves from one stream to another changes both, and loses twice `epsilon`. None
 of them bounds how far an estimate is from its count. Proof: docs/proofs/streams.md.
 """
 
@@ -59,13 +59,13 @@ class Stateless:
     """The state of what remembers nothing."""
 
 
-def epsilon_of_unit(epsilon: Fraction, *, sensitivity_ticks: int) -> Fraction:
+def compute_unit_epsilon(epsilon: Fraction, *, sensitivity_ticks: int) -> Fraction:
     """Return the loss of a privacy unit that counts in at most so many ticks of the horizon, in one stream at each.
 
     Guarantee: sequential composition, whichever ticks they are (docs/proofs/streams.md). A person present for eight
     hours of five-minute ticks:
 
-    >>> epsilon_of_unit(Fraction(1, 10), sensitivity_ticks=96)
+    >>> compute_unit_epsilon(Fraction(1, 10), sensitivity_ticks=96)
     Fraction(48, 5)
     """
     if sensitivity_ticks < 0:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from mechanisms.formula import Integers
 from mechanisms.noise.exact import check_rate
 from mechanisms.protocol import Noise
-from mechanisms.streams.perturber import perturb
+from mechanisms.streams.perturber import add_noise
 from mechanisms.streams.stream import Stateless, Tick, check_budget, check_counts
 
 
@@ -51,7 +51,7 @@ class TickLaplace:
     def advance(self, states: Sequence[Stateless], counts: Integers, *, noise: Noise) -> Tick[Stateless]:
         """Advance one tick."""
         check_counts(states, counts)
-        noisy = perturb(counts, rate=self.rate, noise=noise).tolist()
+        noisy = add_noise(counts, rate=self.rate, noise=noise).tolist()
         return Tick(states=tuple(states), estimates=tuple(map(Fraction, noisy)))
 
 
@@ -95,7 +95,7 @@ class BackwardSmoothing:
     def advance(self, states: Sequence[LastNoisyCounts], counts: Integers, *, noise: Noise) -> Tick[LastNoisyCounts]:
         """Advance one tick."""
         check_counts(states, counts)
-        noisy = perturb(counts, rate=self.laplace.rate, noise=noise).tolist()
+        noisy = add_noise(counts, rate=self.laplace.rate, noise=noise).tolist()
         kept = [(*state.noisy, count)[-self.ticks_back - 1 :] for state, count in zip(states, noisy, strict=True)]
         return Tick(
             states=tuple(LastNoisyCounts(noisy=last) for last in kept),

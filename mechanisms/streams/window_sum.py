@@ -54,14 +54,14 @@ class WindowSumSmoother:
         for groups, pegasus, median in zip(states, tick.states, tick.estimates, strict=True):
             size = len(pegasus.noisy)
             closed = slice(0, len(groups.sizes) - (size > 1))
-            found, total = self._cut(
+            found, total = self._drop_left_groups(
                 WindowGroups(medians=(*groups.medians[closed], median), sizes=(*groups.sizes[closed], size))
             )
             after.append(found)
             sums.append(total)
         return Tick(states=tuple(after), estimates=tuple(sums))
 
-    def _cut(self, groups: WindowGroups) -> tuple[WindowGroups, Fraction]:
+    def _drop_left_groups(self, groups: WindowGroups) -> tuple[WindowGroups, Fraction]:
         """Return the window without the groups that have left it, and its sum."""
         left, doubled, place = self.window, 0, len(groups.sizes)
         while place and left > 0:

@@ -10,9 +10,9 @@ from mechanisms.alarm.prices import PricedWay, WatchedWindow, Way, price_ways
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import Formula
 from mechanisms.protocol import DecisionTask, Unachievable
-from mechanisms.standing.alarms import alarms_decide
+from mechanisms.standing.alarms import can_alarms_decide
 from mechanisms.standing.sliding_noise import SlidingNoise, calibrate_sliding
-from mechanisms.standing.window_noise import shape_window, state_bytes
+from mechanisms.standing.window_noise import estimate_state_size, shape_window
 from planner.catalog.catalog import SqlType
 from planner.catalog.monitor import Monitor
 from planner.functionals.sensitivity import find_joint_sensitivity
@@ -104,7 +104,7 @@ def price_at_once(
 
     It is the cheapest of those that let an alert go at once with noise that is drawn once.
     """
-    growing = set(regimes) == {Regime.GROWING} and alarms_decide(question.formula, (Regime.SLIDING,) * len(regimes))
+    growing = set(regimes) == {Regime.GROWING} and can_alarms_decide(question.formula, (Regime.SLIDING,) * len(regimes))
     ways = price_ways(
         watched,
         fnr=question.accuracy.fnr,
@@ -134,4 +134,4 @@ def _check_state(question: Question, windows: WindowPlan, monitor: Monitor) -> N
 
 def _bytes_of(question: Question, windows: WindowPlan) -> int:
     shape = shape_window(windows.length // windows.every, fnr=question.accuracy.fnr, fpr=question.accuracy.fpr)
-    return state_bytes(shape, functionals=len(question.functionals), keys=question.keys.size)
+    return estimate_state_size(shape, functionals=len(question.functionals), keys=question.keys.size)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import list_literals
-from mechanisms.standing.alarms import alarms_decide
+from mechanisms.standing.alarms import can_alarms_decide
 from mechanisms.standing.distance import StandingDistance
 from mechanisms.standing.standing_protocol import Standing
 from mechanisms.standing.standing_streams import NO_BOUND
@@ -305,7 +305,7 @@ def _slide(question: Question, regimes: tuple[Regime, ...], monitor: Monitor) ->
             hint=f"Write append_only = true under [tables.{question.table.name}] if that is so; or a hop for sliding.",
         )
     sliding = (Regime.SLIDING,) * len(regimes)
-    if not alarms_decide(question.formula, sliding):
+    if not can_alarms_decide(question.formula, sliding):
         raise cannot_be_watched(
             monitor,
             "its thresholds could each be passed at a look of its own while a window slides, and never at once",

@@ -4,7 +4,7 @@ Proof: docs/proofs/standing.md.
 """
 
 from mechanisms.alarm.shapes import Regime
-from mechanisms.standing.alarms import alarms_decide
+from mechanisms.standing.alarms import can_alarms_decide
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.look import grows
 from planner.question.question import Question
@@ -35,4 +35,4 @@ def stays_true(question: Question, regimes: tuple[Regime, ...]) -> bool:
     is so for a single literal, and for alternatives, where an alert tells what was true at one look. Two literals at
     once could each have been true at a look of its own.
     """
-    return Regime.SIGNED not in regimes and alarms_decide(question.formula, regimes)
+    return Regime.SIGNED not in regimes and can_alarms_decide(question.formula, regimes)

@@ -1,7 +1,13 @@
 """A reduced question's ranking, calibrated: how much noise its keys need to be put in their order."""
 
 from mechanisms.protocol import Unachievable
-from mechanisms.ranking.calibration import ONE_LOOK, SCHEDULE, RankingCalibration, calibrate_ranking, groups_that_count
+from mechanisms.ranking.calibration import (
+    ONE_LOOK,
+    SCHEDULE,
+    RankingCalibration,
+    calibrate_ranking,
+    count_charged_groups,
+)
 from planner.errors import KeyholeError
 from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
@@ -35,6 +41,6 @@ def choose_ranking(question: Question) -> RankingCalibration | None:
     if ranked is None:
         return None
     task, groups = ranking_task(question, ranked), groups_of_one_unit(question)
-    few = groups_that_count(task, groups=groups, signed=ranked.signed) < groups
+    few = count_charged_groups(task, groups=groups, signed=ranked.signed) < groups
     at_once = (few and not question.functionals) or task.partitions > _MOST_IN_TURN
     return calibrate_ranking(task, schedule=ONE_LOOK if at_once else SCHEDULE)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import floor
 
 from mechanisms.protocol import Unachievable
-from mechanisms.ranking.calibration import tolerance_at
+from mechanisms.ranking.calibration import find_ranking_tolerance
 from mechanisms.ranking.ranking_task import RankingTask
 from planner.aggregates.comparison import Comparison, Having
 from planner.catalog.catalog import Table
@@ -104,7 +104,7 @@ def ranking_task(question: Question, ranked: Ranked) -> RankingTask:
         fpr=question.accuracy.fpr,
         partitions=parts,
         offset=ranked.offset,
-        any_cut=ranked.any_cut,
+        allows_any_cut=ranked.any_cut,
     )
 
 
@@ -120,13 +120,13 @@ def settle_price(question: Question, *, per_query: float) -> Question:
     if ranked is None or not (ranked.priced or ranked.mean):
         return _tell_scale(question)
     task = replace(ranking_task(question, ranked), tolerance=1)
-    if task.told_in_public:
+    if task.is_known_in_public:
         return _tell_scale(replace(question, ranked=replace(ranked, priced=False)))
     epsilon = per_query / PRICE / find_cell_reach(question).count_losses(groups_of_one_unit(question))
 
     def find_tolerance(made: Functional) -> int:
         try:
-            return tolerance_at(replace(task, sensitivity=made.sensitivity), epsilon=epsilon)
+            return find_ranking_tolerance(replace(task, sensitivity=made.sensitivity), epsilon=epsilon)
         except Unachievable as refusal:
             raise KeyholeError("KH303", f"the groups cannot be ranked: {refusal.reason}") from None
 

@@ -64,14 +64,14 @@ def describe_reports(reports: Sequence[AuditReport]) -> tuple[str, ...]:
         *psql_table(_HEADINGS, rows),
         "A claim that is not refuted is not thereby proved: the proofs are in docs/proofs.",
     ]
-    if any(report.flagged for report in reports):
+    if any(report.is_flagged for report in reports):
         lines.append("A claim is refuted: do not use that mechanism, and please report it as SECURITY.md says.")
-    if not all(report.conclusive for report in reports):
+    if not all(report.is_conclusive for report in reports):
         lines.append("Where nothing is proved, the draws were too few to refute anything: take more --samples.")
     return tuple(lines)
 
 
 def _verdict(report: AuditReport) -> str:
-    if report.flagged:
+    if report.is_flagged:
         return "NOT PRIVATE"
-    return "not refuted" if report.conclusive else "NOTHING PROVED"
+    return "not refuted" if report.is_conclusive else "NOTHING PROVED"

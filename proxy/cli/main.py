@@ -99,11 +99,11 @@ def audit(
     with show_progress("auditing", total=len(planned), asked=progress) as done:
         reports = run_audits(planned, samples=samples, processes=processes or count_usable_cores(), done=done)
     if as_json:
-        told = ({"flagged": report.flagged, "conclusive": report.conclusive} for report in reports)
+        told = ({"flagged": report.is_flagged, "conclusive": report.is_conclusive} for report in reports)
         print_json([asdict(report) | verdict for report, verdict in zip(reports, told, strict=True)])
     else:
         print(*describe_reports(reports), sep="\n")
-    if any(report.flagged or not report.conclusive for report in reports):
+    if any(report.is_flagged or not report.is_conclusive for report in reports):
         raise typer.Exit(1)
 
 

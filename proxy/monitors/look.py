@@ -64,7 +64,7 @@ class WatchedRun:
         """
         if state is None:
             _check_columns(self.service, look_of(self.plan, window=due.window, look=due.look).rewritten.relations)
-            drawn = self.plan.standing.draw(keys=self.plan.keys.size, noise=self.service.noise)
+            drawn = self.plan.standing.draw_state(keys=self.plan.keys.size, noise=self.service.noise)
             state = self.service.ledger.monitors.begin_window(self.run.run, due.window, drawn)
         if state.look >= due.look:
             return None
@@ -108,7 +108,7 @@ class PreparedLook:
             number=due.number,
             at=due.at.replace(tzinfo=UTC),
             holder=watched.holder,
-            closing={due.window: places.lay_out(plan.standing.spent(looked.state))} if last else {},
+            closing={due.window: places.lay_out(plan.standing.compute_spent(looked.state))} if last else {},
         )
 
 

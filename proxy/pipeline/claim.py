@@ -21,7 +21,7 @@ from mechanisms.formula import Booleans
 from mechanisms.keyhole.key_parts import cut_keys_into_parts
 from mechanisms.keyhole.noise_continuation import CONTINUABLE
 from mechanisms.protocol import Epsilons, Outcome
-from mechanisms.ranking.calibration import groups_that_count
+from mechanisms.ranking.calibration import count_charged_groups
 from mechanisms.ranking.run import Ranking
 from mechanisms.side_by_side import count_threads, run_in_order
 from mechanisms.threshold.renyi import Curve, compute_curve
@@ -144,7 +144,7 @@ def groups_that_add_up(plan: Plan) -> int:
     if ranked is not None and plan.ranking is not None:
         if plan.question.functionals or plan.ranking.looks:
             return groups
-        return groups_that_count(plan.ranking.task, groups=groups, signed=ranked.signed)
+        return count_charged_groups(plan.ranking.task, groups=groups, signed=ranked.signed)
     return 1 if plan.calibration.whole_question else groups
 
 

@@ -23,7 +23,9 @@ def rank(plan: Plan, outcome: Outcome, values: Integers, *, noise: Noise) -> Ran
     ranked, partition = plan.question.ranked, _partition_of(plan)
     assert ranked is not None
     exact = compute_scores(ranked, values)
-    return rank_keys(plan.ranking, exact, taking_part=outcome.passed, keep_path=False, noise=noise, partition=partition)
+    return rank_keys(
+        plan.ranking, exact, taking_part=outcome.passed, keeps_path=False, noise=noise, partition=partition
+    )
 
 
 def rank_in_public(plan: Plan, passed: Booleans) -> Ranking | None:

@@ -22,12 +22,17 @@ import numpy as np
 import numpy.typing as npt
 
 from mechanisms.protocol import FunctionalTest, Noise
-from mechanisms.risk.channels import likelihood_of_exact, likelihood_of_key, likelihood_of_noisy, likelihood_of_nothing
+from mechanisms.risk.channels import (
+    list_likelihoods_of_exact,
+    list_likelihoods_of_key,
+    list_likelihoods_of_noisy,
+    list_likelihoods_of_nothing,
+)
 from mechanisms.risk.posterior import (
     CONFIDENCES,
-    bound_of_place,
-    bound_of_presence,
-    confidence_class,
+    bound_belief_in_place,
+    bound_belief_in_presence,
+    find_confidence_class,
     find_joint_posterior,
     find_posterior_of_one_place,
 )
@@ -168,7 +173,7 @@ class PublishedChannel:
             case Seen.NOTHING:
                 return [None] * counts.size, [[] for _ in counts]
             case Seen.LAPLACE:
-                drawn = noise.discrete_laplace(rate=self._epsilon, size=self.ticks * counts.size)
+                drawn = noise.draw_discrete_laplace(rate=self._epsilon, size=self.ticks * counts.size)
                 released = (counts + drawn.reshape(self.ticks, -1)).T.tolist()
                 return [float(np.mean(values)) for values in released], released
             case Seen.TTL:
@@ -177,9 +182,9 @@ class PublishedChannel:
                 return [float(np.mean(values)) for values in released], released
             case Seen.KEYHOLE:
                 test = self._test
-                drawn = noise.discrete_laplace(rate=test.rate, size=self.ticks * counts.size)
+                drawn = noise.draw_discrete_laplace(rate=test.rate, size=self.ticks * counts.size)
                 above = counts + drawn.reshape(self.ticks, -1) - np.array(cuts) + test.shift
-                ties = noise.bernoulli(probability=test.tie, size=above.size).reshape(above.shape)
+                ties = noise.draw_bernoulli(probability=test.tie, size=above.size).reshape(above.shape)
                 keys = ((above > 0) | ((above == 0) & ties)).T.astype(int).tolist()
                 return [float(np.mean(values)) for values in keys], keys
 
@@ -187,16 +192,17 @@ class PublishedChannel:
         """Return the likelihood of one region's release, for true counts from 0 to the most."""
         match self.seen:
             case Seen.NOTHING:
-                return likelihood_of_nothing(most=most)
+                return list_likelihoods_of_nothing(most=most)
             case Seen.TRUE:
-                return likelihood_of_exact(released[0], most=most)
+                return list_likelihoods_of_exact(released[0], most=most)
             case Seen.LAPLACE:
-                each = [likelihood_of_noisy(value, rate=float(self._epsilon), most=most) for value in released]
+                each = [list_likelihoods_of_noisy(value, rate=float(self._epsilon), most=most) for value in released]
             case Seen.TTL:
                 each = [_likelihood_of_resalted(value, most=most) for value in released]
             case Seen.KEYHOLE:
                 each = [
-                    likelihood_of_key(self._test, cut=cut, most=most, returned=bool(value)) for value in released
+                    list_likelihoods_of_key(self._test, cut=cut, most=most, is_returned=bool(value)) for value in
+                    released
                 ]  # fmt: skip
         together = np.ones(most + 1)
         for one in each:
@@ -240,7 +246,7 @@ def believe(day: AttackedDay, channel: PublishedChannel, *, victim: int, tick: i
     at = regions.index(true_region)
     loss = channel.loss
     bounds = (1.0, 1.0) if loss is None else tuple(
-        bound(loss, prior=float(prior[at])) for bound in (bound_of_presence, bound_of_place)
+        bound(loss, prior=float(prior[at])) for bound in (bound_belief_in_presence, bound_belief_in_place)
     )  # fmt: skip
     return Belief(
         regions=regions,
@@ -271,9 +277,9 @@ def count_raised(day: AttackedDay, channel: PublishedChannel, *, every: int, noi
         after = _each_by_itself(likelihoods, prior[:, tick], people)
         hidden += people
         for count, then, later in zip(now.tolist(), prior[:, tick].tolist(), after.tolist(), strict=True):
-            reached = confidence_class(later)
+            reached = find_confidence_class(later)
             believed[reached] += count
-            raised[reached] += count * (reached > confidence_class(then))
+            raised[reached] += count * (reached > find_confidence_class(then))
     return Localised(hidden, tuple(believed), tuple(raised), len(ticks))
 
 

@@ -118,7 +118,7 @@ def _excess(task: GameTask, world: World, epsilon: Fraction, noise: Noise) -> Ke
 def _night(task: GameTask, world: World, epsilon: Fraction, noise: Noise) -> KeysRead:
     regions = world.building.plan.regions
     ranking = afford_ranking(epsilon, keys=len(regions))
-    ranked = rank_keys(ranking, world.nights(task.on_day), taking_part=None, keep_path=False, noise=noise)
+    ranked = rank_keys(ranking, world.nights(task.on_day), taking_part=None, keeps_path=False, noise=noise)
     first = regions[int(ranked.ranked[0])]
     sql = (
         f"SELECT region FROM presence WHERE night = '{name_day(task.on_day)}'\n"
@@ -203,7 +203,7 @@ def _key_set(keys: npt.NDArray[np.int64], sql: str, test: FunctionalTest, read: 
 
 def decide(test: FunctionalTest, values: Counts, cut: int, noise: Noise) -> npt.NDArray[np.bool_]:
     """Decide which values pass `value > cut`: the optimal one-shot test on each, with noise of its own."""
-    noisy = values + noise.discrete_laplace(rate=test.rate, size=values.size)
+    noisy = values + noise.draw_discrete_laplace(rate=test.rate, size=values.size)
     boundary = cut - test.shift
-    ties = noise.bernoulli(probability=test.tie, size=values.size)
+    ties = noise.draw_bernoulli(probability=test.tie, size=values.size)
     return np.asarray((noisy > boundary) | ((noisy == boundary) & ties))

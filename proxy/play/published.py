@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from mechanisms.protocol import Noise
 from mechanisms.streams.pegasus import Pegasus
-from mechanisms.streams.perturber import perturb
+from mechanisms.streams.perturber import add_noise
 from mechanisms.streams.tick_laplace import TickLaplace
 from proxy.play.floor_plan import Counts
 from proxy.play.resalted import count_resalted
@@ -133,7 +133,7 @@ def publish_streams(counts: Counts, way: Publishing, epsilon: Fraction | None, *
             return np.zeros(counts.shape, dtype=np.float32)
         case Publishing.TICK_LAPLACE:
             rate = TickLaplace(epsilon=_given(epsilon), sensitivity=1).rate
-            return perturb(counts, rate=rate, noise=noise).astype(np.float32)
+            return add_noise(counts, rate=rate, noise=noise).astype(np.float32)
         case Publishing.PEGASUS | Publishing.PEGASUS_SMOOTH:
             theta = Fraction(40 if way is Publishing.PEGASUS_SMOOTH else 5)
             return _run_pegasus(Pegasus(epsilon=_given(epsilon), sensitivity=1, theta_factor=theta), counts, noise)

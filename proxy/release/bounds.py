@@ -19,11 +19,11 @@ from mechanisms.noise.exact import check_rate
 from mechanisms.protocol import Noise, Unachievable
 from mechanisms.publishing.private_bounds import (
     BoundScan,
-    above_threshold,
-    bound_candidates,
     calibrate_scan,
-    least_cut,
-    least_epsilon,
+    find_least_cut,
+    find_least_epsilon,
+    list_candidates,
+    run_scan,
 )
 from planner.bind.computed_groupings import read_grouping
 from planner.catalog.catalog import Catalog, Column, Grouping, SqlType, Table
@@ -180,7 +180,7 @@ class BoundsRelease:
         for place, (statistic, scan) in enumerate(zip(statistics, scans, strict=True)):
             if scan is None:
                 return FoundBounds((), units, self.asked.units is None, None)
-            index = above_threshold(scan, counts[place], noise=noise)
+            index = run_scan(scan, counts[place], noise=noise)
             found.append(_found(statistic, scan, index))
         cut = max(float(scan.cut) for scan in scans if scan is not None)
         return FoundBounds(tuple(found), units, self.asked.units is None, cut)
@@ -188,7 +188,7 @@ class BoundsRelease:
     def _count_units(self, true: int, noise: Noise) -> int:
         """Return a number of units that is too large with probability beta / 5 at most."""
         rate = self.asked.epsilon * _COUNTING
-        noisy = true + int(noise.discrete_laplace(rate=rate, size=1)[0])
+        noisy = true + int(noise.draw_discrete_laplace(rate=rate, size=1)[0])
         return max(0, noisy - ceil(log(1 / (BETA * _COUNTING_FAILS)) / rate))
 
     def _scan(self, statistic: UnitStatistic, units: int) -> BoundScan | None:
@@ -220,8 +220,8 @@ class BoundsRelease:
         except Unachievable:
             raise cut_out_of_reach(
                 float(cut),
-                least_epsilon=len(statistics) * least_epsilon(longest, units=units, cut=cut, beta=beta),
-                least_cut=least_cut(longest, epsilon=epsilon, units=units, beta=beta),
+                least_epsilon=len(statistics) * find_least_epsilon(longest, units=units, cut=cut, beta=beta),
+                least_cut=find_least_cut(longest, epsilon=epsilon, units=units, beta=beta),
             ) from None
 
 
@@ -307,8 +307,8 @@ def _of_keys(table: Table, keys: tuple[str, ...], asked: BoundsAsked) -> Iterato
     open_ = [len(one.domain or ()) for one in columns if not table.determines(one)]
     one = Fraction(1)
     if open_:
-        yield UnitStatistic(BoundOf.GROUPS, keys, None, one, bound_candidates(prod(open_)))
-    yield UnitStatistic(BoundOf.ROWS, keys, None, one, bound_candidates(_MOST_ROWS))
+        yield UnitStatistic(BoundOf.GROUPS, keys, None, one, list_candidates(prod(open_)))
+    yield UnitStatistic(BoundOf.ROWS, keys, None, one, list_candidates(_MOST_ROWS))
     for name in asked.totals:
         column = table.get_column(name)
         _check_number(table, column)
@@ -322,13 +322,13 @@ def _of_keys(table: Table, keys: tuple[str, ...], asked: BoundsAsked) -> Iterato
         for of, end in ((BoundOf.HIGHEST_TOTAL, column.bounds[1]), (BoundOf.LOWEST_TOTAL, -column.bounds[0])):
             if end > 0:
                 steps = ceil(Fraction(end) / step)
-                yield UnitStatistic(of, keys, name, step, bound_candidates(steps * _MOST_ROWS))
+                yield UnitStatistic(of, keys, name, step, list_candidates(steps * _MOST_ROWS))
 
 
 def _of_values(table: Table, column: Column, asked: BoundsAsked) -> Iterator[UnitStatistic]:
     end = _public_end(table, column, asked.most.get(column.name))
     step = _step(column, end=end)
-    candidates = bound_candidates(ceil(end / step))
+    candidates = list_candidates(ceil(end / step))
     yield UnitStatistic(BoundOf.HIGHEST_VALUE, (), column.name, step, candidates)
     if column.bounds is None or column.bounds[0] < 0:
         yield UnitStatistic(BoundOf.LOWEST_VALUE, (), column.name, step, candidates)

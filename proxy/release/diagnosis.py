@@ -25,7 +25,7 @@ from mechanisms.diagnostics.residual_grid import ResidualGrid, release_residuals
 from mechanisms.diagnostics.score_histogram import (
     ScoreHistogram,
     choose_bins,
-    equal_edges,
+    cut_equally,
     release_adaptive,
     release_scores,
 )
@@ -282,7 +282,7 @@ def bins_of(asked: DiagnosisAsked, cells: int) -> tuple[int, ...]:
     bins = asked.bins
     if bins is None:
         bins = _PLAIN_BINS if asked.units is None else choose_bins(asked.units, epsilon=float(asked.epsilon))
-    return equal_edges(cells, bins=bins)
+    return cut_equally(cells, bins=bins)
 
 
 def _axes(asked: DiagnosisAsked, score: RowNumber, other: RowNumber) -> tuple[ScoreAxis, ScoreAxis]:
@@ -358,7 +358,7 @@ def _by_rows(release: Callable[..., Any]) -> _Draw:
         if rows is None:
             rate = epsilon * _COUNTING / asked.most_rows
             check_rate(rate)
-            rows = max(1, int(counts.sum()) + int(noise.discrete_laplace(rate=rate, size=1)[0]))
+            rows = max(1, int(counts.sum()) + int(noise.draw_discrete_laplace(rate=rate, size=1)[0]))
             epsilon -= epsilon * _COUNTING
         made: Released = release(counts, rows=rows, epsilon=epsilon, most_rows=asked.most_rows, noise=noise)
         return made
@@ -382,19 +382,19 @@ _DRAWS: Mapping[tuple[Plot, Method], _Draw] = {
 class _CheckedNoise:
     """No noise: it only finds out whether each rate that a method draws at can be drawn. No method here has coins."""
 
-    def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+    def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         check_rate(rate)
         return np.zeros(size, dtype=np.int64)
 
-    geometric = discrete_laplace
+    draw_geometric = draw_discrete_laplace
 
-    def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:  # noqa: ARG002
-        return self.discrete_laplace(rate=rate, size=size)
+    def draw_thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:  # noqa: ARG002
+        return self.draw_discrete_laplace(rate=rate, size=size)
 
-    def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
+    def draw_bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
         raise NotImplementedError(f"{size} coins of {probability}")
 
-    def coin(self, *, probability: Probability, size: int) -> Booleans:
+    def draw_bernoulli_by_digits(self, *, probability: Probability, size: int) -> Booleans:
         raise NotImplementedError(f"{size} coins of {probability}")
 
 

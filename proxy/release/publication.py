@@ -105,8 +105,8 @@ class PublicationAsked:
         return Criterion(
             retention=float(self.retention),
             values=values,
-            within=float(self.within),
-            unsure=float(self.unsure),
+            relative_error=float(self.within),
+            least_tail=float(self.unsure),
             exact=self.exact,
         )
 

@@ -20,8 +20,8 @@ from accountant.charges import is_lasting
 from accountant.events.owner_events import Published
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
-from mechanisms.publishing.generalisation import generalise, merge_counts
-from mechanisms.publishing.reconstruction_privacy import chance_within
+from mechanisms.publishing.generalisation import merge_counts, merge_values
+from mechanisms.publishing.reconstruction_privacy import find_least_chance
 from mechanisms.publishing.sampled_perturbation import sample_and_perturb
 from mechanisms.publishing.uniform_perturbation import perturb_uniformly
 from planner.catalog.catalog import RELEASED_BY, SqlType
@@ -84,7 +84,7 @@ def state(planned: Publication) -> str:
         told.append(
             f"Large groups were thinned so that a Chernoff bound on the error of an estimate is at least "
             f"{_short(asked.unsure)}; the error itself is smaller: in the largest groups an estimate is within "
-            f"{_percent(asked.within)} with probability {chance_within(asked.criterion(values)):.3f} or more."
+            f"{_percent(asked.within)} with probability {find_least_chance(asked.criterion(values)):.3f} or more."
         )
     if sampled:
         told.append("The thinning depends on the data and can tell a group's largest share.")
@@ -149,7 +149,7 @@ def perturb_counts(planned: Publication, counts: Integers, *, noise: Noise) -> P
     if asked.method is TableMethod.PERTURBED:
         drawn = perturb_uniformly(counts.reshape(-1, shape[-1]), retention=asked.retention, noise=noise)
         return PublishedTable(planned.columns, drawn.reshape(shape).transpose(places), None)
-    merged = generalise(counts)
+    merged = merge_values(counts)
     columns[:-1] = [_generalise(one, numbers) for one, numbers in zip(columns[:-1], merged, strict=True)]
     joined = merge_counts(counts, merged)
     groups = joined.reshape(prod(joined.shape[:-1]), shape[-1])

@@ -8,7 +8,7 @@ from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate_formul
 from mechanisms.keyhole.common_sums import read_functionals
 from mechanisms.protocol import FunctionalTest
 from mechanisms.ranking.calibration import RankingCalibration
-from mechanisms.ranking.overtaking import chance_swapped
+from mechanisms.ranking.overtaking import compute_swapped
 from mechanisms.ranking.run import Ranking, number_within
 from planner.rankings.mean_scores import compute_scores
 from proxy.open_policy.service import Service
@@ -104,9 +104,9 @@ def _chance_of_another_order(calibration: RankingCalibration, signed: Integers, 
         for behind in ranked[place + 1 :]:
             apart = int(signed[behind] - signed[first])
             assert apart > 0
-            chance += chance_swapped(rate=float(calibration.rate), distance=apart)
+            chance += compute_swapped(rate=float(calibration.rate), distance=apart)
             for look in calibration.looks:
-                chance += chance_swapped(rate=float(look.rate), distance=apart + look.gap + 1)
+                chance += compute_swapped(rate=float(look.rate), distance=apart + look.gap + 1)
     return chance
 
 

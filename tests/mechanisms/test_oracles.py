@@ -46,17 +46,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pytest
+from mechanisms.noise.draw_discrete_laplace import compute_mass
 from scipy import stats
 
 import mechanisms
 from mechanisms.formula import Cut, Integers
-from mechanisms.noise.discrete_laplace import compute_mass
 from mechanisms.noise.exact import make_system_noise
 from mechanisms.noise.gradual_release import draw_chain, refine_noise
 from mechanisms.protocol import DecisionTask
 from mechanisms.published.ppwlm import Ppwlm
-from mechanisms.published.progressive_looks import Planned, last_look, look_by_look
-from mechanisms.published.sparse_vector import sparse_vector
+from mechanisms.published.progressive_looks import PlannedLooks, decide_look_by_look, make_last_look
+from mechanisms.published.sparse_vector import run_sparse_vector
 from mechanisms.threshold.joint_loss import compute_joint_loss, expose_all_at_once, expose_sets_at_once
 from tests.mechanisms.threshold.crossing_by_hand import Flags, outcomes
 
@@ -194,7 +194,7 @@ def test_three_levels_follow_their_joint_law(way: str) -> None:
     if way == "chain":
         drawn = draw_chain(CHAIN, size=size, noise=noise)
     else:
-        first = noise.discrete_laplace(rate=CHAIN[0], size=size)
+        first = noise.draw_discrete_laplace(rate=CHAIN[0], size=size)
         second = refine_noise(first, coarse=CHAIN[0], fine=CHAIN[1], noise=noise)
         drawn = np.stack((first, second, refine_noise(second, coarse=CHAIN[1], fine=CHAIN[2], noise=noise)))
     assert triples_fit(drawn)
@@ -204,26 +204,26 @@ def test_the_check_of_triples_notices_fresh_noise() -> None:
     """The chi-square test has power: a third level drawn anew is missed with probability below 1e-9."""
     size, noise = 400_000, make_system_noise()
     first, second = draw_chain(CHAIN[:2], size=size, noise=noise)
-    drawn = np.stack((first, second, noise.discrete_laplace(rate=CHAIN[2], size=size)))
+    drawn = np.stack((first, second, noise.draw_discrete_laplace(rate=CHAIN[2], size=size)))
     assert not triples_fit(drawn)
 
 
 @pytest.mark.parametrize("distance", [-14, -5, 0, 3, 12])
 def test_refined_looks_follow_the_path_by_enumeration(distance: int) -> None:
-    """60,000 keys through `look_by_look`, each look a refinement: the number returned and the number that stopped at
-    each level. False alarm 1e-8 per case (chi-square over levels and answers)."""
+    """60,000 keys through `decide_look_by_look`, each look a refinement: the number returned and the number that
+    stopped at each level. False alarm 1e-8 per case (chi-square over levels and answers)."""
     cut = Cut(functional=0, cut=100, above=True, tolerance=12)
     task = DecisionTask(formula=cut, sensitivities=(1,), exposures=expose_all_at_once(1), fnr=0.05, fpr=0.1)
     calibration = Ppwlm(looks=4, first_epsilon=0.05).calibrate(task)
     (test,) = calibration.tests
-    looks = (*test.looks, last_look(test))
+    looks = (*test.looks, make_last_look(test))
 
     def zones(look: int, noise: Integers) -> tuple[Flags, Flags]:
         return noise + distance <= looks[look].rejecting, noise + distance >= looks[look].accepting
 
     keys = 60_000
     values = np.full((1, keys), 100 + distance, dtype=np.int64)
-    outcome = look_by_look(calibration, values, rule=lambda _: Planned(looks), noise=make_system_noise())
+    outcome = decide_look_by_look(calibration, values, rule=lambda _: PlannedLooks(looks), noise=make_system_noise())
     expected, counts = [], []
     for look, chances in zip(looks, outcomes([float(look.rate) for look in looks], zones), strict=True):
         here = np.isclose(outcome.epsilon, float(look.rate), rtol=1e-9, atol=0.0)
@@ -246,7 +246,7 @@ def test_the_first_positive_follows_its_law() -> None:
         alive = alive * (1.0 - above)
     expected.append(alive.sum())
     streams = 300_000
-    positive = sparse_vector(
+    positive = run_sparse_vector(
         np.tile(np.array(distances, dtype=np.int64), (streams, 1)),
         least=0,
         threshold_rate=threshold_rate,

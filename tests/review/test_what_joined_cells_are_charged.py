@@ -170,7 +170,7 @@ def test_an_audit_proves_most_of_what_the_ledger_charges_to_a_cell(
         first, second = (claim_always(draw_from(values), epsilon=epsilon) for values in worlds)
         pair = Neighbours(description="a day of tests", first=first, second=second)
         report = audit("a joined cell", [pair], samples=rounds(200_000, quick=60_000))
-        return report.flagged, report.epsilon_lower > 0.6 * charged
+        return report.is_flagged, report.epsilon_lower > 0.6 * charged
 
     assert run(charged) == (False, True)
     assert run(charged / forgotten) == (True, True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from mechanisms.diagnostics.calibration_curve import CalibratedBin, calibration_curve, expected_error
+from mechanisms.diagnostics.calibration_curve import CalibratedBin, compute_expected_error, make_calibration_curve
 from mechanisms.diagnostics.pribrp import ResidualBin
-from mechanisms.diagnostics.roc_curve import RocCurve, roc_curve
+from mechanisms.diagnostics.roc_curve import RocCurve, make_roc_curve
 from mechanisms.diagnostics.score_histogram import ScoreHistogram
 from planner.question.scores import ScoreAxis
 
@@ -34,7 +34,7 @@ class GroupRoc:
         """Return warnings about the curve."""
         if self.curve is None:
             return (_NO_CURVE,)
-        return (_SATURATED,) if self.curve.saturated else ()
+        return (_SATURATED,) if self.curve.is_saturated else ()
 
     def row(self) -> tuple[str, ...]:
         """Group, area, its error from noise and from bins, separation, numbers of each outcome."""
@@ -155,7 +155,7 @@ class GroupCalibration:
 
 def read_roc(name: str, released: ScoreHistogram, axis: ScoreAxis) -> GroupRoc:
     """Return the curve of a released histogram."""
-    return GroupRoc(name, roc_curve(released), axis)
+    return GroupRoc(name, make_roc_curve(released), axis)
 
 
 def read_calibration(
@@ -174,10 +174,10 @@ def read_calibration(
         return GroupCalibration(name, tuple(plain), None, saturated=False)
     edges = released.edges
     middles = [axis.at((low + high) / 2) for low, high in pairwise(edges)]
-    found = calibration_curve(released, middles=middles, epsilon_per_count=epsilon_per_count)
-    curve = roc_curve(released)
-    saturated = curve is not None and curve.saturated
-    return GroupCalibration(name, tuple(_plot(one, axis) for one in found), expected_error(found), saturated)
+    found = make_calibration_curve(released, middles=middles, epsilon_per_count=epsilon_per_count)
+    curve = make_roc_curve(released)
+    saturated = curve is not None and curve.is_saturated
+    return GroupCalibration(name, tuple(_plot(one, axis) for one in found), compute_expected_error(found), saturated)
 
 
 def _plot(one: CalibratedBin, axis: ScoreAxis) -> PlottedBin:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from mechanisms.noise.discrete_laplace import compute_upper_tail
-from mechanisms.publishing.uniform_perturbation import attribute_epsilon
+from mechanisms.noise.draw_discrete_laplace import compute_upper_tail
+
+from mechanisms.publishing.uniform_perturbation import compute_attribute_epsilon
 from proxy.cli.publish.place import WrittenFile
 from proxy.release.publication import Publication, TableMethod
 from proxy.release.unprotected import state
@@ -49,7 +50,7 @@ def offer_document(planned: Publication) -> dict[str, Any]:
     if asked.epsilon is None:
         return found | {
             "differentially_private": False,
-            "attribute_epsilon": attribute_epsilon(retention=float(asked.retention), values=planned.shape[-1]),
+            "attribute_epsilon": compute_attribute_epsilon(retention=float(asked.retention), values=planned.shape[-1]),
             "statement": state(planned),
         }
     return found | {

@@ -7,8 +7,8 @@ import numpy as np
 
 from mechanisms.formula import Booleans, Integers, list_literals
 from mechanisms.protocol import Noise
-from mechanisms.risk.attack_confidence import Confidences, KeyTest, View, add_up, find_confidences
-from mechanisms.risk.posterior import CONFIDENCES, bound_of_place
+from mechanisms.risk.attack_confidence import Confidences, KeyTest, View, add_confidences, find_confidences
+from mechanisms.risk.posterior import CONFIDENCES, bound_belief_in_place
 from planner.parser.lexer import quote_identifier
 from planner.question.question import Measure
 from proxy.owner.risk.figures import number, share
@@ -183,7 +183,7 @@ def _attack(
         for day in days
         for time, counts in day.items()
     ]
-    return add_up(parts, over=len(days))
+    return add_confidences(parts, divisor=len(days))
 
 
 def _introduce(asked: AttackersAsked, day: _Day) -> Iterator[Part]:
@@ -211,7 +211,7 @@ def _table(attacker: OpenKeys, found: Mapping[View, Confidences], known: int) ->
         (
             words,
             *(f"{people:,.1f}" for people in found[view].classes),
-            f"{found[view].better:,.1f}",
+            f"{found[view].improved:,.1f}",
             share(found[view].believed / hidden) if hidden else "",
             share(found[view].highest) if hidden else "",
         )
@@ -230,14 +230,14 @@ def _explain(asked: AttackersAsked, epsilon: float) -> Iterator[Part]:
     yield (
         "An analyst who asks one threshold after the other gets to the noisy counts behind the key set for the same "
         f"epsilon, {number(epsilon)} of a presence. No belief in a place can come further than odds times "
-        f"e^{number(2 * epsilon)}, two presences: from 50 % to {share(bound_of_place(epsilon, prior=0.5))}."
+        f"e^{number(2 * epsilon)}, two presences: from 50 % to {share(bound_belief_in_place(epsilon, prior=0.5))}."
     )
     if asked.prior.names[1:]:
         yield "Each time is attacked by itself: whoever knows how people move from one to the next knows more."
     priors = tuple(step / 50 for step in range(51))
     curves = [
         Curve("before", priors, priors),
-        Curve("after, at most", priors, tuple(bound_of_place(epsilon, prior=prior) for prior in priors)),
+        Curve("after, at most", priors, tuple(bound_belief_in_place(epsilon, prior=prior) for prior in priors)),
     ]
     yield line_plot(
         "What a belief in a place can become at most", curves, x=Axis("belief before", 0, 1), y=Axis("after", 0, 1)
@@ -254,7 +254,7 @@ def _figures(attacker: OpenKeys, found: Mapping[View, Confidences], known: int) 
             {
                 "view": view.value,
                 "people_by_class": list(one.classes),
-                "found_better": one.better,
+                "found_better": one.improved,
                 "mean_belief": one.believed / one.people if one.people else None,
                 "highest_belief": one.highest if one.people else None,
             }

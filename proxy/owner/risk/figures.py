@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from mechanisms.risk.advantage import guess_among, largest_posterior, membership_advantage, true_positive_rate
+from mechanisms.risk.advantage import bound_advantage, bound_guess, bound_posterior, bound_true_positive_rate
 from proxy.report.odometer import factor
 
 CANDIDATES = (2, 10, 100)  # groups or values among which somebody guesses: a coin, a few wards, a town's streets
@@ -24,14 +24,14 @@ class RiskFigures:
             "presence": {
                 "epsilon": self.epsilon,
                 "odds": _odds(self.epsilon),
-                "posteriors": {f"{prior:g}": largest_posterior(self.epsilon, prior=prior) for prior in _PRIORS},
-                "advantage": membership_advantage(self.epsilon),
-                "true_positives_at_1_percent": true_positive_rate(self.epsilon, false_positive_rate=0.01),
+                "posteriors": {f"{prior:g}": bound_posterior(self.epsilon, prior=prior) for prior in _PRIORS},
+                "advantage": bound_advantage(self.epsilon),
+                "true_positives_at_1_percent": bound_true_positive_rate(self.epsilon, false_positive_rate=0.01),
             },
             "which_group": {
                 "epsilon": 2 * self.epsilon,
                 "odds": _odds(2 * self.epsilon),
-                "guess_among": {str(many): guess_among(self.epsilon, candidates=many) for many in CANDIDATES},
+                "guess_among": {str(many): bound_guess(self.epsilon, candidates=many) for many in CANDIDATES},
             },
         }
 
@@ -41,9 +41,9 @@ class RiskFigures:
             what,
             number(self.epsilon),
             factor(self.epsilon).removeprefix("a factor of "),
-            *(share(largest_posterior(self.epsilon, prior=prior)) for prior in _PRIORS),
-            share(membership_advantage(self.epsilon)),
-            share(true_positive_rate(self.epsilon, false_positive_rate=0.01)),
+            *(share(bound_posterior(self.epsilon, prior=prior)) for prior in _PRIORS),
+            share(bound_advantage(self.epsilon)),
+            share(bound_true_positive_rate(self.epsilon, false_positive_rate=0.01)),
         )
 
     def which_row(self, what: str) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class RiskFigures:
             what,
             number(2 * self.epsilon),
             factor(2 * self.epsilon).removeprefix("a factor of "),
-            *(share(guess_among(self.epsilon, candidates=many)) for many in CANDIDATES),
+            *(share(bound_guess(self.epsilon, candidates=many)) for many in CANDIDATES),
         )
 
 

@@ -94,7 +94,7 @@ def say_groups(asked: GroupsAsked) -> ReportSection:
 
 
 def _find_least(asked: GroupsAsked, width: float, part: float) -> int:
-    return least_group(part, width=width, surely=_SURELY, epsilon=asked.epsilon, pair=asked.pair)
+    return find_least_group(part, width=width, certainty=_SURELY, epsilon=asked.epsilon, pair=asked.pair)
 
 
 def _say_sensitive(value: SensitiveValue, size: int, members: str) -> str:
@@ -123,7 +123,7 @@ def _chances(asked: GroupsAsked, size: float) -> list[dict[str, float]]:
 
 def _chance(asked: GroupsAsked, group: int, part: float) -> float:
     holders = min(group, max(1, round(part * group)))
-    return chance_at(_WIDTH, group=group, holders=holders, epsilon=asked.epsilon, pair=asked.pair)
+    return compute_chance(_WIDTH, group=group, holders=holders, epsilon=asked.epsilon, pair=asked.pair)
 
 
 def _say_sizes(asked: GroupsAsked, sized: Sequence[tuple[RiskQuestion, float]]) -> Iterator[Part]:

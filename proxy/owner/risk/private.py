@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 import numpy as np
 
 from mechanisms.formula import TRUE, Integers
-from mechanisms.risk.disclosure import jump
-from mechanisms.risk.share_learning import SharePair, chance_at
+from mechanisms.risk.disclosure import compute_jump
+from mechanisms.risk.share_learning import SharePair, compute_chance
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog
 from planner.functionals.said_shares import ShareThreshold

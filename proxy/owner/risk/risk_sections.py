@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mechanisms.noise.exact import make_system_noise
-from mechanisms.risk.advantage import guess_among, largest_posterior, membership_advantage
-from mechanisms.risk.channels import evidence_of_key
+from mechanisms.risk.advantage import bound_advantage, bound_guess, bound_posterior
+from mechanisms.risk.channels import compute_evidence_of_key
 from mechanisms.risk.fixed_list import compose_fixed
 from mechanisms.risk.reconstruction import reconstruct_bits, single_out, track
 from planner.functionals.said_shares import ShareThreshold
@@ -104,7 +104,7 @@ def _say_promise(policy: Policy) -> ReportSection:
         )
     priors = tuple(step / _STEPS for step in range(_STEPS + 1))
     curves = [
-        Curve(name, priors, tuple(largest_posterior(times * cell.epsilon, prior=prior) for prior in priors))
+        Curve(name, priors, tuple(bound_posterior(times * cell.epsilon, prior=prior) for prior in priors))
         for name, times in (("nothing told", 0), ("presence", 1), ("which group", 2))
     ]
     parts.append(
@@ -144,15 +144,15 @@ def _questions(questions: Sequence[RiskQuestion], sensitive: Sequence[SensitiveV
     losses = [one.epsilon for one in questions]
     total, composed = sum(losses), compose_fixed(losses)
     rows = tuple(
-        (one.name, number(one.epsilon), number(one.unit_epsilon), share(membership_advantage(one.epsilon)))
+        (one.name, number(one.epsilon), number(one.unit_epsilon), share(bound_advantage(one.epsilon)))
         for one in questions
     )
-    at = [composed.true_positive_rate(false_positive_rate=rate) for rate in (0.01, 0.1)]
+    at = [composed.find_true_positive_rate(false_positive_rate=rate) for rate in (0.01, 0.1)]
     parts: list[Part] = [
         PageTable(("question", "epsilon a group", "epsilon a unit", "hits minus false alarms"), rows),
         f"All of them together cost a group epsilon {number(total)} at most. For somebody who chooses each question in "
         "view of the answers before, the hits of the best test for presence exceed its "
-        f"false alarms by at most {share(membership_advantage(total))}.",
+        f"false alarms by at most {share(bound_advantage(total))}.",
         "Only if this list was fixed beforehand, and nobody adds or leaves out a question in view of answers: at most "
         f"{share(composed.advantage)}; it finds {share(at[0])} of those present at 1 % false alarms, {share(at[1])} at "
         "10 %. A dashboard that is always asked whole is such a list; an analyst at work never is.",
@@ -173,7 +173,7 @@ def _questions(questions: Sequence[RiskQuestion], sensitive: Sequence[SensitiveV
             for one in questions
         ],
         "epsilon": total,
-        "adaptive": {"advantage": membership_advantage(total)},
+        "adaptive": {"advantage": bound_advantage(total)},
         "fixed_list_only": {
             "advantage": composed.advantage,
             "true_positives_at_1_percent": at[0],
@@ -188,7 +188,7 @@ def _weigh(question: RiskQuestion, said: ShareThreshold, sensitive: Sequence[Sen
     known = next((one for one in sensitive if one.is_counted_by(said)), None)
     if known is None:
         return ""
-    evidence = evidence_of_key(question.plan.calibration.tests[said.functional])
+    evidence = compute_evidence_of_key(question.plan.calibration.tests[said.functional])
     times = float(said.share) / known.base_rate
     told = (
         f"A disclosure by construction: that is {times:.3g} times the {100 * known.base_rate:g} % of everybody"
@@ -210,20 +210,25 @@ def _attacks(asked: RiskAsked) -> ReportSection:
     title, epsilon = "Attacks that were tried, beside the bound", asked.epsilon
     if epsilon <= 0:
         return ReportSection("attacks", title, ("Nothing was told, so there is nothing to attack.",), {"epsilon": 0.0})
-    bound, tracked = single_out(epsilon), track(epsilon)
+    bound, tracked = single_out_victim(epsilon), track_victim(epsilon)
     rows = [
         ("the promise: no attack on average more than", share(bound.bound)),
-        ("one count that nobody but the victim can be in", share(bound.right)),
-        ("a tracker: two counts that differ by the victim", share(tracked.right)),
+        ("one count that nobody but the victim can be in", share(bound.right_share)),
+        ("a tracker: two counts that differ by the victim", share(tracked.right_share)),
     ]
-    figures = {"epsilon": epsilon, "bound": bound.bound, "single_out": bound.right, "tracker": tracked.right}
+    figures = {
+        "epsilon": epsilon,
+        "bound": bound.bound,
+        "single_out": bound.right_share,
+        "tracker": tracked.right_share,
+    }
     if asked.runs:
         noise = make_system_noise()
         many = reconstruct_bits(people=_PEOPLE, counts=_PEOPLE, epsilon=epsilon, runs=asked.runs, seed=1, noise=noise)
-        rows.append((f"{_PEOPLE} random counts against {_PEOPLE} secrets, {asked.runs} times", share(many.right)))
+        rows.append((f"{_PEOPLE} random counts against {_PEOPLE} secrets, {asked.runs} times", share(many.right_share)))
         exact = reconstruct_bits(people=_PEOPLE, counts=_PEOPLE, epsilon=None, runs=1, seed=1, noise=noise)
-        rows.append(("the same with exact counts, for contrast", share(exact.right)))
-        figures |= {"random_counts": many.right, "exact_counts": exact.right, "runs": float(asked.runs)}
+        rows.append(("the same with exact counts, for contrast", share(exact.right_share)))
+        figures |= {"random_counts": many.right_share, "exact_counts": exact.right_share, "runs": float(asked.runs)}
     parts: list[Part] = [
         f"Everybody has a secret bit, and attackers spend epsilon {number(epsilon)} on counts of it; the data are made "
         "up. A coin would be right half the time.",
@@ -272,5 +277,5 @@ def _unsaid(asked: RiskAsked) -> Iterator[Part]:
         "People whose data go together, such as a family's, are protected each for themselves. Facts about groups, and "
         "what is known from elsewhere, are not protected."
     )
-    among = guess_among(asked.epsilon, candidates=10) if asked.epsilon else 0.1
+    among = bound_guess(asked.epsilon, candidates=10) if asked.epsilon else 0.1
     yield f"Ten equally likely groups, one guess: right with {share(among)} at most, where chance is right with 10 %."

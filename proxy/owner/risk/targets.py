@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from mechanisms.risk.advantage import epsilon_for_advantage, epsilon_for_guess, epsilon_for_posterior
+from mechanisms.risk.advantage import find_epsilon_for_advantage, find_epsilon_for_guess, find_epsilon_for_posterior
 from proxy.owner.typed_figures import find_shares, read_share
 
 _SHARE = r"(\d*\.?\d+\s*%?)"
@@ -33,15 +33,15 @@ def parse_target(text: str) -> RiskTarget:
     if found := _ADVANTAGE.fullmatch(wish):
         wanted = float(read_share(found[1]))
         said = f"the best test for presence hits at most {wanted:g} more often than it raises a false alarm"
-        return RiskTarget(said, _down(epsilon_for_advantage(wanted)), None)
+        return RiskTarget(said, _down(find_epsilon_for_advantage(wanted)), None)
     if found := _POSTERIOR.fullmatch(wish):
         before, after = float(read_share(found[1])), float(read_share(found[2]))
-        epsilon = epsilon_for_posterior(prior=before, posterior=after)
+        epsilon = find_epsilon_for_posterior(prior=before, posterior=after)
         said = f"whoever believes it with {100 * before:g} % beforehand believes it with {100 * after:g} % at most"
         return RiskTarget(said, _down(epsilon), _down(epsilon / 2))
     if found := _GUESS.fullmatch(wish):
         many, success = int(found[1]), float(read_share(found[2]))
-        epsilon = epsilon_for_guess(candidates=many, success=success)
+        epsilon = find_epsilon_for_guess(candidates=many, success=success)
         said = (
             f"the best guess among {many:,} equally likely values of one unit is right with {100 * success:g} % at most"
         )

@@ -15,22 +15,22 @@ class ChosenDigits:
     def __init__(self, *numbers: tuple[int, int]) -> None:
         self.left = [bool(number >> place & 1) for number, digits in numbers for place in reversed(range(digits))]
 
-    def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
+    def draw_bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
         assert probability == Fraction(1, 2)
         assert size <= len(self.left), "more digits were asked for than there should be"
         drawn, self.left = self.left[:size], self.left[size:]
         return np.array(drawn, dtype=np.bool_)
 
-    def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+    def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         raise AssertionError("an alarm draws digits alone")
 
-    def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
+    def draw_thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
         raise AssertionError("an alarm draws digits alone")
 
-    def geometric(self, *, rate: Fraction, size: int) -> Integers:
+    def draw_geometric(self, *, rate: Fraction, size: int) -> Integers:
         raise AssertionError("an alarm draws digits alone")
 
-    def coin(self, *, probability: Probability, size: int) -> Booleans:
+    def draw_bernoulli_by_digits(self, *, probability: Probability, size: int) -> Booleans:
         raise AssertionError("an alarm draws digits alone")
 
 

@@ -28,10 +28,10 @@ def without_limit(
     `distances` has shape (streams, queries): value minus threshold.
     """
     streams, queries = distances.shape
-    threshold = noise.discrete_laplace(rate=threshold_rate, size=streams)[:, np.newaxis]
+    threshold = noise.draw_discrete_laplace(rate=threshold_rate, size=streams)[:, np.newaxis]
     if query_rate is None:
         return distances >= threshold
-    drawn = noise.discrete_laplace(rate=query_rate, size=streams * queries)
+    drawn = noise.draw_discrete_laplace(rate=query_rate, size=streams * queries)
     return distances + drawn.reshape(streams, queries) >= threshold
 
 
@@ -102,20 +102,20 @@ class SharperNoise:
     def __init__(self, source: Noise) -> None:
         self._source = source
 
-    def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
-        return self._source.discrete_laplace(rate=rate, size=size)
+    def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+        return self._source.draw_discrete_laplace(rate=rate, size=size)
 
-    def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
-        return self._source.thinned_laplace(rate=rate, nonzero=nonzero, size=size)
+    def draw_thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
+        return self._source.draw_thinned_laplace(rate=rate, nonzero=nonzero, size=size)
 
-    def geometric(self, *, rate: Fraction, size: int) -> Integers:
-        return self._source.geometric(rate=2 * rate, size=size)
+    def draw_geometric(self, *, rate: Fraction, size: int) -> Integers:
+        return self._source.draw_geometric(rate=2 * rate, size=size)
 
-    def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
-        return self._source.bernoulli(probability=probability, size=size)
+    def draw_bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
+        return self._source.draw_bernoulli(probability=probability, size=size)
 
-    def coin(self, *, probability: Probability, size: int) -> Booleans:
-        return self._source.coin(probability=probability, size=size)
+    def draw_bernoulli_by_digits(self, *, probability: Probability, size: int) -> Booleans:
+        return self._source.draw_bernoulli_by_digits(probability=probability, size=size)
 
 
 class TakenForApart:
@@ -177,8 +177,8 @@ def fresh_refinement(value: int, *, coarse: Fraction, fine: Fraction, seed: int)
     noise = SeededNoise(seed)
 
     def draw(samples: int) -> Integers:
-        first = value + noise.discrete_laplace(rate=coarse, size=samples)
-        return np.column_stack((first, value + noise.discrete_laplace(rate=fine, size=samples)))
+        first = value + noise.draw_discrete_laplace(rate=coarse, size=samples)
+        return np.column_stack((first, value + noise.draw_discrete_laplace(rate=fine, size=samples)))
 
     return draw
 
@@ -194,7 +194,7 @@ def noise_down(value: int, *, coarse: float, fine: float, seed: int) -> Callable
     together, ratio = coarse + fine, fine - coarse
 
     def draw(samples: int) -> Integers:
-        first = noise.discrete_laplace(rate=Fraction(coarse), size=samples)
+        first = noise.draw_discrete_laplace(rate=Fraction(coarse), size=samples)
         size, u = np.abs(first), uniform.random(samples)
         stays = np.exp(-ratio * (size + 1)) * math.expm1(-2 * coarse) / math.expm1(-2 * fine)
         side = 1 / math.expm1(together)
@@ -230,6 +230,6 @@ def reconstructed(counts: Integers, partition: list[Integers], *, rate: Fraction
     """Algorithm 7: each group's noisy total, divided by its size and rounded, for all its cells."""
     result = np.empty(counts.size, dtype=np.int64)
     for group in partition:
-        total = int(counts[group].sum()) + int(noise.discrete_laplace(rate=rate, size=1)[0])
+        total = int(counts[group].sum()) + int(noise.draw_discrete_laplace(rate=rate, size=1)[0])
         result[group] = round(total / group.size)
     return result

@@ -16,7 +16,7 @@ from mechanisms.alarm.run import draw_alarms, look_at_values
 from mechanisms.alarm.shapes import Regime
 from mechanisms.alarm.weights import compute_weight
 from mechanisms.audit import alarms
-from mechanisms.audit.alarms import Watcher, audited_alarm, pair_ladders, pair_windows, watch_windows
+from mechanisms.audit.alarms import Watcher, make_audited_alarm, pair_ladders, pair_windows, watch_windows
 from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit, claim_always
 from mechanisms.audit.subjects import ALARM, plan_audits
 from mechanisms.formula import Integers
@@ -24,7 +24,7 @@ from mechanisms.protocol import Noise
 from tests.effort import is_quick, rounds
 from tests.seeded_noise import SeededNoise
 
-ORDINARY = calibrate_alarm(replace(audited_alarm(Regime.GROWING).task, tolerance=4))
+ORDINARY = calibrate_alarm(replace(make_audited_alarm(Regime.GROWING).task, tolerance=4))
 """An alarm that claims 1.0, so that a few thousand windows refute it."""
 
 
@@ -35,22 +35,22 @@ def audit_windows(calibration: AlarmCalibration, watch: Watcher, *, samples: int
 @pytest.mark.parametrize("regime", Regime)
 def test_an_alarm_passes_and_could_have_failed(regime: Regime) -> None:
     """At full size 20,000 windows from either database; then it proves more than half of what is claimed."""
-    report = audit_windows(audited_alarm(regime), watch_windows, samples=rounds(20_000, quick=1_200), seed=81)
-    assert not report.flagged
-    assert report.conclusive
+    report = audit_windows(make_audited_alarm(regime), watch_windows, samples=rounds(20_000, quick=1_200), seed=81)
+    assert not report.is_flagged
+    assert report.is_conclusive
     assert is_quick() or report.epsilon_lower > 0.55 * report.claimed_epsilon
 
 
 def test_a_ladder_passes_and_could_have_failed() -> None:
     report = audit("ladder", [pair_ladders(noise=SeededNoise(82))], samples=rounds(20_000, quick=1_200))
-    assert not report.flagged
-    assert report.conclusive
+    assert not report.is_flagged
+    assert report.is_conclusive
 
 
 def test_the_planned_audit_is_of_alarms() -> None:
     report = ALARM.run(samples=rounds(64_000, quick=2_400), noise=SeededNoise(83))
     assert report is not None
-    assert (report.subject, report.flagged, report.conclusive) == (ALARM.subject, False, True)
+    assert (report.subject, report.is_flagged, report.is_conclusive) == (ALARM.subject, False, True)
     assert ALARM.effort > 0
     assert plan_audits([ALARM.mechanism]) == (ALARM,)
 
@@ -58,10 +58,10 @@ def test_the_planned_audit_is_of_alarms() -> None:
 @pytest.mark.parametrize("regime", Regime)
 def test_charging_too_little_is_flagged(regime: Regime) -> None:
     """At full size half of what growing values are charged, and others as if they grew; less at quick."""
-    made = audited_alarm(regime)
+    made = make_audited_alarm(regime)
     part = 0.4 if is_quick() else 0.5 if regime is Regime.GROWING else 1.0
     cheap = replace(made, worst_case_epsilon=part * float(made.rate))
-    assert audit_windows(cheap, watch_windows, samples=rounds(20_000, quick=1_600), seed=84).flagged
+    assert audit_windows(cheap, watch_windows, samples=rounds(20_000, quick=1_600), seed=84).is_flagged
 
 
 def with_new_numbers(calibration: AlarmCalibration, values: Integers, *, noise: Noise, forgetful: bool) -> Integers:
@@ -81,7 +81,7 @@ def with_new_numbers(calibration: AlarmCalibration, values: Integers, *, noise: 
 def test_new_numbers_in_a_window_are_flagged(forgetful: bool) -> None:
     """Values one higher than in the audit, at which an alarm is as likely to ring as not."""
     watch = partial(with_new_numbers, forgetful=forgetful)
-    assert audit_windows(ORDINARY, watch, samples=rounds(20_000, quick=2_000), seed=85).flagged
+    assert audit_windows(ORDINARY, watch, samples=rounds(20_000, quick=2_000), seed=85).is_flagged
 
 
 def audit_rows(
@@ -113,8 +113,8 @@ def test_a_total_computed_anew_is_flagged() -> None:
         return np.array([[state.rang_at] for state in states], dtype=np.int64)
 
     epsilon, samples = calibration.worst_case_epsilon, rounds(20_000, quick=2_400)
-    assert audit_rows(partial(watch, anew=True), epsilon=epsilon, samples=samples, seed=86).flagged
-    assert not audit_rows(partial(watch, anew=False), epsilon=epsilon, samples=samples, seed=86).flagged
+    assert audit_rows(partial(watch, anew=True), epsilon=epsilon, samples=samples, seed=86).is_flagged
+    assert not audit_rows(partial(watch, anew=False), epsilon=epsilon, samples=samples, seed=86).is_flagged
 
 
 def test_one_number_for_two_thresholds_is_flagged() -> None:
@@ -132,9 +132,9 @@ def test_one_number_for_two_thresholds_is_flagged() -> None:
         return np.array(columns, dtype=np.int64).T.copy()
 
     epsilon, samples = ORDINARY.worst_case_epsilon + other.worst_case_epsilon, rounds(20_000, quick=6_000)
-    assert audit_rows(partial(watch, numbers=1), epsilon=epsilon, samples=samples, seed=88).flagged
+    assert audit_rows(partial(watch, numbers=1), epsilon=epsilon, samples=samples, seed=88).is_flagged
     samples = rounds(20_000, quick=1_000)
-    assert not audit_rows(partial(watch, numbers=2), epsilon=epsilon, samples=samples, seed=88).flagged
+    assert not audit_rows(partial(watch, numbers=2), epsilon=epsilon, samples=samples, seed=88).is_flagged
 
 
 def test_a_ladder_that_charges_its_first_rung_alone_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,4 +144,4 @@ def test_a_ladder_that_charges_its_first_rung_alone_is_flagged(monkeypatch: pyte
         return sum_losses_so_far(calibration, replace(state, rungs=state.rungs[:1]))
 
     monkeypatch.setattr(alarms, "sum_losses_so_far", forget)
-    assert audit("ladder", [pair_ladders(noise=SeededNoise(90))], samples=rounds(20_000, quick=1_200)).flagged
+    assert audit("ladder", [pair_ladders(noise=SeededNoise(90))], samples=rounds(20_000, quick=1_200)).is_flagged

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from mechanisms.audit.auditor import LEAST_PROVED, AuditReport, Neighbours, Release, audit, claim_always
-from mechanisms.audit.events import Transcripts, epsilon_from_below
+from mechanisms.audit.events import Transcripts, bound_epsilon_from_below
 from mechanisms.audit.many_groups import GROUPS, audit_many_groups
 from mechanisms.audit.subjects import (
     ALARM,
@@ -27,10 +27,10 @@ from mechanisms.audit.subjects import (
     PlannedAudit,
     audit_mechanism,
     audit_reuse,
-    cost_of_a_draw,
     plan_audits,
+    price_draw,
 )
-from mechanisms.audit.worst_cases import audit_tasks, critical_neighbours, widen_tolerances
+from mechanisms.audit.worst_cases import list_critical_neighbours, make_audit_tasks, widen_tolerances
 from mechanisms.formula import TRUE, Booleans, Cut, Integers
 from mechanisms.keyhole.noise_continuation import CONTINUABLE, decide_on_refined_paths, lay_on_paths
 from mechanisms.keyhole.one_shot import Keyhole
@@ -38,7 +38,7 @@ from mechanisms.noise.gradual_release import draw_chain
 from mechanisms.protocol import Calibration, Mechanism
 from mechanisms.published.dppwlm import Dppwlm
 from mechanisms.published.probe import PHASES_RESERVED
-from mechanisms.published.sparse_vector import SparseVector, sparse_vector
+from mechanisms.published.sparse_vector import SparseVector, run_sparse_vector
 from mechanisms.published.tslm import Tslm
 from mechanisms.registry import MECHANISMS
 from mechanisms.threshold.joint_loss import expose_sets_at_once
@@ -87,7 +87,7 @@ def test_sparse_vectors_without_a_limit_are_flagged(variant: str) -> None:
         lambda distances: VARIANTS[variant](distances, epsilon=EPSILON, noise=noise), STREAMS, epsilon=float(EPSILON)
     )
     report = audit(variant, [pair], samples=SAMPLES)
-    assert report.flagged
+    assert report.is_flagged
     assert report.epsilon_lower > 1.2
 
 
@@ -97,7 +97,7 @@ def test_the_sparse_vector_with_a_limit_passes(most_positives: int) -> None:
     noise = SeededNoise(22)
 
     def answers(distances: Integers) -> Booleans:
-        return sparse_vector(
+        return run_sparse_vector(
             distances,
             least=0,
             threshold_rate=EPSILON / 2,
@@ -108,7 +108,7 @@ def test_the_sparse_vector_with_a_limit_passes(most_positives: int) -> None:
 
     pairs = [streams(answers, STREAMS, epsilon=float(EPSILON)), streams(answers, ((0,) * 6, (1,) * 6), epsilon=1.0)]
     report = audit("sparse vector", pairs, samples=SAMPLES)
-    assert not report.flagged
+    assert not report.is_flagged
     assert report.epsilon_lower > 0.1
 
 
@@ -123,7 +123,7 @@ def test_a_sparse_vector_with_a_quarter_too_little_noise_is_flagged(factor: Frac
     noise, query_rate = SeededNoise(35), Fraction(4, 5)
 
     def answers(distances: Integers) -> Booleans:
-        return sparse_vector(
+        return run_sparse_vector(
             distances,
             least=0,
             threshold_rate=2 * query_rate * factor,
@@ -134,7 +134,7 @@ def test_a_sparse_vector_with_a_quarter_too_little_noise_is_flagged(factor: Frac
 
     claim = float(4 * query_rate)
     report = audit("sparse vector", [streams(answers, CROWD, epsilon=claim)], samples=400_000)
-    assert report.flagged == (factor > 1)
+    assert report.is_flagged == (factor > 1)
     assert report.epsilon_lower > 0.8 * claim
 
 
@@ -143,22 +143,22 @@ def test_whole_questions_to_a_sparse_vector(factor: Fraction) -> None:
     """10,000 questions from either database, at quick 4,000 of the honest: half of the noise is found out; honest
     ones pass, false alarm 1e-6."""
     subject = UnderNoised(SparseVector(most_positives=1), factor=factor)
-    samples = (10_000 if factor > 1 else rounds(10_000, quick=4_000)) * cost_of_a_draw("svt")
-    report = audit_mechanism(subject, audit_tasks()["one condition"], samples=samples, noise=SeededNoise(36))
-    assert report.flagged == (factor > 1)
+    samples = (10_000 if factor > 1 else rounds(10_000, quick=4_000)) * price_draw("svt")
+    report = audit_mechanism(subject, make_audit_tasks()["one condition"], samples=samples, noise=SeededNoise(36))
+    assert report.is_flagged == (factor > 1)
     assert report.epsilon_lower > report.claimed_epsilon / 2
 
 
 def test_one_quarter_too_little_noise_is_flagged() -> None:
     broken = UnderNoised(Tslm(), factor=Fraction(5, 4))
-    report = audit_mechanism(broken, audit_tasks()["one condition"], samples=SAMPLES, noise=SeededNoise(23))
-    assert report.flagged
+    report = audit_mechanism(broken, make_audit_tasks()["one condition"], samples=SAMPLES, noise=SeededNoise(23))
+    assert report.is_flagged
 
 
 def test_an_understated_loss_ex_post_is_flagged() -> None:
     broken = UnderReported(Keyhole())
-    report = audit_mechanism(broken, audit_tasks()["one condition"], samples=SAMPLES, noise=SeededNoise(24))
-    assert report.flagged
+    report = audit_mechanism(broken, make_audit_tasks()["one condition"], samples=SAMPLES, noise=SeededNoise(24))
+    assert report.is_flagged
 
 
 def refinement(draw_from: Callable[[int], Callable[[int], Integers]]) -> AuditReport:
@@ -183,20 +183,20 @@ def test_a_loss_that_is_overstated_now_and_then_hides_nothing() -> None:
         return release
 
     report = audit("shown", [Neighbours(description="bits", first=show(0), second=show(1))], samples=2_000)
-    assert report.flagged
+    assert report.is_flagged
     assert report.claimed_epsilon == 0.0
 
 
 def test_refinement_with_fresh_noise_is_flagged() -> None:
     coarse, fine = Fraction(3, 4), Fraction(1)
     report = refinement(lambda value: fresh_refinement(value, coarse=coarse, fine=fine, seed=25 + value))
-    assert report.flagged
+    assert report.is_flagged
 
 
 def test_published_code_that_refines_noise_is_flagged() -> None:
     """As docs/proofs/gradual_release.md describes it: with the sign dropped, two looks differ by twice the noise."""
     report = refinement(lambda value: noise_down(value, coarse=0.5, fine=1.0, seed=40 + value))
-    assert report.flagged
+    assert report.is_flagged
     assert report.epsilon_lower > 5.0
 
 
@@ -210,7 +210,7 @@ def test_gradual_release_passes() -> None:
         )
 
     report = refinement(draw_from)
-    assert not report.flagged
+    assert not report.is_flagged
     assert report.epsilon_lower > 0.85
 
 
@@ -219,7 +219,7 @@ def test_two_refinements_of_one_value_are_flagged(twice: bool) -> None:
     """A question and two later ones that both refine its path, and not one another's, lose more than the finest level:
     found out. One later question passes, false alarm 1e-6. 400,000 keys from either database."""
     noise = SeededNoise(41)
-    task = replace(audit_tasks()["one condition"], formula=Cut(functional=0, cut=20, above=True, tolerance=7))
+    task = replace(make_audit_tasks()["one condition"], formula=Cut(functional=0, cut=20, above=True, tolerance=7))
     sharper = replace(task, formula=Cut(functional=0, cut=20, above=True, tolerance=4))
     coarse, fine = Keyhole().calibrate(task), Keyhole().calibrate(sharper)
 
@@ -242,16 +242,16 @@ def test_two_refinements_of_one_value_are_flagged(twice: bool) -> None:
     report = audit(
         "one path", [Neighbours(description="19 and 20", first=release(19), second=release(20))], samples=400_000
     )
-    assert report.flagged == twice
+    assert report.is_flagged == twice
     assert report.epsilon_lower > 0.8 * report.claimed_epsilon
 
 
 @pytest.mark.parametrize("name", CONTINUABLE)
 def test_a_later_question_on_the_same_noise(name: str) -> None:
     """100,000 keys from either database; the honest one passes, false alarm 1e-6, and comes within three tenths."""
-    task = audit_tasks()["one condition"]
+    task = make_audit_tasks()["one condition"]
     report = audit_reuse(CONTINUABLE[name], task, samples=100_000, noise=SeededNoise(42))
-    assert not report.flagged
+    assert not report.is_flagged
     assert report.epsilon_lower > 0.7 * report.claimed_epsilon
 
 
@@ -264,16 +264,16 @@ def test_every_mechanism_passes(name: str) -> None:
     broken below is found at full size in both. At quick a mechanism has its first question, which tells most, and every
     sixth of the others, from one mechanism to the next other ones.
     """
-    alone = cost_of_a_draw(name) == 1
+    alone = price_draw(name) == 1
     samples = rounds(30_000, quick=4_000 if alone else 750)
     first, *others = plan_audits([name])
     chosen = others[list(MECHANISMS).index(name) % 6 :: 6] if is_quick() else others
     noise = SeededNoise(28)
     reports = [report for one in (first, *chosen) if (report := one.run(samples=samples, noise=noise)) is not None]
     assert {report.subject.split(",")[0] for report in reports} == {name}
-    assert [report.subject for report in reports if report.flagged] == []
+    assert [report.subject for report in reports if report.is_flagged] == []
     if alone or not is_quick():
-        assert [report.subject for report in reports if not report.conclusive] == []
+        assert [report.subject for report in reports if not report.is_conclusive] == []
 
 
 def expected_loss(calibration: Calibration) -> float:
@@ -286,18 +286,18 @@ def test_a_unit_in_many_groups_loses_what_its_curve_says_and_not_the_mean(
     claim: Callable[[Calibration], float] | None,
 ) -> None:
     """10,000 draws of 40 groups. False alarm 1e-6; the mean is half of what is lost at so large a delta."""
-    task = widen_tolerances(Keyhole(), audit_tasks()["one condition"], most_epsilon=0.3)
+    task = widen_tolerances(Keyhole(), make_audit_tasks()["one condition"], most_epsilon=0.3)
     report = audit_many_groups(Keyhole(), task, samples=10_000, noise=SeededNoise(31), claim=claim)
-    assert report.conclusive
-    assert report.flagged == (claim is not None)
+    assert report.is_conclusive
+    assert report.is_flagged == (claim is not None)
 
 
 def test_what_cannot_fail_is_not_conclusive() -> None:
     """Four draws, half of them to choose events, refute no claim; two thousand refute a small one. False alarm 1e-6."""
-    task = audit_tasks()["one condition"]
+    task = make_audit_tasks()["one condition"]
     few, many = (audit_mechanism(Tslm(), task, samples=samples, noise=SeededNoise(7)) for samples in (4, 4_000))
-    assert not few.conclusive
-    assert many.conclusive
+    assert not few.is_conclusive
+    assert many.is_conclusive
     assert many.epsilon_lower > LEAST_PROVED * many.claimed_epsilon
 
 
@@ -320,7 +320,7 @@ def test_events_are_chosen_by_the_part_of_a_claim_that_they_prove() -> None:
 
     pair = Neighbours(description="one and the other", first=release(0.9, 1), second=release(0.1, 2))
     report = audit("early looks", [pair], samples=20_000)
-    assert not report.flagged
+    assert not report.is_flagged
     assert report.epsilon_lower > 0.8 * math.log(9)
 
 
@@ -329,9 +329,9 @@ def test_questions_are_planned_for_every_mechanism() -> None:
     assert planned[-len(UNASKED) :] == UNASKED == (*STREAMED, ALARM, JOIN, RANKING, SCAN, TABLE)
     asked = planned[: -len(UNASKED)]
     assert {audit.mechanism for audit in asked} == set(MECHANISMS)
-    assert {audit.question for audit in asked} == set(audit_tasks())
-    assert {audit.mechanism for audit in planned if audit.continued} == set(CONTINUABLE)
-    assert {audit.mechanism for audit in planned if audit.many_groups} == set(CONTINUABLE)
+    assert {audit.question for audit in asked} == set(make_audit_tasks())
+    assert {audit.mechanism for audit in planned if audit.is_continued} == set(CONTINUABLE)
+    assert {audit.mechanism for audit in planned if audit.has_many_groups} == set(CONTINUABLE)
     assert all(audit.effort > 0 for audit in planned)
     assert plan_audits(["svt"]) == tuple(audit for audit in planned if audit.mechanism == "svt")
 
@@ -343,8 +343,8 @@ def test_sums_that_rows_move_by_parts(understated: bool) -> None:
     found out, at quick by a sixth of itself: more than ten of that margin's standard deviations."""
     subject: Mechanism = TakenForApart(Keyhole()) if understated else Keyhole()
     samples = rounds(100_000, quick=40_000)
-    report = audit_mechanism(subject, audit_tasks()["parts of sums"], samples=samples, noise=SeededNoise(3))
-    assert report.flagged == understated
+    report = audit_mechanism(subject, make_audit_tasks()["parts of sums"], samples=samples, noise=SeededNoise(3))
+    assert report.is_flagged == understated
 
 
 @pytest.mark.parametrize("understated", [False, True])
@@ -353,9 +353,9 @@ def test_data_dependent_levels(understated: bool) -> None:
     Half of a loss not reported is found out; the honest mechanism (a third of the questions at quick, and it alone)
     passes, false alarm 1e-6."""
     subject: Mechanism = UnderReported(Dppwlm()) if understated else Dppwlm()
-    samples = (1_875 if understated else rounds(1_875, quick=625)) * cost_of_a_draw("dppwlm")
-    report = audit_mechanism(subject, audit_tasks()["one condition"], samples=samples, noise=SeededNoise(6))
-    assert report.flagged == understated
+    samples = (1_875 if understated else rounds(1_875, quick=625)) * price_draw("dppwlm")
+    report = audit_mechanism(subject, make_audit_tasks()["one condition"], samples=samples, noise=SeededNoise(6))
+    assert report.is_flagged == understated
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -366,18 +366,18 @@ def test_predicates_on_shared_values(name: str, apart: bool) -> None:
     claim, are found out."""
     honest = MECHANISMS[name]
     bands = tuple(Cut(functional=0, cut=cut, above=True, tolerance=7) for cut in (20, 21, 22))
-    task = replace(audit_tasks()["one condition"], formula=TRUE, predicates=bands)
+    task = replace(make_audit_tasks()["one condition"], formula=TRUE, predicates=bands)
     subject: Mechanism = ApartForEachPredicate(honest) if apart else honest
     report = audit_mechanism(subject, task, samples=rounds(100_000, quick=20_000), noise=SeededNoise(41))
-    assert report.flagged == apart
+    assert report.is_flagged == apart
     if not apart:
-        assert report.conclusive
+        assert report.is_conclusive
         assert report.epsilon_lower > 0.6 * report.claimed_epsilon
 
 
 def test_the_auditor_comes_near_the_truth() -> None:
     """Keyhole's test attains its loss exactly, so a bound far below it would be a blunt auditor."""
-    task = audit_tasks()["one condition"]
+    task = make_audit_tasks()["one condition"]
     report = audit_mechanism(Keyhole(), task, samples=SAMPLES, noise=SeededNoise(29))
     assert 0.9 * report.claimed_epsilon < report.epsilon_lower <= report.claimed_epsilon
 
@@ -385,15 +385,20 @@ def test_the_auditor_comes_near_the_truth() -> None:
 def test_progress_names_what_is_drawn_and_nothing_else() -> None:
     seen: list[str] = []
     audit_mechanism(
-        Keyhole(), audit_tasks()["one condition"], samples=10, noise=SeededNoise(1), subject="s", progress=seen.append
+        Keyhole(),
+        make_audit_tasks()["one condition"],
+        samples=10,
+        noise=SeededNoise(1),
+        subject="s",
+        progress=seen.append,
     )
-    assert len(seen) == len(list(critical_neighbours(audit_tasks()["one condition"])))
+    assert len(seen) == len(list(list_critical_neighbours(make_audit_tasks()["one condition"])))
     assert all(line.startswith("s: values (") for line in seen)
 
 
 def test_neighbours_differ_by_one_unit_in_functionals_moved_together() -> None:
-    for task in audit_tasks().values():
-        for before, after in critical_neighbours(task):
+    for task in make_audit_tasks().values():
+        for before, after in list_critical_neighbours(task):
             moved = {f for f, (one, other) in enumerate(zip(before, after, strict=True)) if one != other}
             assert any(all(exposure[f] for f in moved) for exposure in task.exposures)
             assert all(abs(before[f] - after[f]) <= task.sensitivities[f] for f in moved)
@@ -401,21 +406,23 @@ def test_neighbours_differ_by_one_unit_in_functionals_moved_together() -> None:
 
 def test_few_neighbours_are_those_on_which_the_answer_turns() -> None:
     """A unit moves what makes an AND false, the others holding, and what makes an OR true, the others failing."""
-    tasks = audit_tasks()
+    tasks = make_audit_tasks()
     for task in tasks.values():
-        few = list(critical_neighbours(task, depths=(0.5,), few=True))
+        few = list(list_critical_neighbours(task, depths=(0.5,), leaves_out_ends=True))
         assert {frozenset(pair) for pair in few} <= {
-            frozenset(pair) for pair in critical_neighbours(task, depths=(0.5,))
+            frozenset(pair) for pair in list_critical_neighbours(task, depths=(0.5,))
         }
-    assert list(critical_neighbours(tasks["one condition"], depths=(0.5,), few=True)) == [((19,), (18,))]
-    either = list(critical_neighbours(tasks["either of two apart"], depths=(0.5,), few=True))
+    assert list(list_critical_neighbours(tasks["one condition"], depths=(0.5,), leaves_out_ends=True)) == [
+        ((19,), (18,))
+    ]
+    either = list(list_critical_neighbours(tasks["either of two apart"], depths=(0.5,), leaves_out_ends=True))
     assert either == [((19, 35), (18, 35)), ((16, 32), (16, 33))]
 
 
-@pytest.mark.parametrize("question", audit_tasks())
+@pytest.mark.parametrize("question", make_audit_tasks())
 @pytest.mark.parametrize("name", ["keyhole", "ppwlm", "svt_generalised", "probe", "naive"])
 def test_tolerances_are_widened_until_a_claim_can_be_refuted(name: str, question: str) -> None:
-    mechanism, task = MECHANISMS[name], audit_tasks()[question]
+    mechanism, task = MECHANISMS[name], make_audit_tasks()[question]
     if task.predicates and name not in CONTINUABLE:
         assert PlannedAudit(name, question).run(samples=2, noise=SeededNoise(1)) is None
         return
@@ -429,7 +436,7 @@ def test_tolerances_are_widened_until_a_claim_can_be_refuted(name: str, question
 
 def test_the_bound_from_counts() -> None:
     hits, rivals = np.array([0, 50, 100, 100]), np.array([10, 50, 100, 0])
-    lower = epsilon_from_below(hits, rivals, samples=100, error=1e-3)
+    lower = bound_epsilon_from_below(hits, rivals, samples=100, error=1e-3)
     assert lower[:3].tolist() == [0.0, 0.0, 0.0]
     assert 1.5 < lower[3] < 3.0
     with pytest.raises(ValueError, match="a pair of databases"):
@@ -443,7 +450,7 @@ def test_the_bound_fails_no_oftener_than_its_two_errors(chance: float, rival: fl
     counts = np.arange(samples + 1)
     joint = np.outer(stats.binom.pmf(counts, samples, chance), stats.binom.pmf(counts, samples, rival))
     hits, rivals = np.meshgrid(counts, counts, indexing="ij")
-    lower = epsilon_from_below(hits, rivals, samples=samples, error=error)
+    lower = bound_epsilon_from_below(hits, rivals, samples=samples, error=error)
     assert joint[lower > math.log(chance / rival) + 1e-12].sum() <= 2 * error
 
 
@@ -474,7 +481,7 @@ def test_differences_reconstruct_nothing_with_a_limit() -> None:
     guess, right for one small count at most."""
     noise = SeededNoise(33)
     recovered = share_of_small_counts_recovered(
-        lambda distances: sparse_vector(
+        lambda distances: run_sparse_vector(
             distances[np.newaxis, :],
             least=0,
             threshold_rate=EPSILON / 2,
@@ -493,10 +500,10 @@ def test_parts_of_sensitivities(understated: bool) -> None:
     loss passes, false alarm 1e-6; that of a task which takes the sums for disjoint is found out."""
     parts = ((Fraction(1), Fraction(1, 4)), (Fraction(1, 4), Fraction(1)))
     told = replace(
-        audit_tasks()["both of two"], sensitivities=(4, 4), exposures=parts, blocks=frozenset(), fnr=0.02, fpr=0.02
+        make_audit_tasks()["both of two"], sensitivities=(4, 4), exposures=parts, blocks=frozenset(), fnr=0.02, fpr=0.02
     )
     moves = set()
-    for before, after in critical_neighbours(told):
+    for before, after in list_critical_neighbours(told):
         moves.add(tuple(abs(one - other) for one, other in zip(before, after, strict=True)))
     assert moves == {(4, 1), (1, 4)}
     claimed = replace(told, exposures=expose_sets_at_once(((0,), (1,)), functionals=2)) if understated else told
@@ -507,10 +514,10 @@ def test_parts_of_sensitivities(understated: bool) -> None:
         """Both noisy values, which is all that the answer follows from."""
 
         def draw(samples: int) -> Integers:
-            drawn = [noise.discrete_laplace(rate=test.rate, size=samples) for test in calibration.tests]
+            drawn = [noise.draw_discrete_laplace(rate=test.rate, size=samples) for test in calibration.tests]
             return np.stack([value + one for value, one in zip(values, drawn, strict=True)], axis=1)
 
         return claim_always(draw, epsilon=calibration.worst_case_epsilon)
 
     pair = Neighbours(description="one row", first=release((20, 30)), second=release((24, 31)))
-    assert audit("parts", [pair], samples=SAMPLES).flagged == understated
+    assert audit("parts", [pair], samples=SAMPLES).is_flagged == understated

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from mechanisms.audit.auditor import Neighbours, audit, claim_always
-from mechanisms.audit.bound_scans import audit_scan, audited_scan
+from mechanisms.audit.bound_scans import audit_scan, make_audited_scan
 from mechanisms.audit.noise_ahead import NoiseAhead
 from mechanisms.audit.subjects import SCAN
 from mechanisms.formula import Integers
-from mechanisms.publishing.private_bounds import BoundScan, above_threshold
+from mechanisms.publishing.private_bounds import BoundScan, run_scan
 from tests.effort import rounds
 from tests.mechanisms.audit.broken import SharperNoise
 from tests.seeded_noise import SeededNoise
@@ -22,34 +22,34 @@ from tests.seeded_noise import SeededNoise
 
 def test_a_scan_passes_in_both_directions_and_comes_near_its_claim() -> None:
     """40,000 scans from either database of each pair; the loss is attained, so the bound from below comes near."""
-    report = audit_scan(audited_scan(), samples=rounds(200_000, quick=40_000), noise=SeededNoise(51))
-    assert not report.flagged
+    report = audit_scan(make_audited_scan(), samples=rounds(200_000, quick=40_000), noise=SeededNoise(51))
+    assert not report.is_flagged
     assert 0.8 < report.epsilon_lower <= report.claimed_epsilon == 1.0
 
 
 def test_a_scan_with_all_of_epsilon_on_each_noise_is_flagged() -> None:
     """Its true loss is 2 where 1 is claimed; 10,000 scans prove 1.5, far beyond what chance could hide."""
-    report = audit_scan(audited_scan(), samples=10_000, noise=SharperNoise(SeededNoise(52)))
-    assert report.flagged
+    report = audit_scan(make_audited_scan(), samples=10_000, noise=SharperNoise(SeededNoise(52)))
+    assert report.is_flagged
     assert report.epsilon_lower > 1.5
 
 
 def test_the_planned_audit_is_of_the_scan() -> None:
     report = SCAN.run(samples=10_000, noise=SeededNoise(53))
     assert report is not None
-    assert (report.subject, report.flagged, report.conclusive) == (SCAN.subject, False, True)
+    assert (report.subject, report.is_flagged, report.is_conclusive) == (SCAN.subject, False, True)
     assert SCAN.effort > 0
 
 
 @pytest.mark.parametrize("sharper", [False, True])
 def test_the_released_index_itself(sharper: bool) -> None:
-    """`above_threshold`, one call for each of 1,500 draws: it passes, and with half of its noise it does not."""
-    scan = audited_scan()
+    """`run_scan`, one call for each of 1,500 draws: it passes, and with half of its noise it does not."""
+    scan = make_audited_scan()
     noise = NoiseAhead(SharperNoise(SeededNoise(54)) if sharper else SeededNoise(54))
 
     def draw_from(beyond: tuple[int, ...]) -> Callable[[int], Integers]:
         def draw(samples: int) -> Integers:
-            found = [above_threshold(scan, beyond, noise=noise) for _ in range(samples)]
+            found = [run_scan(scan, beyond, noise=noise) for _ in range(samples)]
             return np.array(found, dtype=np.int64)[:, np.newaxis]
 
         return draw
@@ -61,8 +61,8 @@ def test_the_released_index_itself(sharper: bool) -> None:
         second=claim_always(draw_from(beyond), epsilon=1.0),
     )
     report = audit("above_threshold", [pair], samples=1_500)
-    assert report.flagged == sharper
-    assert report.conclusive
+    assert report.is_flagged == sharper
+    assert report.is_conclusive
 
 
 def test_a_scan_on_which_nothing_turns_is_not_audited() -> None:

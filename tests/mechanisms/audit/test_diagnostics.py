@@ -12,7 +12,7 @@ import pytest
 
 from mechanisms.audit.auditor import AuditReport, Neighbours, audit, claim_always
 from mechanisms.audit.noise_ahead import NoiseAhead
-from mechanisms.diagnostics.interval_partition import reach_of
+from mechanisms.diagnostics.interval_partition import compute_noise_scale
 from mechanisms.diagnostics.pribrp import merge_bins, summarise_bin
 from mechanisms.diagnostics.private_edges import find_edges
 from mechanisms.formula import Integers
@@ -56,7 +56,7 @@ def test_pribrp_as_printed_is_flagged() -> None:
         return (printed_sum(counts, 900, 930, epsilon=epsilon, noise=noise) // 100,)
 
     report = audited("pribrp", draw, *bins(), samples=rounds(20_000, quick=4_000))
-    assert report.flagged
+    assert report.is_flagged
     assert report.epsilon_lower > 1
 
 
@@ -69,7 +69,7 @@ def test_pribrp_repaired_passes() -> None:
         return (int(found.size > 10), int(found.score * found.size) // 400, int(found.outcome * 4))
 
     report = audited("pribrp", draw, *bins(), samples=rounds(40_000, quick=2_500))
-    assert not report.flagged
+    assert not report.is_flagged
 
 
 def test_merging_passes() -> None:
@@ -81,7 +81,7 @@ def test_merging_passes() -> None:
 
     sizes = np.array([2, 3, 3, 1, 8])
     report = audited("merging", draw, sizes + (np.arange(5) == 1), sizes, samples=rounds(40_000, quick=2_000))
-    assert not report.flagged
+    assert not report.is_flagged
 
 
 @pytest.mark.parametrize("printed", [True, False])
@@ -90,7 +90,7 @@ def test_a_partition_as_in_the_public_code_is_flagged_and_the_repaired_one_passe
     noise = SeededNoise(74)
 
     def draw_from(counts: list[int]) -> Callable[[int], Integers]:
-        reach = partial(public_reach if printed else reach_of, cells=4)
+        reach = partial(public_reach if printed else compute_noise_scale, cells=4)
         return lambda samples: draw_partitions(
             np.array(counts), reach=reach, floor=printed, samples=samples, noise=noise
         )
@@ -101,7 +101,7 @@ def test_a_partition_as_in_the_public_code_is_flagged_and_the_repaired_one_passe
         second=claim_always(draw_from([5, 5, 5, 5]), epsilon=1.0),
     )
     report = audit("partition", [pair], samples=rounds(400_000, quick=20_000))
-    assert report.flagged == printed
+    assert report.is_flagged == printed
     assert (report.epsilon_lower > 1.2) == printed
 
 
@@ -114,4 +114,4 @@ def test_medians_of_medians_pass() -> None:
 
     here, there = np.array([1, 0, 0, 0, 2, 0]), np.array([0, 0, 0, 0, 2, 0])
     report = audited("edges", draw, here, there, samples=rounds(100_000, quick=1_200))
-    assert not report.flagged
+    assert not report.is_flagged

@@ -18,7 +18,7 @@ def test_a_cell_is_charged_all_groups_of_its_unit() -> None:
     """100,000 questions from either database, at quick 20,000."""
     report = JOIN.run(samples=rounds(100_000, quick=20_000), noise=SeededNoise(91))
     assert report is not None
-    assert (report.subject, report.flagged, report.conclusive) == (JOIN.subject, False, True)
+    assert (report.subject, report.is_flagged, report.is_conclusive) == (JOIN.subject, False, True)
     assert report.epsilon_lower > 0.6 * report.claimed_epsilon
     assert JOIN.effort > 0
 
@@ -33,5 +33,5 @@ def test_a_cell_is_charged_all_groups_of_its_unit() -> None:
 )
 def test_a_charge_of_one_ward_or_one_sign_is_flagged(mechanism: Mechanism, claim: Claim) -> None:
     report = audit_joined_cells(mechanism, samples=20_000, noise=SeededNoise(92), claim=claim)
-    assert report.flagged
+    assert report.is_flagged
     assert report.epsilon_lower > 1.3 * report.claimed_epsilon

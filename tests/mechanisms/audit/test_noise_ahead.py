@@ -22,19 +22,19 @@ class Counting:
         self.drawn[law] = start + size
         return np.arange(start, start + size, dtype=np.int64)
 
-    def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+    def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         return self._next(rate, size)
 
-    def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
+    def draw_thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
         return self._next(("thinned", rate, nonzero), size)
 
-    def geometric(self, *, rate: Fraction, size: int) -> Integers:
+    def draw_geometric(self, *, rate: Fraction, size: int) -> Integers:
         return self._next(("one-sided", rate), size)
 
-    def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
+    def draw_bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
         return np.asarray(self._next(probability, size) % 3 == 0)
 
-    def coin(self, *, probability: Probability, size: int) -> Booleans:
+    def draw_bernoulli_by_digits(self, *, probability: Probability, size: int) -> Booleans:
         return np.asarray(self._next(probability, size) % 3 == 0)
 
 
@@ -46,13 +46,13 @@ def test_every_value_is_handed_out_once_and_in_order(wanted: list[tuple[int, int
     coin = make_rational(Fraction(1, 3))
     for law, size in wanted:
         places = np.arange(next_of[law], next_of[law] + size)
-        drawn = ahead.discrete_laplace(rate=Fraction(law), size=size)
+        drawn = ahead.draw_discrete_laplace(rate=Fraction(law), size=size)
         assert drawn.tolist() == places.tolist()
         drawn += 1  # whoever has them may write to them
-        assert ahead.bernoulli(probability=Fraction(1, 1 + law), size=size).tolist() == (places % 3 == 0).tolist()
-        assert ahead.thinned_laplace(rate=Fraction(law), nonzero=coin, size=size).tolist() == places.tolist()
-        assert ahead.geometric(rate=Fraction(law), size=size).tolist() == places.tolist()
+        assert ahead.draw_bernoulli(probability=Fraction(1, 1 + law), size=size).tolist() == (places % 3 == 0).tolist()
+        assert ahead.draw_thinned_laplace(rate=Fraction(law), nonzero=coin, size=size).tolist() == places.tolist()
+        assert ahead.draw_geometric(rate=Fraction(law), size=size).tolist() == places.tolist()
         next_of[law] += size
-    assert ahead.coin(probability=coin, size=7).tolist() == [True, False, False] * 2 + [True]
+    assert ahead.draw_bernoulli_by_digits(probability=coin, size=7).tolist() == [True, False, False] * 2 + [True]
     for law, size in next_of.items():
         assert source.drawn.get(Fraction(law), 0) <= 3 * size + 40

@@ -33,8 +33,8 @@ def audit_pair(
 def test_a_ranking_passes_and_could_have_failed(place: int) -> None:
     """At full size 10,000 rankings from either database; 800 at quick are enough where a key is near the others."""
     report = audit_pair(rank_keys, samples=rounds(10_000, quick=800), seed=71, place=place)
-    assert not report.flagged
-    assert report.conclusive or (is_quick() and place > 0)
+    assert not report.is_flagged
+    assert report.is_conclusive or (is_quick() and place > 0)
 
 
 def sharpened(
@@ -50,7 +50,7 @@ def sharpened(
     looks = tuple(RankingLook(rate=2 * look.rate, gap=look.gap // 2) for look in calibration.looks)
     sharper = replace(calibration, rate=2 * calibration.rate, looks=looks)
     found = rank_keys(
-        sharper, aggregates, taking_part=taking_part, keep_path=keep_path, noise=noise, partition=partition
+        sharper, aggregates, taking_part=taking_part, keeps_path=keep_path, noise=noise, partition=partition
     )
     return replace(found, epsilon=found.epsilon / 2)
 
@@ -66,7 +66,7 @@ def told_at_the_first_look(
 ) -> Ranking:
     """Only the first look is charged, however far a key went."""
     found = rank_keys(
-        calibration, aggregates, taking_part=taking_part, keep_path=keep_path, noise=noise, partition=partition
+        calibration, aggregates, taking_part=taking_part, keeps_path=keep_path, noise=noise, partition=partition
     )
     return replace(found, epsilon=np.minimum(found.epsilon, float(calibration.levels[0])))
 
@@ -84,7 +84,7 @@ def stopped_by_the_truth(
     distance = np.abs(aggregates[1:] - aggregates[0]).min()
     settled = [look for look in calibration.looks if distance >= look.gap]
     cut = replace(calibration, looks=(), rate=settled[0].rate) if settled else calibration
-    found = rank_keys(cut, aggregates, taking_part=taking_part, keep_path=keep_path, noise=noise, partition=partition)
+    found = rank_keys(cut, aggregates, taking_part=taking_part, keeps_path=keep_path, noise=noise, partition=partition)
     return replace(found, epsilon=np.full(aggregates.size, float(cut.rate)))
 
 
@@ -94,7 +94,7 @@ def stopped_by_the_truth(
     ids=["sharpened", "told at the first look", "stopped by the truth"],
 )
 def test_broken_rankings_are_flagged(rank: Ranker, place: int) -> None:
-    assert audit_pair(rank, samples=rounds(4_000, quick=900), seed=72, place=place).flagged
+    assert audit_pair(rank, samples=rounds(4_000, quick=900), seed=72, place=place).is_flagged
 
 
 def test_fresh_noise_at_each_look_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,18 +102,18 @@ def test_fresh_noise_at_each_look_is_flagged(monkeypatch: pytest.MonkeyPatch) ->
 
     def draw_anew(value: Integers, *, coarse: Fraction, fine: Fraction, noise: Noise) -> Integers:
         del coarse
-        return noise.discrete_laplace(rate=fine, size=value.size)
+        return noise.draw_discrete_laplace(rate=fine, size=value.size)
 
     sharp = RankingSchedule(rates=(Fraction(3, 4), Fraction(7, 8)), shares=(0.02, 0.02))
     monkeypatch.setattr(run, "refine_noise", draw_anew)
-    assert audit_pair(rank_keys, samples=rounds(8_000, quick=1_400), seed=73, schedule=sharp).flagged
+    assert audit_pair(rank_keys, samples=rounds(8_000, quick=1_400), seed=73, schedule=sharp).is_flagged
 
 
 def test_the_planned_audit_is_of_rankings() -> None:
     """At quick too few draws to say anything; at full size it could have failed."""
     report = RANKING.run(samples=rounds(64_000, quick=1_600), noise=SeededNoise(74))
     assert report is not None
-    assert (report.subject, report.flagged) == (RANKING.subject, False)
-    assert report.conclusive or is_quick()
+    assert (report.subject, report.is_flagged) == (RANKING.subject, False)
+    assert report.is_conclusive or is_quick()
     assert RANKING.effort > 0
     assert plan_audits([RANKING.mechanism]) == (RANKING,)

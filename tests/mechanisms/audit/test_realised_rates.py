@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.audit.realised_rates import realised_fpr_bound, realised_rates
+from mechanisms.audit.realised_rates import bound_realised_fpr, count_realised_rates
 from mechanisms.formula import AllOf, AnyOf, Cut, Formula, Integers
 from tests.effort import cases
 from tests.seeded_noise import SeededNoise
@@ -32,14 +32,14 @@ FORMULAS: dict[str, Formula] = {
 def test_rates_are_counted_as_the_papers_and_the_contract_do() -> None:
     values = np.array([[101, 101, 100, 96, 95, 10]], dtype=np.int64)
     passed = np.array([True, False, True, True, True, False])
-    rates = realised_rates(ABOVE, values, passed)
+    rates = count_realised_rates(ABOVE, values, passed)
     assert (rates.positives, rates.missed, rates.fnr) == (2, 1, 0.5)
     assert (rates.negatives, rates.wrong, rates.fpr) == (4, 3, 0.75)
     assert (rates.beyond, rates.wrong_beyond, rates.fpr_beyond_tolerance) == (2, 1, 0.5)
 
 
 def test_no_keys_of_a_kind_give_rate_zero() -> None:
-    rates = realised_rates(ABOVE, np.array([[500]], dtype=np.int64), np.array([True]))
+    rates = count_realised_rates(ABOVE, np.array([[500]], dtype=np.int64), np.array([True]))
     assert (rates.fpr, rates.fpr_beyond_tolerance, rates.fnr) == (0.0, 0.0, 0.0)
 
 
@@ -67,13 +67,13 @@ def test_the_bound_fails_no_oftener_than_promised(formula: str, data: str) -> No
     """
     question = FORMULAS[formula]
     values = adversarial(data)
-    drawn = SeededNoise(11).discrete_laplace(rate=RATE, size=RUNS * values.size).reshape(RUNS, *values.shape)
+    drawn = SeededNoise(11).draw_discrete_laplace(rate=RATE, size=RUNS * values.size).reshape(RUNS, *values.shape)
     failures = 0
     for own in drawn:
         noisy = values + own
         answer = (noisy[0] > 90) | (noisy[1] <= 60)
-        truth = realised_rates(question, values, answer)
-        bound = realised_fpr_bound(
+        truth = count_realised_rates(question, values, answer)
+        bound = bound_realised_fpr(
             question, noisy, answer, rates=[[float(RATE)], [float(RATE)]], shifts=GRID, delta=DELTA
         )
         failures += truth.wrong > bound.false_positives or truth.negatives < bound.negatives
@@ -83,8 +83,8 @@ def test_the_bound_fails_no_oftener_than_promised(formula: str, data: str) -> No
 def test_the_bound_is_of_use_far_from_the_threshold() -> None:
     values = np.full((1, 1000), 300, dtype=np.int64)
     values[0, ::2] = -100
-    noisy = values + SeededNoise(5).discrete_laplace(rate=RATE, size=1000)
-    bound = realised_fpr_bound(ABOVE, noisy, np.asarray(noisy[0] > 100), rates=[[0.5]], shifts=GRID, delta=1e-6)
+    noisy = values + SeededNoise(5).draw_discrete_laplace(rate=RATE, size=1000)
+    bound = bound_realised_fpr(ABOVE, noisy, np.asarray(noisy[0] > 100), rates=[[0.5]], shifts=GRID, delta=1e-6)
     assert bound.fpr < 0.02
     assert bound.negatives > 490
 
@@ -92,8 +92,8 @@ def test_the_bound_is_of_use_far_from_the_threshold() -> None:
 def test_looks_add_their_tails() -> None:
     values = np.full((1, 1000), 300, dtype=np.int64)
     passed = np.ones(1000, dtype=np.bool_)
-    once = realised_fpr_bound(ABOVE, values, passed, rates=[[0.5]], shifts=GRID, delta=0.01)
-    twice = realised_fpr_bound(ABOVE, values, passed, rates=[[0.1, 0.5]], shifts=GRID, delta=0.01)
+    once = bound_realised_fpr(ABOVE, values, passed, rates=[[0.5]], shifts=GRID, delta=0.01)
+    twice = bound_realised_fpr(ABOVE, values, passed, rates=[[0.1, 0.5]], shifts=GRID, delta=0.01)
     assert twice.false_positives > once.false_positives
 
 
@@ -101,6 +101,6 @@ def test_bad_grids_and_deltas_are_refused() -> None:
     passed = np.ones(1, dtype=np.bool_)
     for shifts, delta in (((), 0.1), (GRID, 0.0), (GRID, 1.0)):
         with pytest.raises(ValueError, match="grid of shifts"):
-            realised_fpr_bound(
+            bound_realised_fpr(
                 ABOVE, np.zeros((2, 1), dtype=np.int64), passed, rates=[[0.5], [0.5]], shifts=shifts, delta=delta
             )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mechanisms.audit.auditor import AuditReport, Neighbours, audit
-from mechanisms.audit.sliding import audited_sliding, pair_sliding, pair_sliding_windows, watch_answers
+from mechanisms.audit.sliding import make_audited_sliding, pair_sliding, pair_sliding_windows, watch_answers
 from mechanisms.formula import Integers
 from mechanisms.protocol import Noise
 from mechanisms.standing.sliding_noise import SlidingNoise
@@ -23,13 +23,13 @@ def _report(pair: Neighbours, *, samples: int) -> AuditReport:
 def test_noise_drawn_once_passes_and_could_have_failed(place: int) -> None:
     pair = list(pair_sliding_windows(noise=SeededNoise(60 + place)))[place]
     report = _report(pair, samples=rounds(20_000, quick=3_000))
-    assert (report.flagged, report.conclusive) == (False, True)
+    assert (report.is_flagged, report.is_conclusive) == (False, True)
 
 
 @pytest.mark.parametrize(("window", "block"), [(2, 1), (4, 2)])
 def test_a_quarter_of_the_loss_is_flagged(window: int, block: int) -> None:
-    pair = pair_sliding(audited_sliding(window, block), watch_answers, noise=SeededNoise(62), charged=0.25)
-    assert _report(pair, samples=rounds(20_000, quick=3_000)).flagged
+    pair = pair_sliding(make_audited_sliding(window, block), watch_answers, noise=SeededNoise(62), charged=0.25)
+    assert _report(pair, samples=rounds(20_000, quick=3_000)).is_flagged
 
 
 def test_noise_drawn_anew_at_each_look_is_flagged() -> None:
@@ -39,19 +39,19 @@ def test_noise_drawn_anew_at_each_look_is_flagged() -> None:
     def watch(sliding: SlidingNoise, values: Integers, noise: Noise) -> Integers:
         columns = []
         for look, one in enumerate(values, 1):
-            state = sliding.draw(keys=values.shape[1], noise=noise)
-            columns.append(sliding.look(state, one[np.newaxis, :], look=look, noise=noise).alerted)
+            state = sliding.draw_state(keys=values.shape[1], noise=noise)
+            columns.append(sliding.take_look(state, one[np.newaxis, :], look=look, noise=noise).alerted)
         return np.array(columns, dtype=np.int64).T.copy()
 
-    anew = pair_sliding(audited_sliding(8, 1), watch, noise=SeededNoise(63))
-    once = pair_sliding(audited_sliding(8, 1), watch_answers, noise=SeededNoise(64))
-    assert _report(anew, samples=60_000).flagged
-    assert not _report(once, samples=60_000).flagged
+    anew = pair_sliding(make_audited_sliding(8, 1), watch, noise=SeededNoise(63))
+    once = pair_sliding(make_audited_sliding(8, 1), watch_answers, noise=SeededNoise(64))
+    assert _report(anew, samples=60_000).is_flagged
+    assert not _report(once, samples=60_000).is_flagged
 
 
 def test_rows_that_count_after_the_first_look_at_their_tick_are_flagged() -> None:
     """One that is there at the second of its two looks alone: that look's noise has to be larger than both of its
     neighbours' allow, which is twice as unlikely, by logarithm, as one event may make it."""
-    sliding = audited_sliding(2, 1)
+    sliding = make_audited_sliding(2, 1)
     late = pair_sliding(sliding, watch_answers, noise=SeededNoise(65), late=1)
-    assert _report(late, samples=rounds(20_000, quick=12_000)).flagged
+    assert _report(late, samples=rounds(20_000, quick=12_000)).is_flagged

@@ -13,8 +13,8 @@ from mechanisms.alarm.shapes import Regime
 from mechanisms.audit.auditor import AuditReport, Neighbours, Release, audit, claim_always
 from mechanisms.audit.standing import (
     Watched,
-    audited_distance,
-    audited_standing,
+    make_audited_distance,
+    make_audited_standing,
     pair_both,
     pair_coming,
     pair_either,
@@ -43,16 +43,16 @@ def report_on(pair: Neighbours, *, quick: int) -> AuditReport:
 def test_a_formula_of_alarms_passes_and_could_have_failed(place: int) -> None:
     """At full size 20,000 windows from either database, which prove more than half of what is claimed."""
     report = report_on(list(pair_formulas(noise=SeededNoise(70 + place)))[place], quick=600)
-    assert not report.flagged
+    assert not report.is_flagged
     assert is_quick() or report.epsilon_lower > 0.5 * report.claimed_epsilon
 
 
 @pytest.mark.parametrize("pair", [pair_both, pair_either])
 def test_charging_the_largest_of_losses_that_one_unit_has_together_is_flagged(pair: object) -> None:
     """A unit that raises both values against a loss for units that raise one of them."""
-    standing = audited_standing(AllOf if pair is pair_both else AnyOf, exposures=APART)
+    standing = make_audited_standing(AllOf if pair is pair_both else AnyOf, exposures=APART)
     assert callable(pair)
-    assert report_on(pair(standing, watch_keys, noise=SeededNoise(76)), quick=3_200).flagged
+    assert report_on(pair(standing, watch_keys, noise=SeededNoise(76)), quick=3_200).is_flagged
 
 
 def test_ladders_whose_windows_are_charged_a_quarter_are_flagged() -> None:
@@ -60,8 +60,8 @@ def test_ladders_whose_windows_are_charged_a_quarter_are_flagged() -> None:
         seen, spent = watch_keys(standing, values, noise)
         return seen, spent / 4
 
-    pair = pair_both(audited_standing(AllOf, progressive=True), watch, noise=SeededNoise(77))
-    assert report_on(pair, quick=1_200).flagged
+    pair = pair_both(make_audited_standing(AllOf, progressive=True), watch, noise=SeededNoise(77))
+    assert report_on(pair, quick=1_200).is_flagged
 
 
 @pytest.mark.parametrize("regime", [Regime.SIGNED, Regime.COMING_AND_GOING])
@@ -75,7 +75,7 @@ def test_a_distance_charged_as_if_it_only_grew_is_flagged(regime: Regime) -> Non
         return seen, spent * part
 
     pair = pair_signed if regime is Regime.SIGNED else pair_coming
-    assert report_on(pair(audited_distance(regime), watch, noise=SeededNoise(78)), quick=1_600).flagged
+    assert report_on(pair(make_audited_distance(regime), watch, noise=SeededNoise(78)), quick=1_600).is_flagged
 
 
 @pytest.mark.parametrize("anew", [True, False], ids=["all looks anew", "the last look alone"])
@@ -85,12 +85,12 @@ def test_totals_of_a_formula_computed_anew_with_late_rows_are_flagged(whole: boo
     that are there by then, those of the looks before as well. What had alerted stays. The last look's own values are so
     low that hardly any alarm rings at it, but for what the looks before it are made to weigh."""
     formula: Formula = AnyOf(tuple(Cut(functional, 0, above=True, tolerance=14) for functional in (0, 1)))
-    task = replace(audited_standing(AnyOf).task, formula=formula, regimes=(Regime.COMING_AND_GOING,) * 2)
+    task = replace(make_audited_standing(AnyOf).task, formula=formula, regimes=(Regime.COMING_AND_GOING,) * 2)
     standing: Watched = calibrate_distance(replace(task, monotone=False)) if whole else calibrate_standing(task)
 
     def release_of(more: int, noise: Noise) -> Release:
         def draw(samples: int) -> Integers:
-            drawn = standing.draw(keys=samples, noise=noise)
+            drawn = standing.draw_state(keys=samples, noise=noise)
             known = np.full((task.looks, 2, samples), LATE_NEAR, dtype=np.int64)
             known[-1] = LATE_FAR
             alerted_at = replay(standing, drawn, known[:-1], noise)
@@ -102,7 +102,7 @@ def test_totals_of_a_formula_computed_anew_with_late_rows_are_flagged(whole: boo
         return claim_always(draw, epsilon=standing.worst_case_epsilon)
 
     pair = Neighbours("a late unit", release_of(0, SeededNoise(92)), release_of(1, SeededNoise(93)))
-    assert report_on(pair, quick=1_200).flagged == anew
+    assert report_on(pair, quick=1_200).is_flagged == anew
 
 
 def replay(standing: Watched, state: bytes, values: Integers, noise: Noise) -> Integers:
@@ -110,7 +110,7 @@ def replay(standing: Watched, state: bytes, values: Integers, noise: Noise) -> I
     again on the same values is the same."""
     alerted_at = np.zeros(values.shape[2], dtype=np.int64)
     for look, seen in enumerate(values, 1):
-        looked = standing.look(state, seen, look=look, noise=noise)
+        looked = standing.take_look(state, seen, look=look, noise=noise)
         alerted_at[looked.alerted & (alerted_at == 0)] = look
         state = looked.state
     return alerted_at
@@ -127,7 +127,7 @@ def test_a_unit_in_several_ticks_loses_what_its_changes_sum_to(name: str, charge
     What is seen is whether each estimate is below the smaller value, at it, or above.
     """
     task = replace(
-        audited_standing(AllOf).task, sensitivities=(2, 2), formula=Cut(0, 0, above=True, tolerance=0), looks=2
+        make_audited_standing(AllOf).task, sensitivities=(2, 2), formula=Cut(0, 0, above=True, tolerance=0), looks=2
     )
     stream = watch_by_stream(task, name=name, epsilon=Fraction(2)).streams[0]
 
@@ -143,4 +143,4 @@ def test_a_unit_in_several_ticks_loses_what_its_changes_sum_to(name: str, charge
         return claim_always(draw, epsilon=float(stream.epsilon) / charged)
 
     pair = Neighbours("one more in each of two ticks", release_of(0, SeededNoise(90)), release_of(1, SeededNoise(91)))
-    assert report_on(pair, quick=5_000 if charged > 1 else 2_000).flagged == (charged > 1)
+    assert report_on(pair, quick=5_000 if charged > 1 else 2_000).is_flagged == (charged > 1)

@@ -14,7 +14,7 @@ from mechanisms.audit.stream_subjects import StreamTwins, audit_stream, list_twi
 from mechanisms.audit.subjects import STREAMED, PlannedAudit, plan_audits
 from mechanisms.formula import Booleans, Integers
 from mechanisms.protocol import Noise
-from mechanisms.streams.hierarchy import Hierarchy, cut_below
+from mechanisms.streams.hierarchy import Hierarchy, prune_below_small
 from mechanisms.streams.pegasus import Pegasus
 from mechanisms.streams.phs_pegasus import PhsPegasus, find_small
 from mechanisms.streams.stream_names import STREAMS
@@ -31,7 +31,9 @@ Prune = Callable[[Integers, Noise], Booleans]
 
 def prune_as_printed(aggregates: Integers, noise: Noise) -> Booleans:
     """Algorithm 18 with beta 0 and a claim of 1: fresh noise at half of it on each count and on each threshold."""
-    drawn = noise.discrete_laplace(rate=Fraction(1, 2 * EVENT), size=2 * aggregates.size).reshape(2, *aggregates.shape)
+    drawn = noise.draw_discrete_laplace(rate=Fraction(1, 2 * EVENT), size=2 * aggregates.size).reshape(
+        2, *aggregates.shape
+    )
     return np.asarray(aggregates + drawn[0] < drawn[1], dtype=np.bool_)
 
 
@@ -47,7 +49,7 @@ def audit_pruning(prune: Prune, *, samples: int, seed: int) -> AuditReport:
     def draw(count: int) -> Callable[[int], Integers]:
         def depth(size: int) -> Integers:
             small = prune(np.full((size, COMPARED + 1), count, dtype=np.int64), noise)
-            pruned: Integers = cut_below(PATH, small).pruned.astype(np.int64)
+            pruned: Integers = prune_below_small(PATH, small).pruned.astype(np.int64)
             return np.asarray(pruned.sum(axis=1)[:, np.newaxis], dtype=np.int64)
 
         return depth
@@ -60,15 +62,15 @@ def test_pruning_as_printed_is_flagged() -> None:
     """It loses 1.681 (continuous noise: 1.733) where 1 is claimed, on an event of probability .026, of which
     100,000 draws prove more than 1, and 800,000 more than 1.45. The bound exceeds the truth with probability 1e-6."""
     report = audit_pruning(prune_as_printed, samples=rounds(800_000, quick=100_000), seed=101)
-    assert report.flagged
+    assert report.is_flagged
     assert report.epsilon_lower > (1.0 if is_quick() else 1.45)
     assert report.epsilon_lower < 1.75
 
 
 def test_pruning_as_corrected_passes() -> None:
     report = audit_pruning(prune_corrected, samples=rounds(160_000, quick=80_000), seed=102)
-    assert not report.flagged
-    assert report.conclusive
+    assert not report.is_flagged
+    assert report.is_conclusive
 
 
 @pytest.mark.parametrize("planned", STREAMED, ids=lambda planned: planned.mechanism)
@@ -78,8 +80,8 @@ def test_mechanisms_for_streams_pass_and_could_have_failed(planned: PlannedAudit
     assert audited == planned
     report = audited.run(samples=rounds(50_000, quick=4_000), noise=SeededNoise(103))
     assert report is not None
-    assert not report.flagged
-    assert report.conclusive or is_quick()
+    assert not report.is_flagged
+    assert report.is_conclusive or is_quick()
     assert audited.effort > 0
 
 
@@ -95,14 +97,14 @@ class Sharper(GivenNoise):
         super().__init__()
         self.source = source
 
-    def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
-        return self.source.discrete_laplace(rate=4 * rate, size=size)
+    def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+        return self.source.draw_discrete_laplace(rate=4 * rate, size=size)
 
 
 @pytest.mark.parametrize("name", [name for (name,) in cases(list_twins(), quick=5)])
 def test_much_too_little_noise_is_flagged(name: str) -> None:
     """Four times the rate of each draw: 2,000 streams from either database are enough."""
-    assert audit_stream(name, samples=2_000, noise=Sharper(SeededNoise(104))).flagged
+    assert audit_stream(name, samples=2_000, noise=Sharper(SeededNoise(104))).is_flagged
 
 
 class NoTestNoise(GivenNoise):
@@ -112,10 +114,10 @@ class NoTestNoise(GivenNoise):
         super().__init__()
         self.source = source
 
-    def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+    def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         if rate == Fraction(1, 8):
             return np.zeros(size, dtype=np.int64)
-        return self.source.discrete_laplace(rate=rate, size=size)
+        return self.source.draw_discrete_laplace(rate=rate, size=size)
 
 
 def test_groups_without_noise_on_their_deviations_are_flagged() -> None:
@@ -124,13 +126,13 @@ def test_groups_without_noise_on_their_deviations_are_flagged() -> None:
     pegasus = Pegasus(epsilon=Fraction(2), sensitivity=1, grouper_share=Fraction(1, 2), theta_factor=Fraction(1, 2))
     assert pegasus.grouper.deviation_rate == Fraction(1, 8)
     pair = pair_streams(StreamTwins(pegasus, (0, 2, 1), 2), noise=NoTestNoise(SeededNoise(105)))
-    assert audit("groups", [pair], samples=8_000).flagged
+    assert audit("groups", [pair], samples=8_000).is_flagged
 
 
 def test_losses_of_pruned_levels_are_not_spent_twice() -> None:
     """What is pruned would cost again if it were released all the same: shares of a path are the height at most."""
     mechanism = list_twins()["phs_pegasus"][0].mechanism
     assert isinstance(mechanism, PhsPegasus)
-    rates = [mechanism.pruned.perturber_rate(share) for share in (1, 2, 3)]
+    rates = [mechanism.pruned.compute_perturber_rate(share) for share in (1, 2, 3)]
     part = mechanism.pruned.pegasus.grouper_epsilon
     assert [rate + part for rate in rates] == [Fraction(share, 3) for share in (1, 2, 3)]

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from mechanisms.diagnostics.private_edges import find_edges, find_noisy_maximum
-from mechanisms.diagnostics.recursive_medians import ADMISSIBLE, recursive_medians, smooth_sensitivity
+from mechanisms.diagnostics.recursive_medians import ADMISSIBLE, compute_smooth_sensitivity, find_recursive_medians
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 
@@ -104,11 +104,11 @@ def test_the_smooth_sensitivity_is_smooth_and_no_less_than_any_move() -> None:
     for _ in range(rounds(40, quick=6)):
         ordered = np.sort(generator.choice(grid, size=int(generator.integers(1, 4))))
         for smoothness in (0.1, 0.5):
-            here = smooth_sensitivity(ordered, 0.0, 1.0, smoothness=smoothness)
+            here = compute_smooth_sensitivity(ordered, 0.0, 1.0, smoothness=smoothness)
             least = brute_sensitivity(ordered.tolist(), low=0.0, high=1.0, smoothness=smoothness, grid=grid)
             assert here >= least - 1e-12
             for value in grid:
-                more = smooth_sensitivity(np.sort(np.append(ordered, value)), 0.0, 1.0, smoothness=smoothness)
+                more = compute_smooth_sensitivity(np.sort(np.append(ordered, value)), 0.0, 1.0, smoothness=smoothness)
                 assert abs(math.log(here / more)) <= smoothness + 1e-9
 
 
@@ -117,7 +117,7 @@ def loss_of_cauchy(one: Floats, other: Floats, *, epsilon: float, smoothness: fl
     at = np.linspace(-400, 401, 40_001)
     logs = []
     for values in (one, other):
-        width = times * smooth_sensitivity(values, 0.0, 1.0, smoothness=smoothness) / epsilon
+        width = times * compute_smooth_sensitivity(values, 0.0, 1.0, smoothness=smoothness) / epsilon
         middle = values[len(values) // 2]
         logs.append(-np.log(width) - np.log1p(((at - middle) / width) ** 2))
     return float(np.max(np.abs(logs[0] - logs[1])))
@@ -144,7 +144,9 @@ def test_the_repaired_constants_lose_no_more_than_epsilon_and_the_printed_ones_m
 
 def test_published_medians_lie_in_order_within_the_interval() -> None:
     values = np.random.default_rng(67).random(2000)
-    found = recursive_medians(values.tolist(), low=0.0, high=1.0, levels=3, epsilon=Fraction(9), noise=SeededNoise(68))
+    found = find_recursive_medians(
+        values.tolist(), low=0.0, high=1.0, levels=3, epsilon=Fraction(9), noise=SeededNoise(68)
+    )
     assert len(found) == 7
     assert all(0 < before <= after < 1 for before, after in pairwise(found))
     assert found == pytest.approx([place / 8 for place in range(1, 8)], abs=0.1)

@@ -7,8 +7,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mechanisms.diagnostics.interval_partition import find_intervals, least_partition, release_intervals, unit_of_costs
-from mechanisms.diagnostics.pribrp import merge_bins, release_pribrp, residuals, summarise_bin
+from mechanisms.diagnostics.interval_partition import (
+    count_parts_of_cost,
+    find_intervals,
+    find_least_partition,
+    release_intervals,
+)
+from mechanisms.diagnostics.pribrp import list_residuals, merge_bins, release_pribrp, summarise_bin
 from mechanisms.diagnostics.priroc import release_priroc, release_priroc_fix
 from mechanisms.diagnostics.prirp import release_prirp
 from mechanisms.diagnostics.residual_grid import (
@@ -19,7 +24,7 @@ from mechanisms.diagnostics.residual_grid import (
     scan_cells,
     split_grid,
 )
-from mechanisms.diagnostics.roc_curve import roc_curve
+from mechanisms.diagnostics.roc_curve import make_roc_curve
 from mechanisms.diagnostics.score_histogram import ScoreHistogram
 from mechanisms.formula import Integers
 from tests.effort import rounds
@@ -39,14 +44,14 @@ def all_partitions(cells: int) -> list[tuple[int, ...]]:
 @in_turn("cells", range(1, 9))
 def test_the_least_partition_is_the_least_of_all(cells: int) -> None:
     counts = np.random.default_rng(cells).integers(0, 30, cells)
-    of_noise = 3 * unit_of_costs(cells)
+    of_noise = 3 * count_parts_of_cost(cells)
 
     def cost(edges: tuple[int, ...]) -> float:
         parts = [counts[low:high] for low, high in pairwise(edges)]
         distances = sum(float(np.abs(part - part.mean()).sum()) for part in parts)
-        return distances * unit_of_costs(cells) + of_noise * len(parts)
+        return distances * count_parts_of_cost(cells) + of_noise * len(parts)
 
-    found = least_partition(counts, of_noise=of_noise, perturb=lambda costs, length: costs)
+    found = find_least_partition(counts, of_noise=of_noise, perturb=lambda costs, length: costs)
     assert cost(found) == pytest.approx(min(map(cost, all_partitions(cells))))
 
 
@@ -55,9 +60,9 @@ def test_every_interval_has_noise_of_the_repaired_rate() -> None:
     rates: list[Fraction] = []
 
     class Recording(SeededNoise):
-        def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+        def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
             rates.append(rate)
-            return super().discrete_laplace(rate=rate, size=size)
+            return super().draw_discrete_laplace(rate=rate, size=size)
 
     find_intervals(np.array([5, 5, 5, 5]), epsilon=Fraction(1), epsilon_of_counts=Fraction(1), noise=Recording(1))
     assert rates == [1 / (4 * (4 - Fraction(2, length) - Fraction(1, 2))) for length in (1, 2, 4)]
@@ -82,7 +87,7 @@ def test_priroc_finds_the_area_about_as_well_as_is_printed(
     scored = sample(rows=20_000).sample(positives=385, negatives=299, generator=np.random.default_rng(1))
     errors = []
     for seed in range(rounds(20, quick=3)):
-        curve = roc_curve(release(scored.cells(), epsilon=Fraction(1), most_rows=1, noise=SeededNoise(seed)))
+        curve = make_roc_curve(release(scored.cells(), epsilon=Fraction(1), most_rows=1, noise=SeededNoise(seed)))
         errors.append(0.5 if curve is None else abs(curve.area - area_by_ranks(scored)))
     assert abs(float(np.mean(errors)) - printed) < rounds(20, quick=63) / 1000
 
@@ -101,9 +106,9 @@ def test_a_bin_is_summarised_from_its_low_end() -> None:
     rates: list[Fraction] = []
 
     class Recording(SeededNoise):
-        def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+        def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
             rates.append(rate)
-            return super().discrete_laplace(rate=rate, size=size)
+            return super().draw_discrete_laplace(rate=rate, size=size)
 
     found = summarise_bin(counts, 90, 93, epsilon=Fraction(100), noise=Recording(1))
     assert (found.size, found.score, found.outcome) == (40, 91.0, 0.75)
@@ -116,7 +121,7 @@ def test_pribrp_finds_residuals() -> None:
     assert found[0].low == 0
     assert found[-1].high == len(counts)
     assert all(before.high == after.low for before, after in pairwise(found))
-    places = [score for score, _ in residuals(found, width=1 / len(counts), low=0.0)]
+    places = [score for score, _ in list_residuals(found, width=1 / len(counts), low=0.0)]
     assert places == sorted(places)
 
 

@@ -4,22 +4,22 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from mechanisms.noise.draw_discrete_laplace import compute_mass
 from scipy import stats
 
 from benchmarks.diagnostics.data import CELLS, Scored
-from mechanisms.diagnostics.calibration_curve import calibration_curve, expected_error
-from mechanisms.diagnostics.isotonic import isotonic
-from mechanisms.diagnostics.roc_curve import RocCurve, roc_curve
+from mechanisms.diagnostics.calibration_curve import compute_expected_error, make_calibration_curve
+from mechanisms.diagnostics.isotonic import fit_isotonic
+from mechanisms.diagnostics.roc_curve import RocCurve, make_roc_curve
 from mechanisms.diagnostics.score_histogram import (
     ScoreHistogram,
     choose_bins,
-    equal_edges,
-    laplace_variance,
+    compute_laplace_variance,
+    cut_equally,
     release_adaptive,
     release_scores,
 )
 from mechanisms.formula import Integers
-from mechanisms.noise.discrete_laplace import compute_mass
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 
@@ -43,12 +43,12 @@ def area_by_ranks(scored: Scored) -> float:
 
 
 def released(counts: Integers, *, bins: int, epsilon: str, seed: int, most_rows: int = 1) -> ScoreHistogram:
-    edges = equal_edges(len(counts), bins=bins)
+    edges = cut_equally(len(counts), bins=bins)
     return release_scores(counts, edges=edges, epsilon=Fraction(epsilon), most_rows=most_rows, noise=SeededNoise(seed))
 
 
 def curve(histogram: ScoreHistogram) -> RocCurve:
-    found = roc_curve(histogram)
+    found = make_roc_curve(histogram)
     assert found is not None
     return found
 
@@ -65,7 +65,7 @@ def test_noise_of_the_whole_epsilon_stands_on_each_count() -> None:
     expected = [20_000 * compute_mass(0.5, value) for value in range(-reach, reach + 1)]
     rest = (20_000 - sum(seen), 20_000 - sum(expected))
     assert stats.chisquare([*seen, rest[0]], [*expected, rest[1]]).pvalue > FALSE_ALARM
-    assert found.variance == laplace_variance(0.5) == pytest.approx(2 * np.exp(-0.5) / (1 - np.exp(-0.5)) ** 2)
+    assert found.variance == compute_laplace_variance(0.5) == pytest.approx(2 * np.exp(-0.5) / (1 - np.exp(-0.5)) ** 2)
 
 
 def test_bins_are_sums_of_cells() -> None:
@@ -73,7 +73,7 @@ def test_bins_are_sums_of_cells() -> None:
     found = released(counts, bins=4, epsilon="60", seed=1)
     assert found.edges == (0, 2, 5, 8, 10)
     assert found.counts.tolist() == [[2, 4], [18, 21], [36, 39], [34, 36]]
-    assert equal_edges(3, bins=16) == (0, 1, 2, 3)
+    assert cut_equally(3, bins=16) == (0, 1, 2, 3)
 
 
 @pytest.mark.parametrize(("rows", "epsilon", "bins"), [(684, 0.5, 16), (3000, 1.0, 32), (30_000, 1.0, 64)])
@@ -136,9 +136,9 @@ def test_a_curve_rises_from_nothing_to_all() -> None:
 
 def test_without_rows_there_is_no_curve() -> None:
     empty = ScoreHistogram((0, 1, 2), np.array([[0.0, -3.0], [2.0, 0.0]]), 1.0)
-    assert roc_curve(empty) is None
-    assert calibration_curve(empty, middles=(0.25, 0.75), epsilon_per_count=1.0) == ()
-    assert expected_error(()) is None
+    assert make_roc_curve(empty) is None
+    assert make_calibration_curve(empty, middles=(0.25, 0.75), epsilon_per_count=1.0) == ()
+    assert compute_expected_error(()) is None
 
 
 def test_saturated_scores_are_told_and_adaptive_edges_help() -> None:
@@ -149,7 +149,7 @@ def test_saturated_scores_are_told_and_adaptive_edges_help() -> None:
     scored = sample()
     saturated = Scored(scored.scores**12, scored.outcomes, "saturated")
     equal = [curve(released(saturated.cells(), bins=32, epsilon="1", seed=seed)) for seed in range(20)]
-    assert all(one.saturated for one in equal)
+    assert all(one.is_saturated for one in equal)
     logits = np.clip(np.log(saturated.scores) - np.log1p(-saturated.scores), -16, 16)
     spread = Scored((logits + 16) / 32 * (1 - 1e-12), scored.outcomes, "spread").cells()
     adaptive = [
@@ -172,7 +172,10 @@ def test_a_calibrated_model_stays_within_its_bands() -> None:
             outcomes = (generator.random(4000) < np.clip(scores + shift, 0, 1)).astype(np.int64)
             histogram = released(Scored(scores, outcomes, "drawn").cells(), bins=16, epsilon="1", seed=seed)
             middles = [(place + 0.5) / 16 for place in range(16)]
-            inside += [not one.off for one in calibration_curve(histogram, middles=middles, epsilon_per_count=1.0)]
+            inside += [
+                not one.is_outside_band
+                for one in make_calibration_curve(histogram, middles=middles, epsilon_per_count=1.0)
+            ]
         within.append(float(np.mean(inside)))
     assert within[0] > 0.9
     assert within[1] < 0.7
@@ -180,18 +183,20 @@ def test_a_calibrated_model_stays_within_its_bands() -> None:
 
 def test_calibrated_bins_have_rows_enough_and_cover_all() -> None:
     histogram = ScoreHistogram((0, 2, 4, 6, 8), np.array([[9.0, 1.0], [30.0, 10.0], [4.0, 30.0], [1.0, 1.0]]), 2.0)
-    found = calibration_curve(histogram, middles=(1, 3, 5, 7), epsilon_per_count=1.0)
+    found = make_calibration_curve(histogram, middles=(1, 3, 5, 7), epsilon_per_count=1.0)
     assert [(one.low, one.high, one.rows) for one in found] == [(0, 4, 50.0), (4, 8, 36.0)]
     assert [one.outcome for one in found] == [11 / 50, 31 / 36]
     assert found[0].score == (10 * 1 + 40 * 3) / 50
-    assert expected_error(found) == pytest.approx((50 * abs(found[0].residual) + 36 * abs(found[1].residual)) / 86)
+    assert compute_expected_error(found) == pytest.approx(
+        (50 * abs(found[0].residual) + 36 * abs(found[1].residual)) / 86
+    )
 
 
 def test_isotonic_is_the_nearest_that_does_not_fall() -> None:
     generator = np.random.default_rng(3)
     for _ in range(50):
         values = generator.normal(0, 1, int(generator.integers(1, 9)))
-        found = isotonic(values)
+        found = fit_isotonic(values)
         assert np.all(np.diff(found) >= -1e-12)
         minimax = [
             max(

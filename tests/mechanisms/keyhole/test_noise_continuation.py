@@ -125,7 +125,7 @@ def test_reading_the_finest_value_would_break_the_contract(threshold: int) -> No
         test = calibrate_at_rate(rate=rate, tolerance=10_000, fnr=0.05, fpr=0.1)
         assert test is not None
         mine = path.values[level - 1, path.reached == level]
-        coin = SeededNoise(level).bernoulli(probability=test.tie, size=mine.size)
+        coin = SeededNoise(level).draw_bernoulli(probability=test.tie, size=mine.size)
         boundary = threshold - test.shift
         biased += int(np.sum((mine < boundary) | ((mine == boundary) & ~coin)))
     assert stats.binom.sf(biased - 1, KEYS, 0.05) < FALSE_ALARM

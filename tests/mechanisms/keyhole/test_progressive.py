@@ -261,10 +261,10 @@ def test_keys_are_decided_alike_whether_paths_are_kept_or_not(name: str, keys: i
 
 def test_what_fails_for_one_part_fails_the_whole() -> None:
     class Failing(ExactNoise):
-        def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+        def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
             if size < KEYS_AT_ONCE:
                 raise MemoryError
-            return super().discrete_laplace(rate=rate, size=size)
+            return super().draw_discrete_laplace(rate=rate, size=size)
 
     calibration = PROGRESSIVE.calibrate(task_of(count(0), (1,)))
     values = np.zeros((1, 3 * KEYS_AT_ONCE - 1), dtype=np.int64)

@@ -272,11 +272,11 @@ class _Laid(SeededNoise):
         super().__init__(0)
         self._drawn, self._tie = drawn, tie
 
-    def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+    def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         assert size == self._drawn.size
         return self._drawn.copy()
 
-    def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
+    def draw_bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
         return np.full(size, self._tie)
 
 

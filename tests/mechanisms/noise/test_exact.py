@@ -7,12 +7,12 @@ from fractions import Fraction
 import numpy as np
 import opendp.prelude as dp
 import pytest
+from mechanisms.noise.draw_discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from scipy import stats
 
 from mechanisms.certified import certify_moved, make_rational
 from mechanisms.formula import Integers
 from mechanisms.noise import random_bytes
-from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE, ExactNoise, _Coin, make_system_noise
 from mechanisms.protocol import Noise, Unachievable
 from tests.seeded_noise import SeededNoise
@@ -53,14 +53,14 @@ def fits(draws: Integers, rate: float) -> bool:
 @pytest.mark.parametrize("noise", [SeededNoise(11), make_system_noise()])
 def test_draws_follow_the_discrete_laplace_law(rate: str, noise: Noise) -> None:
     """200,000 draws in forty cells; false alarm 1e-7 per case (chi-square)."""
-    draws = noise.discrete_laplace(rate=Fraction(rate), size=200_000)
+    draws = noise.draw_discrete_laplace(rate=Fraction(rate), size=200_000)
     assert draws.dtype == np.int64
     assert fits(draws, float(Fraction(rate)))
 
 
 def test_the_check_notices_a_wrong_rate() -> None:
     """The chi-square test has power: noise drawn 3 % too small is found out (missed with probability below 1e-9)."""
-    draws = SeededNoise(5).discrete_laplace(rate=Fraction(103, 1000), size=200_000)
+    draws = SeededNoise(5).draw_discrete_laplace(rate=Fraction(103, 1000), size=200_000)
     assert not fits(draws, 0.1)
 
 
@@ -68,7 +68,7 @@ def test_the_check_notices_a_wrong_rate() -> None:
 def test_low_digits_are_right_one_by_one(rate: Fraction) -> None:
     """200,000 draws, each integer up to ten its own cell; false alarm 1e-7 per value, 21 values per case."""
     size = 200_000
-    draws = make_system_noise().discrete_laplace(rate=rate, size=size)
+    draws = make_system_noise().draw_discrete_laplace(rate=rate, size=size)
     for value in range(-10, 11):
         count = int((draws == value).sum())
         chance = compute_mass(float(rate), value)
@@ -81,7 +81,7 @@ def test_agrees_with_opendp() -> None:
     dp.enable_features("contrib")
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
     theirs = np.array(dp.m.make_laplace(*space, scale=3.0)([0] * 4_000))
-    ours = make_system_noise().discrete_laplace(rate=Fraction(1, 3), size=200_000)
+    ours = make_system_noise().draw_discrete_laplace(rate=Fraction(1, 3), size=200_000)
     edges = [-9, -6, -4, -2, -1, 0, 1, 2, 3, 5, 7, 10]
     table = [np.bincount(np.searchsorted(edges, draws, side="right"), minlength=13) for draws in (theirs, ours)]
     assert stats.chi2_contingency(table).pvalue > FALSE_ALARM
@@ -94,7 +94,7 @@ def test_thinned_draws_follow_their_law(rate: str) -> None:
     size, coarse = 200_000, Fraction(rate)
     moved = certify_moved(coarse=coarse, fine=2 * coarse)
     chance = moved.read_prefix(60) / 2**60
-    draws = SeededNoise(14).thinned_laplace(rate=coarse, nonzero=moved, size=size)
+    draws = SeededNoise(14).draw_thinned_laplace(rate=coarse, nonzero=moved, size=size)
     others = draws[draws != 0]
     assert stats.binom.cdf(others.size, size, chance) > FALSE_ALARM / 2
     assert stats.binom.sf(others.size - 1, size, chance) > FALSE_ALARM / 2
@@ -108,7 +108,7 @@ def test_thinned_draws_follow_their_law(rate: str) -> None:
 @pytest.mark.parametrize("probability", [Fraction(0), Fraction(1, 3), Fraction(1, 2), Fraction(1, 2**40), Fraction(1)])
 def test_coins_have_their_probability(probability: Fraction) -> None:
     """100,000 flips; false alarm 1e-7 per side."""
-    flips = int(make_system_noise().bernoulli(probability=probability, size=100_000).sum())
+    flips = int(make_system_noise().draw_bernoulli(probability=probability, size=100_000).sum())
     assert stats.binom.cdf(flips, 100_000, float(probability)) > FALSE_ALARM
     assert stats.binom.sf(flips - 1, 100_000, float(probability)) > FALSE_ALARM
 
@@ -133,24 +133,26 @@ def test_every_first_byte_is_compared_rightly(probability: Fraction) -> None:
     tie = coin.read_prefix(8)
     exact = probability * 256 == tie
     for later in (b"\xff" * 8,) if exact else (b"\x00" * 8, b"\xff" * 8):
-        flips = Scripted(bytes(range(256)) + later).bernoulli(probability=probability, size=256)
+        flips = Scripted(bytes(range(256)) + later).draw_bernoulli(probability=probability, size=256)
         assert flips.sum() == tie + (later == b"\x00" * 8)
 
 
 def test_a_long_tie_is_settled_by_later_digits() -> None:
     digits = int(_Coin.from_probability(make_rational(Fraction(1, 3))).further)
     tied = bytes([0x55]) + np.uint64(digits).tobytes() + (0x5555_5555_5555_5555).to_bytes(8, "big")
-    assert Scripted(tied + (0x5555_5555_5555_5554).to_bytes(8, "big")).bernoulli(probability=Fraction(1, 3), size=1)[0]
-    assert not Scripted(tied + (0x5555_5555_5555_5556).to_bytes(8, "big")).bernoulli(
+    assert Scripted(tied + (0x5555_5555_5555_5554).to_bytes(8, "big")).draw_bernoulli(
+        probability=Fraction(1, 3), size=1
+    )[0]
+    assert not Scripted(tied + (0x5555_5555_5555_5556).to_bytes(8, "big")).draw_bernoulli(
         probability=Fraction(1, 3), size=1
     )[0]
 
 
 def test_seeded_noise_repeats_and_system_noise_does_not() -> None:
-    first, second = (SeededNoise(3).discrete_laplace(rate=Fraction(1, 100), size=50) for _ in range(2))
+    first, second = (SeededNoise(3).draw_discrete_laplace(rate=Fraction(1, 100), size=50) for _ in range(2))
     assert (first == second).all()
     system = make_system_noise()
-    one, other = (system.discrete_laplace(rate=Fraction(1, 10**6), size=50) for _ in range(2))
+    one, other = (system.draw_discrete_laplace(rate=Fraction(1, 10**6), size=50) for _ in range(2))
     assert (one != other).any()
 
 
@@ -163,24 +165,24 @@ def test_the_product_draws_from_the_operating_system(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(random_bytes, "os", os)  # not the bytes that tests repeat
     monkeypatch.setattr(os, "urandom", urandom)
-    make_system_noise().discrete_laplace(rate=Fraction(1, 4), size=9)
+    make_system_noise().draw_discrete_laplace(rate=Fraction(1, 4), size=9)
     assert sum(asked) >= 9
 
 
 def test_rates_outside_the_range_are_refused() -> None:
     for rate in (LEAST_RATE / 2, GREATEST_RATE + 1, Fraction(0)):
         with pytest.raises(Unachievable):
-            make_system_noise().discrete_laplace(rate=rate, size=1)
+            make_system_noise().draw_discrete_laplace(rate=rate, size=1)
         with pytest.raises(Unachievable):
-            make_system_noise().geometric(rate=rate, size=1)
+            make_system_noise().draw_geometric(rate=rate, size=1)
 
 
 def test_no_keys_no_draws() -> None:
-    assert make_system_noise().discrete_laplace(rate=Fraction(1), size=0).shape == (0,)
-    assert make_system_noise().geometric(rate=Fraction(1), size=0).shape == (0,)
+    assert make_system_noise().draw_discrete_laplace(rate=Fraction(1), size=0).shape == (0,)
+    assert make_system_noise().draw_geometric(rate=Fraction(1), size=0).shape == (0,)
     moved = certify_moved(coarse=Fraction(1), fine=Fraction(2))
-    assert make_system_noise().thinned_laplace(rate=Fraction(1), nonzero=moved, size=0).shape == (0,)
-    assert make_system_noise().bernoulli(probability=Fraction(1, 2), size=0).shape == (0,)
+    assert make_system_noise().draw_thinned_laplace(rate=Fraction(1), nonzero=moved, size=0).shape == (0,)
+    assert make_system_noise().draw_bernoulli(probability=Fraction(1, 2), size=0).shape == (0,)
 
 
 def fits_geometric(draws: Integers, rate: float) -> bool:
@@ -194,7 +196,7 @@ def fits_geometric(draws: Integers, rate: float) -> bool:
 @pytest.mark.parametrize("rate", ["1/281474976710656", "1/1000", "1/20", "1/2", "289/100"])
 def test_one_sided_draws_follow_the_geometric_law(rate: str) -> None:
     """100,000 draws in forty cells; false alarm 1e-7 per case (chi-square)."""
-    draws = SeededNoise(12).geometric(rate=Fraction(rate), size=100_000)
+    draws = SeededNoise(12).draw_geometric(rate=Fraction(rate), size=100_000)
     assert draws.dtype == np.int64
     assert draws.min() >= 0
     assert fits_geometric(draws, float(Fraction(rate)))
@@ -202,14 +204,14 @@ def test_one_sided_draws_follow_the_geometric_law(rate: str) -> None:
 
 def test_the_check_notices_a_wrong_one_sided_rate() -> None:
     """Noise drawn 4 % too small is found out; missed with probability below 1e-9."""
-    assert not fits_geometric(SeededNoise(5).geometric(rate=Fraction(104, 1000), size=200_000), 0.1)
+    assert not fits_geometric(SeededNoise(5).draw_geometric(rate=Fraction(104, 1000), size=200_000), 0.1)
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 50), Fraction(1, 2), Fraction(3)])
 def test_low_digits_of_one_sided_draws_are_right_one_by_one(rate: Fraction) -> None:
     """100,000 draws, each integer up to ten its own cell; false alarm 1e-7 per value, 11 values per case."""
     size = 100_000
-    draws = SeededNoise(13).geometric(rate=rate, size=size)
+    draws = SeededNoise(13).draw_geometric(rate=rate, size=size)
     for value in range(11):
         count = int((draws == value).sum())
         chance = -math.expm1(-float(rate)) * math.exp(-float(rate) * value)

@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 import pytest
+from mechanisms.noise.draw_discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from scipy import stats
 
 from mechanisms.certified import certify_not_risen, certify_unchanged
 from mechanisms.formula import Integers
-from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE, ExactNoise, make_system_noise
 from mechanisms.noise.gradual_release import draw_chain, refine_noise
 from mechanisms.protocol import Unachievable
@@ -181,7 +181,7 @@ def test_pairs_follow_the_joint_law(coarse: Fraction, fine: Fraction, way: str) 
     if way == "chain":
         first, second = draw_chain([coarse, fine], size=400_000, noise=noise)
     else:
-        first = noise.discrete_laplace(rate=coarse, size=400_000)
+        first = noise.draw_discrete_laplace(rate=coarse, size=400_000)
         second = refine_noise(first, coarse=coarse, fine=fine, noise=noise)
     edges = sorted({*range(-4, 6), *edges_of(float(fine))})
     for value in range(-3, 4):
@@ -193,7 +193,7 @@ def test_the_pair_check_notices_fresh_noise() -> None:
     """The check has power: independent noise at both levels is found out (missed with probability below 1e-9)."""
     coarse, fine = RATES[0]
     noise = make_system_noise()
-    first, second = (noise.discrete_laplace(rate=rate, size=400_000) for rate in (coarse, fine))
+    first, second = (noise.draw_discrete_laplace(rate=rate, size=400_000) for rate in (coarse, fine))
     edges = sorted({*range(-4, 6), *edges_of(float(fine))})
     counts = np.bincount(cells(second[first == 2], edges), minlength=len(edges) + 1)
     assert not fits(counts, conditional_cells(float(coarse), float(fine), 2, edges))

@@ -8,8 +8,8 @@ import pytest
 
 from mechanisms.audit.auditor import Neighbours, audit, claim_always
 from mechanisms.formula import Integers
-from mechanisms.published.doubling_bounds import doubling_candidates, find_first_covering
-from mechanisms.publishing.private_bounds import bound_candidates, find_first_passing
+from mechanisms.published.doubling_bounds import find_first_covering, list_doubling_candidates
+from mechanisms.publishing.private_bounds import find_first_passing, list_candidates
 from mechanisms.registry import MECHANISMS
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
@@ -20,13 +20,13 @@ from tests.seeded_noise import SeededNoise
     [(1, 1, (1,)), (1, 2, (1, 2)), (1, 8, (1, 2, 4, 8)), (5, 39, (5, 10, 20, 39)), (5, 41, (5, 10, 20, 40, 41))],
 )
 def test_candidates_double_up_to_the_public_end(least: int, greatest: int, expected: tuple[int, ...]) -> None:
-    assert doubling_candidates(least, greatest=greatest) == expected
+    assert list_doubling_candidates(least, greatest=greatest) == expected
 
 
 @pytest.mark.parametrize(("least", "greatest"), [(0, 3), (4, 3)])
 def test_candidates_out_of_order_are_refused(least: int, greatest: int) -> None:
     with pytest.raises(ValueError, match="one or more"):
-        doubling_candidates(least, greatest=greatest)
+        list_doubling_candidates(least, greatest=greatest)
 
 
 def test_no_question_can_name_it() -> None:
@@ -62,8 +62,8 @@ def test_it_passes_its_audit() -> None:
         for moved in (2, 4)
     ]
     report = audit("doubling bounds", pairs, samples=rounds(200_000, quick=40_000))
-    assert not report.flagged
-    assert report.conclusive
+    assert not report.is_flagged
+    assert report.is_conclusive
 
 
 @pytest.mark.parametrize("epsilon", ["1/50", "1/10"])
@@ -76,7 +76,7 @@ def test_one_sided_noise_on_finer_candidates_comes_nearer(epsilon: str) -> None:
     for scale in (0.8, 1.0, 1.2):
         values = np.sort(np.minimum(np.round(np.exp(generator.normal(3, scale, size=units))), greatest))
         noise = SeededNoise(64)
-        doubling, fine = doubling_candidates(1, greatest=greatest), bound_candidates(greatest)
+        doubling, fine = list_doubling_candidates(1, greatest=greatest), list_candidates(greatest)
         within = np.searchsorted(values, doubling, side="right").astype(np.int64)
         beyond = (units - np.searchsorted(values, fine, side="right")).astype(np.int64)
         covering = find_first_covering(

@@ -10,7 +10,7 @@ from scipy import stats
 
 from mechanisms.formula import Cut
 from mechanisms.protocol import DecisionTask
-from mechanisms.published.estimate_fps import EstimatedFps, estimate_fps, narrower_tolerance, uncertain
+from mechanisms.published.estimate_fps import EstimatedFps, estimate_fps, find_uncertain, narrow_tolerance
 from mechanisms.published.probe import Probe
 from mechanisms.threshold.joint_loss import expose_all_at_once
 from tests.seeded_noise import SeededNoise
@@ -25,8 +25,8 @@ def test_equations_22_and_23_by_hand() -> None:
     estimate = estimate_fps(DISTANCES, shift=10, share=0.05, returned=positive)
     assert estimate.false_positives == pytest.approx(5 - 0.95 * 2)
     assert estimate.negatives == pytest.approx((3 - 0.05 * 8) / 0.95)
-    assert estimate.excess(fpr=0.1) == 3
-    assert EstimatedFps(false_positives=1.0, negatives=10.0).excess(fpr=0.1) == 0
+    assert estimate.count_excess(fpr=0.1) == 3
+    assert EstimatedFps(false_positives=1.0, negatives=10.0).count_excess(fpr=0.1) == 0
 
 
 def test_settled_keys_are_left_out() -> None:
@@ -35,7 +35,7 @@ def test_settled_keys_are_left_out() -> None:
     estimate = estimate_fps(DISTANCES, shift=10, share=0.05, returned=returned)
     assert estimate.false_positives == pytest.approx(3 - 0.95)
     assert estimate.negatives == pytest.approx((2 - 0.4) / 0.95)
-    assert uncertain(DISTANCES, shift=10, returned=returned).tolist() == [False] * 4 + [True, True, False, False]
+    assert find_uncertain(DISTANCES, shift=10, returned=returned).tolist() == [False] * 4 + [True, True, False, False]
 
 
 def test_negatives_are_never_fewer_than_none() -> None:
@@ -50,8 +50,8 @@ def test_negatives_are_never_fewer_than_none() -> None:
 def test_the_excess_lies_left_of_the_narrower_region(values: list[int], shift: int, excess: int) -> None:
     distances = np.array(values)
     everything = np.ones(distances.size, dtype=np.bool_)
-    tolerance = narrower_tolerance(distances, shift=shift, excess=excess, returned=everything)
-    inside = np.sort(distances[uncertain(distances, shift=shift, returned=everything)])
+    tolerance = narrow_tolerance(distances, shift=shift, excess=excess, returned=everything)
+    inside = np.sort(distances[find_uncertain(distances, shift=shift, returned=everything)])
     if tolerance is None:
         assert inside.size <= excess or inside[excess] >= 0
     else:
@@ -88,7 +88,7 @@ def test_the_estimate_is_no_upper_bound_on_average() -> None:
     keys, share = 100_000, 0.4
     shift = 10
     rate = Fraction(223144, 10_000_000)  # ln(1 / .8) / 10
-    distances = SeededNoise(2).discrete_laplace(rate=rate, size=keys)
+    distances = SeededNoise(2).draw_discrete_laplace(rate=rate, size=keys)
     returned = distances > -shift
     estimate = estimate_fps(distances, shift=shift, share=share, returned=returned)
     assert estimate.false_positives < 0.65 * np.count_nonzero(returned)

@@ -12,17 +12,17 @@ from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, Integers
 from mechanisms.noise.exact import make_system_noise
 from mechanisms.protocol import DecisionTask, FunctionalTest, Knowledge, Mechanism, Unachievable
 from mechanisms.published.dppwlm import Dppwlm
-from mechanisms.published.expected_undecided import expected_undecided, undecided_chances, upper_tail_of_sum
+from mechanisms.published.expected_undecided import compute_tail_of_sum, compute_undecided_chances, expect_undecided
 from mechanisms.published.mim import (
     Mim,
     MimBaseline,
     MimProgressive,
-    false_positives_of_one_look,
-    false_positives_of_two_looks,
-    looks_by_model,
+    choose_looks,
+    expect_false_positives_of_one_look,
+    expect_false_positives_of_two_looks,
 )
-from mechanisms.published.ppwlm import Ppwlm, ppwlm_test
-from mechanisms.published.progressive_looks import chance_missed, last_look, wrong
+from mechanisms.published.ppwlm import Ppwlm, calibrate_ppwlm_test
+from mechanisms.published.progressive_looks import bound_missed, bound_wrong, make_last_look
 from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
 from tests.in_turn import in_turn
 from tests.mechanisms.threshold.crossing_by_hand import Flags, outcomes, worst_rule
@@ -117,7 +117,7 @@ def test_false_positives_at_the_worst_case(name: str, formula: str) -> None:
 
 def path_of(test: FunctionalTest, distance: int) -> list[tuple[float, float]]:
     """Per look, the exact chances of rejection and acceptance of a literal at `distance`."""
-    looks = (*test.looks, last_look(test))
+    looks = (*test.looks, make_last_look(test))
 
     def zones(look: int, noise: Integers) -> tuple[Flags, Flags]:
         return noise + distance <= looks[look].rejecting, noise + distance >= looks[look].accepting
@@ -125,7 +125,7 @@ def path_of(test: FunctionalTest, distance: int) -> list[tuple[float, float]]:
     return outcomes([float(look.rate) for look in looks], zones)
 
 
-TIGHT = ppwlm_test(sensitivity=1, tolerance=12, share=0.05, looks=4, first_epsilon=0.05, functional=0)
+TIGHT = calibrate_ppwlm_test(sensitivity=1, tolerance=12, share=0.05, looks=4, first_epsilon=0.05, functional=0)
 
 
 @pytest.mark.parametrize("distance", [-30, -12, -6, -3, 1, 8])
@@ -142,7 +142,7 @@ def test_the_path_of_a_key_has_its_exact_law(distance: int) -> None:
     returned = sum(accept for _, accept in path)
     assert sum(reject for reject, _ in path) + returned == pytest.approx(1, abs=1e-9)
     counts = [(int(outcome.passed.sum()), returned)]
-    for look, (reject, accept) in zip((*test.looks, last_look(test)), path, strict=True):
+    for look, (reject, accept) in zip((*test.looks, make_last_look(test)), path, strict=True):
         counts.append((int(np.isclose(outcome.epsilon, float(look.rate)).sum()), reject + accept))
     for number, chance in counts:
         assert stats.binom.cdf(number, keys, chance) > FALSE_ALARM / 2
@@ -153,7 +153,7 @@ def test_the_path_of_a_key_has_its_exact_law(distance: int) -> None:
 def test_decision_and_stopping_level_lose_no_more_than_the_level(distance: int) -> None:
     """Exact: between neighbours the chance of (decision, level) changes by at most `exp(rate of that level)`."""
     here, there = path_of(TIGHT, distance), path_of(TIGHT, distance + 1)
-    for look, first, second in zip((*TIGHT.looks, last_look(TIGHT)), here, there, strict=True):
+    for look, first, second in zip((*TIGHT.looks, make_last_look(TIGHT)), here, there, strict=True):
         for chance, other in zip(first, second, strict=True):
             if min(chance, other) > 1e-12:
                 assert abs(math.log(chance / other)) <= float(look.rate) * (1 + 1e-6) + 1e-9
@@ -161,9 +161,9 @@ def test_decision_and_stopping_level_lose_no_more_than_the_level(distance: int) 
 
 def test_union_bounds_are_above_the_exact_rates() -> None:
     for distance in (1, 2, 5):
-        assert sum(reject for reject, _ in path_of(TIGHT, distance)) <= chance_missed(TIGHT, distance) <= 0.05
+        assert sum(reject for reject, _ in path_of(TIGHT, distance)) <= bound_missed(TIGHT, distance) <= 0.05
     for distance in (-12, -20):
-        assert sum(accept for _, accept in path_of(TIGHT, distance)) <= wrong(TIGHT, distance) <= 0.05
+        assert sum(accept for _, accept in path_of(TIGHT, distance)) <= bound_wrong(TIGHT, distance) <= 0.05
 
 
 @pytest.mark.parametrize("mechanism", [Ppwlm(), Dppwlm(), MimProgressive()])
@@ -238,7 +238,7 @@ def test_what_cannot_be_met_is_refused(mechanism: Mechanism) -> None:
 @pytest.mark.parametrize(("sensitivity", "tolerance"), [(1, 1), (1, 7), (500, 40), (10**6, 10**9), (1, 10**15)])
 def test_the_published_schedule(sensitivity: int, tolerance: int) -> None:
     """Levels grow by one factor up to `ln(m / (2 beta)) / u`; both rates are within the share."""
-    test = ppwlm_test(
+    test = calibrate_ppwlm_test(
         sensitivity=sensitivity, tolerance=tolerance, share=0.05, looks=4, first_epsilon=1e-5, functional=0
     )
     rates = [look.rate for look in test.looks] + [test.rate]
@@ -246,8 +246,8 @@ def test_the_published_schedule(sensitivity: int, tolerance: int) -> None:
     assert float(rates[0]) <= 1e-5 / sensitivity * 1.001
     factors = [float(fine / coarse) for coarse, fine in pairwise(rates)]
     assert factors == pytest.approx([factors[0]] * 3, rel=1e-6)
-    assert chance_missed(test, 1) <= 0.05
-    assert wrong(test, -tolerance) <= 0.05
+    assert bound_missed(test, 1) <= 0.05
+    assert bound_wrong(test, -tolerance) <= 0.05
 
 
 def test_impossible_parameters_are_refused() -> None:
@@ -277,7 +277,7 @@ def test_the_sum_of_two_laplace_laws_by_quadrature(rates: tuple[float, float]) -
             for low, high in pairwise(marks)
             if -reach <= low < high <= reach
         ]
-        found = float(upper_tail_of_sum(np.array([bound]), first_rate=first, second_rate=second)[0])
+        found = float(compute_tail_of_sum(np.array([bound]), first_rate=first, second_rate=second)[0])
         assert found == pytest.approx(sum(pieces), abs=1e-7)
 
 
@@ -291,9 +291,9 @@ def test_expected_undecided_against_simulation() -> None:
         scale=1 / following, size=(runs, 50)
     )
     inside = (np.abs(distances + noise) <= shift).sum(axis=1)
-    expected = expected_undecided(distances, shift=shift, previous_rate=previous, next_rate=following)
+    expected = expect_undecided(distances, shift=shift, previous_rate=previous, next_rate=following)
     assert abs(inside.mean() - expected) < 6.5 * inside.std() / math.sqrt(runs)
-    chances = undecided_chances(distances, shift=shift, previous_rate=previous, next_rate=following)
+    chances = compute_undecided_chances(distances, shift=shift, previous_rate=previous, next_rate=following)
     assert chances.sum() == pytest.approx(expected)
     assert (chances >= 0).all()
     assert (chances <= 1).all()
@@ -366,15 +366,15 @@ def test_false_positive_models_are_the_printed_equations() -> None:
             equation_4 = keys * 0.5 * (2 * beta) ** ((known.near_distance - once) / once)
             equation_5 = known.far_keys * 0.5 * beta ** ((known.far_distance - first) / first) + known.near_keys
             equation_6 = equation_5 * 0.5 * beta ** ((known.near_distance - twice) / twice)
-            assert false_positives_of_one_look(known, rate=rate, share=beta) == pytest.approx(equation_4)
-            two = false_positives_of_two_looks(known, first_rate=first_rate, rate=rate, share=beta)
+            assert expect_false_positives_of_one_look(known, rate=rate, share=beta) == pytest.approx(equation_4)
+            two = expect_false_positives_of_two_looks(known, first_rate=first_rate, rate=rate, share=beta)
             assert two == pytest.approx(equation_6)
 
 
 def test_the_model_chooses_by_where_the_keys_are() -> None:
     """Many far keys make two looks worth it; without any, the halved share of the last look costs more."""
-    assert looks_by_model(Knowledge(10_000, 95, 10, 40), shift=20, share=0.05) == 2
-    assert looks_by_model(Knowledge(0, 95, 1000, 40), shift=20, share=0.05) == 1
+    assert choose_looks(Knowledge(10_000, 95, 10, 40), shift=20, share=0.05) == 2
+    assert choose_looks(Knowledge(0, 95, 1000, 40), shift=20, share=0.05) == 1
     informed = Mim(knowledge={0: Knowledge(10_000, 95, 10, 40), 1: Knowledge(0, 95, 1000, 40)})
     formula = AnyOf((count(0, tolerance=40), count(1, tolerance=40), count(2, tolerance=40)))
     calibration = informed.calibrate(task_of(formula, 3))

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from mechanisms.protocol import Knowledge
-from mechanisms.published.mim import false_positives_of_one_look, false_positives_of_two_looks
+from mechanisms.published.mim import expect_false_positives_of_one_look, expect_false_positives_of_two_looks
 from tests.in_turn import in_turn
 
 SHARE = 0.05
@@ -33,9 +33,9 @@ def test_the_interval_is_empty_as_printed_and_not_with_its_bounds_exchanged(data
     least, most = bounds(known, epsilon)
     assert (least, most) == pytest.approx((low, high), abs=5e-5)
     assert least < most, "so that no level is above the upper and below the lower one, as equation 7 has it"
-    once = false_positives_of_one_look(known, rate=epsilon, share=SHARE)
+    once = expect_false_positives_of_one_look(known, rate=epsilon, share=SHARE)
     twice = [
-        false_positives_of_two_looks(known, first_rate=rate, rate=epsilon, share=SHARE)
+        expect_false_positives_of_two_looks(known, first_rate=rate, rate=epsilon, share=SHARE)
         for rate in (0.99 * least, least, 1.01 * least, most)
     ]
     assert twice[1] == pytest.approx(once, rel=1e-9)

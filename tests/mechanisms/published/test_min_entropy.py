@@ -9,13 +9,13 @@ import pytest
 
 from mechanisms.published.min_entropy import (
     Values,
-    entropy,
-    least_entropy_by_class,
-    min_entropy_bracket,
-    min_entropy_by_class,
-    min_entropy_by_level,
+    bound_posteriors,
+    bracket_min_entropy,
+    compute_entropy,
+    compute_min_entropy_by_class,
+    compute_min_entropy_by_level,
+    compute_true_min_entropy_by_class,
     minimise_entropy,
-    posterior_box,
 )
 from tests.in_turn import in_turn
 
@@ -30,7 +30,7 @@ def least_in_box(low: Values, high: Values) -> float:
             point[others] = [high[key] if up else low[key] for key, up in zip(others, side, strict=True)]
             point[free] = 1.0 - point[others].sum()
             if low[free] - 1e-12 <= point[free] <= high[free] + 1e-12:
-                best = min(best, entropy(point))
+                best = min(best, compute_entropy(point))
     return best
 
 
@@ -47,16 +47,16 @@ def test_algorithm_5_finds_the_least_vertex(seed: int) -> None:
     generator = np.random.default_rng(seed)
     epsilons = generator.exponential(scale=generator.choice([0.1, 1.0, 3.0]), size=generator.integers(1, 11))
     posterior = minimise_entropy(epsilons.tolist())
-    low, high = posterior_box(epsilons.tolist())
+    low, high = bound_posteriors(epsilons.tolist())
     assert posterior.sum() == pytest.approx(1.0, abs=1e-12)
     assert np.all(posterior >= low - 1e-12)
     assert np.all(posterior <= high + 1e-12)
-    assert entropy(posterior) == pytest.approx(least_in_box(low, high), abs=1e-10)
+    assert compute_entropy(posterior) == pytest.approx(least_in_box(low, high), abs=1e-10)
 
 
 def test_the_printed_comparison_of_algorithm_5_would_overstate_gamma() -> None:
     """Spreading the slack evenly is feasible in the box and has more entropy: the lower option is the bound."""
-    assert entropy(minimise_entropy([0.5] * 6)) < math.log(6) - 0.1
+    assert compute_entropy(minimise_entropy([0.5] * 6)) < math.log(6) - 0.1
 
 
 @in_turn("seed", range(60))
@@ -65,17 +65,17 @@ def test_counts_per_level_agree_with_algorithm_5(seed: int) -> None:
     losses = np.concatenate((generator.exponential(size=generator.integers(0, 3)), generator.choice([[0.0], [0.7]])))
     counts = generator.integers(1, 5, size=losses.size)
     every = np.repeat(losses, counts).tolist()
-    expected = entropy(minimise_entropy(every))
-    assert min_entropy_by_level(losses.tolist(), counts.tolist()) == pytest.approx(expected, abs=1e-10)
+    expected = compute_entropy(minimise_entropy(every))
+    assert compute_min_entropy_by_level(losses.tolist(), counts.tolist()) == pytest.approx(expected, abs=1e-10)
 
 
 def test_levels_hold_many_keys_and_refuse_too_many() -> None:
-    many = min_entropy_by_level([0.01, 0.2, 1.2], [5000, 400, 100])
+    many = compute_min_entropy_by_level([0.01, 0.2, 1.2], [5000, 400, 100])
     assert 0.0 < many < math.log(5500)
     with pytest.raises(ValueError, match="too many keys"):
-        min_entropy_by_level([0.1, 0.2, 0.3, 0.4], [1000] * 4)
+        compute_min_entropy_by_level([0.1, 0.2, 0.3, 0.4], [1000] * 4)
     with pytest.raises(ValueError, match="at least one key"):
-        min_entropy_by_level([0.1], [0])
+        compute_min_entropy_by_level([0.1], [0])
     with pytest.raises(ValueError, match="between 1 and 24 keys"):
         minimise_entropy([0.1] * 25)
 
@@ -89,10 +89,10 @@ def test_the_bracket_holds_the_true_minimum(seed: int, priors: str) -> None:
     epsilons[generator.random(keys) < 0.2] = 0.0
     weights = np.full(keys, 1.0 / keys) if priors == "uniform" else generator.dirichlet(np.ones(keys))
     given = None if priors == "uniform" else weights.tolist()
-    bracket = min_entropy_bracket(epsilons.tolist(), priors=given)
+    bracket = bracket_min_entropy(epsilons.tolist(), priors=given)
     truth = least_of_weights(epsilons, weights)
     assert bracket.lower <= truth <= bracket.upper
-    low, high = posterior_box(epsilons.tolist(), priors=given)
+    low, high = bound_posteriors(epsilons.tolist(), priors=given)
     assert least_in_box(low, high) <= truth + 1e-10 if keys <= 8 else True
 
 
@@ -111,11 +111,11 @@ def test_classes_with_priors_agree_with_every_vertex(seed: int) -> None:
     """Up to nine keys for the box, twelve for the true set."""
     losses, priors, counts = classes(seed, 9)
     keys, weights = np.repeat(losses, counts), np.repeat(priors, counts)
-    low, high = posterior_box(keys.tolist(), priors=weights.tolist())
-    in_box = min_entropy_by_class(losses.tolist(), priors.tolist(), counts.tolist())
+    low, high = bound_posteriors(keys.tolist(), priors=weights.tolist())
+    in_box = compute_min_entropy_by_class(losses.tolist(), priors.tolist(), counts.tolist())
     assert in_box == pytest.approx(least_in_box(low, high), abs=1e-9)
     losses, priors, counts = classes(seed, 12)
-    truly = least_entropy_by_class(losses.tolist(), priors.tolist(), counts.tolist())
+    truly = compute_true_min_entropy_by_class(losses.tolist(), priors.tolist(), counts.tolist())
     keys, weights = np.repeat(losses, counts), np.repeat(priors, counts)
     assert truly == pytest.approx(least_of_weights(keys, weights), abs=1e-10)
 
@@ -127,8 +127,8 @@ def test_equal_priors_are_the_levels(seed: int) -> None:
     for loss, count in zip(losses.tolist(), counts.tolist(), strict=True):
         levels[loss] += count
     uniform = [1.0 / int(counts.sum())] * losses.size
-    by_class = min_entropy_by_class(losses.tolist(), uniform, counts.tolist())
-    assert by_class == pytest.approx(min_entropy_by_level(list(levels), list(levels.values())), abs=1e-10)
+    by_class = compute_min_entropy_by_class(losses.tolist(), uniform, counts.tolist())
+    assert by_class == pytest.approx(compute_min_entropy_by_level(list(levels), list(levels.values())), abs=1e-10)
 
 
 @pytest.mark.parametrize(("most_keys", "upper", "typical"), [(6, 0.05, 1e-3), (60, 2e-3, 1e-4), (300, 1e-6, 1e-5)])
@@ -138,9 +138,9 @@ def test_the_gap_of_the_bracket_with_general_priors(most_keys: int, upper: float
     widths = []
     for seed in range(200):
         losses, priors, counts = classes(seed, most_keys)
-        exact = least_entropy_by_class(losses.tolist(), priors.tolist(), counts.tolist())
+        exact = compute_true_min_entropy_by_class(losses.tolist(), priors.tolist(), counts.tolist())
         keys, weights = np.repeat(losses, counts), np.repeat(priors, counts)
-        bracket = min_entropy_bracket(keys.tolist(), priors=weights.tolist())
+        bracket = bracket_min_entropy(keys.tolist(), priors=weights.tolist())
         assert bracket.lower <= exact <= bracket.upper <= exact + upper
         widths.append(bracket.upper - bracket.lower)
     assert max(widths) < 0.4
@@ -148,7 +148,7 @@ def test_the_gap_of_the_bracket_with_general_priors(most_keys: int, upper: float
 
 
 def test_classes_are_checked() -> None:
-    for by_class in (min_entropy_by_class, least_entropy_by_class):
+    for by_class in (compute_min_entropy_by_class, compute_true_min_entropy_by_class):
         with pytest.raises(ValueError, match="at least one key"):
             by_class([0.1], [0.5], [0])
         with pytest.raises(ValueError, match="sum to one"):
@@ -159,14 +159,14 @@ def test_classes_are_checked() -> None:
 
 def test_the_bracket_is_narrow_for_many_keys() -> None:
     epsilons = np.random.default_rng(7).exponential(size=100_000)
-    bracket = min_entropy_bracket(epsilons.tolist())
+    bracket = bracket_min_entropy(epsilons.tolist())
     assert bracket.upper - bracket.lower < 1e-4
 
 
 def test_no_loss_leaves_the_prior() -> None:
-    bracket = min_entropy_bracket([0.0] * 8)
+    bracket = bracket_min_entropy([0.0] * 8)
     assert bracket.lower <= math.log(8) <= bracket.upper
-    assert min_entropy_by_level([0.0], [8]) == pytest.approx(math.log(8))
+    assert compute_min_entropy_by_level([0.0], [8]) == pytest.approx(math.log(8))
 
 
 def test_lemma_a2_needs_a_shift_below_the_distance() -> None:
@@ -179,6 +179,6 @@ def test_lemma_a2_needs_a_shift_below_the_distance() -> None:
 
 def test_priors_are_checked() -> None:
     with pytest.raises(ValueError, match="sum to one"):
-        min_entropy_bracket([0.1, 0.1], priors=[0.5, 0.6])
+        bracket_min_entropy([0.1, 0.1], priors=[0.5, 0.6])
     with pytest.raises(ValueError, match="at least one key"):
-        min_entropy_bracket([])
+        bracket_min_entropy([])

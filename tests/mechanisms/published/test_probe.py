@@ -58,7 +58,7 @@ def crowded(*, functionals: int = 1) -> Integers:
 VARIANTS: dict[str, Probe] = {
     "probe": Probe(most_epsilon=50.0),
     "probe_naive": Probe(shares="equal", most_epsilon=50.0),
-    "probe_gradual": Probe(gradual=True, most_epsilon=50.0),
+    "probe_gradual": Probe(is_gradual=True, most_epsilon=50.0),
     "early": Probe(first_phase=Fraction(1, 10), most_epsilon=50.0),
     "late": Probe(first_phase=Fraction(9, 10), most_epsilon=50.0),
 }
@@ -74,7 +74,7 @@ def test_phase_one_costs_the_table_at_half_of_beta(count: int) -> None:
     """Equal weights, u = 1: `sum ln(1 / (2 beta_i))` with `beta_i = beta / (2 n)`."""
     task = task_of(AllOf(tuple(above(f, tolerance=2) for f in range(count))), count)
     expected = count * math.log(count / BETA)
-    for mechanism in (Probe(), Probe(shares="equal"), Probe(gradual=True)):
+    for mechanism in (Probe(), Probe(shares="equal"), Probe(is_gradual=True)):
         calibration = mechanism.calibrate(task)
         assert sum(test.epsilon for test in calibration.occurrences) == pytest.approx(expected, rel=1e-6)
         assert calibration.worst_case_epsilon == pytest.approx(PHASES_RESERVED * expected, rel=1e-6)
@@ -210,7 +210,9 @@ def test_no_key_loses_more_than_was_reserved(seed: int, name: str) -> None:
     values = random.integers(-50, 200, size=(3, int(random.integers(0, 60))))
     published = VARIANTS[name]
     limited = Probe(
-        shares="equal" if "naive" in name else "optimal", gradual="gradual" in name, most_epsilon=random.uniform(0.1, 3)
+        shares="equal" if "naive" in name else "optimal",
+        is_gradual="gradual" in name,
+        most_epsilon=random.uniform(0.1, 3),
     )
     for mechanism in (published, limited):
         outcome = decided(mechanism, task, values, seed=seed)
@@ -354,16 +356,18 @@ def audited(mechanism: Mechanism, *, samples: int, claimed: float) -> AuditRepor
     [
         (Probe(most_epsilon=20.0), rounds(8_000, quick=2_000)),
         (Probe(shares="equal", most_epsilon=20.0), rounds(8_000, quick=2_000)),
-        (Probe(gradual=True, most_epsilon=20.0), rounds(8_000, quick=2_000)),
+        (Probe(is_gradual=True, most_epsilon=20.0), rounds(8_000, quick=2_000)),
         (ProbeEnt(most_epsilon=20.0), rounds(1_000, quick=250)),
     ],
     ids=["probe", "probe_naive", "probe_gradual", "probe_ent"],
 )
 def test_the_auditor_passes_both_phases(mechanism: Mechanism, samples: int) -> None:
     """False alarm 1e-6 each, at quick as well, where a quarter of the samples sees only greater faults."""
-    assert not audited(mechanism, samples=samples, claimed=1.0).flagged
+    assert not audited(mechanism, samples=samples, claimed=1.0).is_flagged
 
 
 def test_the_auditor_would_notice_an_understated_loss() -> None:
     """Half of the loss of two phases, where the second decides between 19 and 20 almost surely."""
-    assert audited(Probe(gradual=True, most_epsilon=20.0), samples=rounds(8_000, quick=3_000), claimed=0.5).flagged
+    assert audited(
+        Probe(is_gradual=True, most_epsilon=20.0), samples=rounds(8_000, quick=3_000), claimed=0.5
+    ).is_flagged

@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula
 from mechanisms.noise.exact import make_system_noise
 from mechanisms.protocol import DecisionTask, Look, Unachievable
-from mechanisms.published.dppwlm import Dppwlm, DppwlmBounded, worst_rates
-from mechanisms.published.ppwlm import ppwlm_test, published_look
-from mechanisms.published.share_carryover import CELLS, Refined, worst_of_any_rule, zones_of_misses, zones_of_returns
+from mechanisms.published.dppwlm import Dppwlm, DppwlmBounded, bound_worst_rates
+from mechanisms.published.ppwlm import calibrate_ppwlm_test, make_published_look
+from mechanisms.published.share_carryover import (
+    CELLS,
+    RefinedNoise,
+    bound_any_rule,
+    find_zones_of_misses,
+    make_zones_of_returns,
+)
 from mechanisms.threshold.joint_loss import expose_all_at_once
 from tests.effort import examples, rounds
 from tests.in_turn import in_turn
@@ -30,10 +36,10 @@ def levels_of(shift: int, looks: int, factor: int, share: float) -> list[Fractio
 
 def bound(levels: list[Fraction], *, share: float, fine_steps: int, cells: int, tolerance: int | None = None) -> float:
     def look_of(rate: Fraction, parts: int) -> Look:
-        return published_look(rate, share=share * parts / len(levels))
+        return make_published_look(rate, share=share * parts / len(levels))
 
-    zones = zones_of_misses if tolerance is None else zones_of_returns(tolerance)
-    return worst_of_any_rule(levels, fine_steps=fine_steps, look_of=look_of, zones_of=zones, cells=cells)
+    zones = find_zones_of_misses if tolerance is None else make_zones_of_returns(tolerance)
+    return bound_any_rule(levels, fine_steps=fine_steps, look_of=look_of, zones_of=zones, cells=cells)
 
 
 @in_turn("tolerance", [None, 30, 60, 90])
@@ -73,9 +79,11 @@ def test_cells_never_lower_the_bound(
 def test_the_usual_number_of_cells_comes_within_two_per_cent(tolerance: int) -> None:
     """Wide tolerances: against eight times as many cells, twice at quick, whose own excess is an eighth, or half."""
     finer = rounds(8, quick=2)
-    test = ppwlm_test(sensitivity=1, tolerance=tolerance, share=0.05, looks=4, first_epsilon=1e-3, functional=0)
+    test = calibrate_ppwlm_test(
+        sensitivity=1, tolerance=tolerance, share=0.05, looks=4, first_epsilon=1e-3, functional=0
+    )
     levels = [*(look.rate for look in test.looks), test.rate]
-    usual = worst_rates(test, share=0.05, fine_steps=3)[0]
+    usual = bound_worst_rates(test, share=0.05, fine_steps=3)[0]
     fine = bound(levels, share=0.05, fine_steps=3, cells=finer * CELLS)
     assert fine * (1 - 1e-9) <= usual <= (1 + 0.02 * (1 - 1 / finer)) * fine
 
@@ -85,7 +93,7 @@ def test_the_finer_noise_grows_with_the_coarser_one(coarse: float, fine: float) 
     """Step 3 of the proof: its distribution function falls in the coarser noise, on both sides of zero. The increment
     between them is not log-concave."""
     value, bound = np.arange(-60.0, 61.0), np.arange(-200.0, 201.0)
-    assert np.diff(Refined(coarse=coarse, fine=fine, value=value).at_most(bound), axis=0).max() < 1e-12
+    assert np.diff(RefinedNoise(coarse=coarse, fine=fine, value=value).compute_at_most(bound), axis=0).max() < 1e-12
     first, second = np.exp(-coarse * np.arange(1, 3))
     zero = (1 - math.exp(-coarse)) ** 2 * math.exp(coarse - fine) / (1 - math.exp(-fine)) ** 2
     moved = (1 - zero) * (1 - first) / (1 + first)
@@ -130,7 +138,7 @@ def test_both_rates_are_promised_and_cost_little_more(formula: str) -> None:
         if test.looks:
             # the last level of PPWLM gives the share that was used
             used = 2 * math.exp(-float(test.rate) * test.tolerance / 2)
-            assert max(worst_rates(test, share=used, fine_steps=3)) <= test.fnr * (1 + 1e-6)
+            assert max(bound_worst_rates(test, share=used, fine_steps=3)) <= test.fnr * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(("value", "true"), [(101, True), (88, False)])

@@ -7,19 +7,19 @@ from itertools import product
 
 import numpy as np
 import pytest
+from mechanisms.noise.draw_discrete_laplace import compute_mass, compute_upper_tail
 from scipy import stats
 
 from mechanisms.formula import TRUE, AllOf, AnyOf, Cut, Formula
 from mechanisms.keyhole.one_shot import Keyhole
-from mechanisms.noise.discrete_laplace import compute_mass, compute_upper_tail
 from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.published.sparse_vector import (
     GeneralisedSparseVector,
     SparseVector,
-    difference_tail,
-    signed_distance,
-    sparse_vector,
-    weights,
+    choose_weights,
+    compute_difference_tail,
+    compute_signed_distance,
+    run_sparse_vector,
 )
 from mechanisms.threshold.joint_loss import expose_all_at_once
 from tests.seeded_noise import SeededNoise
@@ -47,7 +47,7 @@ def test_the_tail_of_the_difference_is_the_convolution(threshold_rate: float, qu
             compute_mass(threshold_rate, j) * compute_upper_tail(query_rate, distance + j)
             for j in range(-span, span + 1)
         )
-        exact = difference_tail(distance, threshold_rate=threshold_rate, query_rate=query_rate)
+        exact = compute_difference_tail(distance, threshold_rate=threshold_rate, query_rate=query_rate)
         assert exact == pytest.approx(summed, rel=1e-10)
 
 
@@ -56,9 +56,9 @@ def test_the_distance_is_positive_where_the_formula_holds(formula: Formula) -> N
     grid = np.array(list(product(range(97, 104), range(37, 44))), dtype=np.int64).T
     first, second = grid[0] > 100, grid[1] <= 40
     expected = {FIRST: first, SECOND: second, AllOf((FIRST, SECOND)): first & second}.get(formula, first | second)
-    assert np.array_equal(signed_distance(formula, grid) > 0, expected)
-    moved = signed_distance(formula, grid + np.array([[1], [-1]]))
-    assert np.max(np.abs(moved - signed_distance(formula, grid))) <= 1
+    assert np.array_equal(compute_signed_distance(formula, grid) > 0, expected)
+    moved = compute_signed_distance(formula, grid + np.array([[1], [-1]]))
+    assert np.max(np.abs(moved - compute_signed_distance(formula, grid))) <= 1
 
 
 def test_both_rates_hold_at_the_worst_distances() -> None:
@@ -68,7 +68,7 @@ def test_both_rates_hold_at_the_worst_distances() -> None:
     test = calibration.tests[0]
     runs = 20_000
     for distance, wrong_if, share in ((1, False, 0.05), (-15, True, 0.1)):
-        answers = sparse_vector(
+        answers = run_sparse_vector(
             np.full((runs, 1), distance, dtype=np.int64),
             least=1 - test.shift,
             threshold_rate=4 * test.rate,
@@ -207,26 +207,26 @@ COARSE = Cut(functional=1, cut=6000, above=True, tolerance=900)
 def test_units_of_different_size_come_to_one_scale(kind: type[AllOf] | type[AnyOf]) -> None:
     """A unit of 1 and one of 60, in all moves from all values around both thresholds."""
     task = replace(task_of(kind((FIRST, COARSE))), sensitivities=(1, 60), most_positives=1)
-    scale = weights(task)
+    scale = choose_weights(task)
     assert scale == (60, 1)
     values = np.array(list(product(range(97, 104), range(5900, 6100, 7))), dtype=np.int64).T
-    before = signed_distance(task.formula, values, weights=scale)
-    assert np.array_equal(before > 0, signed_distance(task.formula, values) > 0)
+    before = compute_signed_distance(task.formula, values, weights=scale)
+    assert np.array_equal(before > 0, compute_signed_distance(task.formula, values) > 0)
     for step in product((-1, 0, 1), (-60, 0, 60)):
-        after = signed_distance(task.formula, values + np.array([step]).T, weights=scale)
+        after = compute_signed_distance(task.formula, values + np.array([step]).T, weights=scale)
         assert np.max(np.abs(after - before)) <= 60
-    assert weights(replace(task, formula=FIRST)) == weights(replace(task, formula=COARSE)) == (1, 1)
+    assert choose_weights(replace(task, formula=FIRST)) == choose_weights(replace(task, formula=COARSE)) == (1, 1)
 
 
 @pytest.mark.parametrize("tolerance", [0, 5, 1 << 40, (1 << 62) - 1])
 def test_weights_keep_every_distance_in_range(tolerance: int) -> None:
     wide = replace(COARSE, tolerance=tolerance, cut=0)
     task = replace(task_of(AnyOf((FIRST, wide))), sensitivities=(1 << 50, 3), most_positives=1)
-    scale = weights(task)
+    scale = choose_weights(task)
     assert min(scale) >= 1
     edges = np.array([[-(1 << 62), 1 << 62, 0], [-(1 << 62), 0, 1 << 62]])
     for cut in (FIRST, wide):
-        found = signed_distance(cut, edges, weights=scale)
+        found = compute_signed_distance(cut, edges, weights=scale)
         assert np.array_equal(found > 0, edges[cut.functional] > cut.cut)
         assert np.max(np.abs(found)) <= 1 << 61
 
@@ -238,10 +238,12 @@ def test_both_rates_hold_on_units_of_different_size() -> None:
     noise = SeededNoise(9)
     runs = 20_000
     for values, wrong_if, share in (((101, 6001), False, 0.05), ((80, 10**6), True, 0.1), ((10**6, 5100), True, 0.1)):
-        distance = signed_distance(task.formula, np.array([values], dtype=np.int64).T, weights=weights(task))
-        answers = sparse_vector(
+        distance = compute_signed_distance(
+            task.formula, np.array([values], dtype=np.int64).T, weights=choose_weights(task)
+        )
+        answers = run_sparse_vector(
             np.full((runs, 1), distance[0]),
-            least=min(weights(task)) - test.shift,
+            least=min(choose_weights(task)) - test.shift,
             threshold_rate=2 * test.rate,
             query_rate=test.rate,
             most_positives=1,

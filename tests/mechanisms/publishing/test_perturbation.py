@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from mechanisms.publishing.binomials import draw_binomials, spread_evenly
-from mechanisms.publishing.reconstruction_privacy import Criterion, published_size
+from mechanisms.publishing.reconstruction_privacy import Criterion, compute_published_size
 from mechanisms.publishing.sampled_perturbation import find_allowed, sample_and_perturb
 from mechanisms.publishing.uniform_perturbation import (
-    attribute_epsilon,
+    compute_attribute_epsilon,
     estimate_counts,
     estimate_share,
     perturb_uniformly,
@@ -24,7 +24,7 @@ FALSE_ALARM = 1e-8
     ("retention", "values", "epsilon"), [(0.2, 10, 1.2528), (0.5, 2, 1.0986), (0.5, 50, 3.9318), (0.8, 2, 2.1972)]
 )
 def test_the_loss_of_a_value(retention: float, values: int, epsilon: float) -> None:
-    assert attribute_epsilon(retention=retention, values=values) == pytest.approx(epsilon, abs=5e-5)
+    assert compute_attribute_epsilon(retention=retention, values=values) == pytest.approx(epsilon, abs=5e-5)
 
 
 def test_the_loss_of_a_value_is_the_ratio_that_is_drawn() -> None:
@@ -36,7 +36,7 @@ def test_the_loss_of_a_value_is_the_ratio_that_is_drawn() -> None:
     for seen, expected in zip(published, law, strict=True):
         assert stats.chisquare(seen, expected * number).pvalue > FALSE_ALARM
     ratio = published[0, 0] / published[1, 0]
-    assert np.log(ratio) == pytest.approx(attribute_epsilon(retention=0.4, values=3), abs=0.02)
+    assert np.log(ratio) == pytest.approx(compute_attribute_epsilon(retention=0.4, values=3), abs=0.02)
 
 
 def test_groups_keep_their_sizes_and_nobody_is_moved_between_them() -> None:
@@ -71,7 +71,7 @@ def test_binomials_and_even_spreads() -> None:
     assert stats.chisquare(spread[0]).pvalue > FALSE_ALARM
 
 
-ASKED = Criterion(retention=0.5, values=2, within=0.3, unsure=0.3, exact=False)
+ASKED = Criterion(retention=0.5, values=2, relative_error=0.3, least_tail=0.3, exact=False)
 
 
 def test_small_groups_are_perturbed_and_large_ones_thinned() -> None:
@@ -84,7 +84,7 @@ def test_small_groups_are_perturbed_and_large_ones_thinned() -> None:
     assert found.counts[1].sum() == pytest.approx(10_000, abs=60)
     copies = 10_000 // 117
     assert found.counts[1, 0] / copies == pytest.approx(0.63 * 117, abs=30)  # of 117 kept ones, not of 10,000
-    assert find_allowed(counts, ASKED)[1] == published_size(ASKED, 0.76)
+    assert find_allowed(counts, ASKED)[1] == compute_published_size(ASKED, 0.76)
 
 
 def test_thinned_groups_are_estimated_rightly_on_average() -> None:
@@ -98,7 +98,7 @@ def test_thinned_groups_are_estimated_rightly_on_average() -> None:
 
 
 def test_a_criterion_that_allows_nothing_leaves_a_group_out() -> None:
-    nothing = Criterion(retention=0.7, values=2, within=0.3, unsure=0.3, exact=True)
+    nothing = Criterion(retention=0.7, values=2, relative_error=0.3, least_tail=0.3, exact=True)
     found = sample_and_perturb(np.array([[76, 24]]), nothing, noise=SeededNoise(1))
     assert found.thinned.tolist() == [True]
     assert found.counts.tolist() == [[0, 0]]

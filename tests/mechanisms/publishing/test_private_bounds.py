@@ -14,17 +14,17 @@ from mechanisms.formula import Integers
 from mechanisms.protocol import Unachievable
 from mechanisms.publishing.private_bounds import (
     BoundScan,
-    above_threshold,
-    bound_candidates,
     calibrate_scan,
     find_first_passing,
-    least_cut,
-    least_epsilon,
+    find_least_cut,
+    find_least_epsilon,
+    list_candidates,
+    run_scan,
 )
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 
-TO_100_000 = bound_candidates(10**5)
+TO_100_000 = list_candidates(10**5)
 FALSE_ALARM = 1e-7
 
 
@@ -36,7 +36,7 @@ def scan_of(
 
 @pytest.mark.parametrize(("greatest", "number"), [(0, 1), (1, 2), (2, 3), (1_000, 37), (10**5, 64), (10**11, 144)])
 def test_candidates_begin_at_zero_and_end_at_the_public_end(greatest: int, number: int) -> None:
-    found = bound_candidates(greatest)
+    found = list_candidates(greatest)
     assert (len(found), found[0], found[-1]) == (number, 0, greatest)
     assert list(found) == sorted(set(found))
 
@@ -46,12 +46,12 @@ def test_candidates_are_quarter_octaves(greatest: int) -> None:
     """Compared with powers in floating point, which is exact enough below 2**47."""
     steps = range(4 * greatest.bit_length() + 1)
     powers = {round(2 ** (step / 4)) for step in steps}
-    assert bound_candidates(greatest) == tuple(sorted({0, *(power for power in powers if power < greatest), greatest}))
+    assert list_candidates(greatest) == tuple(sorted({0, *(power for power in powers if power < greatest), greatest}))
 
 
 def test_no_candidates_below_zero() -> None:
     with pytest.raises(ValueError, match="zero or above"):
-        bound_candidates(-1)
+        list_candidates(-1)
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_the_accuracy_of_a_scan(number: int, epsilon: str, overshoot: float, und
 
 
 def test_what_is_least_for_a_cut() -> None:
-    assert round(least_epsilon(TO_100_000, units=4372, cut=Fraction(1, 20)), 3) == 0.072
-    assert round(least_cut(TO_100_000, epsilon=Fraction(1, 10), units=4372), 3) == 0.036
+    assert round(find_least_epsilon(TO_100_000, units=4372, cut=Fraction(1, 20)), 3) == 0.072
+    assert round(find_least_cut(TO_100_000, epsilon=Fraction(1, 10), units=4372), 3) == 0.036
 
 
 @given(
@@ -79,14 +79,14 @@ def test_what_is_least_for_a_cut() -> None:
 )
 def test_the_least_is_enough_and_less_is_not(number: int, units: int, cut: Fraction, beta: Fraction) -> None:
     candidates = tuple(range(number))
-    epsilon = Fraction(least_epsilon(candidates, units=units, cut=cut, beta=beta))
+    epsilon = Fraction(find_least_epsilon(candidates, units=units, cut=cut, beta=beta))
     if epsilon > 128:
         return  # beyond exact noise
     assert calibrate_scan(candidates, epsilon=epsilon, units=units, cut=cut, beta=beta).target == 0
     less = epsilon * Fraction(999_999, 10**6)
     with pytest.raises(Unachievable):
         calibrate_scan(candidates, epsilon=less, units=units, cut=cut, beta=beta)
-    enough = Fraction(least_cut(candidates, epsilon=less, units=units, beta=beta))
+    enough = Fraction(find_least_cut(candidates, epsilon=less, units=units, beta=beta))
     assert enough > cut
     if enough <= 1:
         assert calibrate_scan(candidates, epsilon=less, units=units, cut=enough, beta=beta).target == 0
@@ -125,7 +125,7 @@ def test_what_is_out_of_range_is_refused() -> None:
 def test_counts_that_are_none_are_refused_without_being_named(beyond: tuple[int, ...]) -> None:
     scan = scan_of((0, 1, 2), epsilon="1")
     with pytest.raises(ValueError, match=r"^\D*$"):
-        above_threshold(scan, beyond, noise=SeededNoise(1))
+        run_scan(scan, beyond, noise=SeededNoise(1))
 
 
 def law(beyond: Sequence[int], *, target: int, rate: float) -> list[float]:
@@ -180,7 +180,7 @@ def test_the_draws_follow_the_enumerated_law() -> None:
 def test_a_scan_is_one_of_those_side_by_side() -> None:
     scan = scan_of((0, 1, 2, 3), epsilon="1/2", units=1000)
     beyond = (60, 30, 20, 0)
-    one = [above_threshold(scan, beyond, noise=SeededNoise(seed)) for seed in range(40)]
+    one = [run_scan(scan, beyond, noise=SeededNoise(seed)) for seed in range(40)]
     counts = np.array([beyond], dtype=np.int64)
     assert one == [
         int(find_first_passing(counts, target=scan.target, rate=Fraction(1, 4), noise=SeededNoise(seed))[0])
@@ -192,7 +192,7 @@ def test_a_scan_is_one_of_those_side_by_side() -> None:
 def test_the_last_candidate_is_released_where_none_passes() -> None:
     """With probability above 1 - 1e-15 none of them passes: 36 and more units of noise of rate 1 are wanted."""
     scan = scan_of((0, 1, 2), epsilon="2", units=1000)
-    assert above_threshold(scan, (scan.target + 40,) * 3, noise=SeededNoise(1)) == 2
+    assert run_scan(scan, (scan.target + 40,) * 3, noise=SeededNoise(1)) == 2
 
 
 def statistics(name: str) -> tuple[Integers, int]:
@@ -215,11 +215,11 @@ def test_the_contract_on_statistics(name: str, epsilon: str) -> None:
     with probability below 1e-5; at most 10, 2.5 %, is asserted, and what is drawn is seeded. In fact none does: the
     union over candidates is generous. And 97.5 % and more are not above what `tightness` says."""
     values, greatest = statistics(name)
-    candidates = bound_candidates(greatest)
+    candidates = list_candidates(greatest)
     scan = scan_of(candidates, epsilon=epsilon, units=values.size)
     beyond = (values.size - np.searchsorted(np.sort(values), candidates, side="right")).tolist()
     noise = SeededNoise(47)
-    released = [above_threshold(scan, beyond, noise=noise) for _ in range(400)]
+    released = [run_scan(scan, beyond, noise=noise) for _ in range(400)]
     assert sum(beyond[index] > scan.cut * values.size for index in released) <= 10
     assert sum(beyond[index] > scan.most_beyond for index in released) <= 10
     tight = next((place for place, count in enumerate(beyond) if count <= scan.tightness), len(beyond))

@@ -7,16 +7,16 @@ import pytest
 
 from mechanisms.publishing.reconstruction_privacy import (
     Criterion,
-    chance_within,
-    error_tails,
-    exact_size,
+    compute_error_tails,
+    compute_published_size,
+    find_exact_size,
+    find_least_chance,
     infer_share,
-    published_size,
 )
 
 
 def criterion(retention: float, values: int, *, within: float = 0.3, unsure: float = 0.3) -> Criterion:
-    return Criterion(retention=retention, values=values, within=within, unsure=unsure, exact=False)
+    return Criterion(retention=retention, values=values, relative_error=within, least_tail=unsure, exact=False)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def criterion(retention: float, values: int, *, within: float = 0.3, unsure: flo
 )
 def test_sizes_as_printed(retention: float, values: int, sizes: dict[float, float]) -> None:
     asked = criterion(retention, values)
-    assert {share: round(published_size(asked, share), 1) for share in sizes} == sizes
+    assert {share: round(compute_published_size(asked, share), 1) for share in sizes} == sizes
 
 
 @pytest.mark.parametrize(
@@ -41,23 +41,23 @@ def test_at_the_printed_size_an_estimate_is_good(
     retention: float, share: float, values: int, size: int, within: float
 ) -> None:
     asked = criterion(retention, values)
-    assert math.floor(published_size(asked, share)) == size
-    assert 1 - sum(error_tails(asked, share, size=size)) == pytest.approx(within, abs=5e-5)
+    assert math.floor(compute_published_size(asked, share)) == size
+    assert 1 - sum(compute_error_tails(asked, share, size=size)) == pytest.approx(within, abs=5e-5)
 
 
 def test_the_chance_is_the_least_over_shares() -> None:
     asked = criterion(0.5, 2)
-    least = chance_within(asked)
+    least = find_least_chance(asked)
     assert 0.98 < least < 0.9963
     for share in (0.5, 0.6, 0.76, 0.95):
-        size = math.floor(published_size(asked, share))
-        assert 1 - sum(error_tails(asked, share, size=size)) >= least - 2e-3
+        size = math.floor(compute_published_size(asked, share))
+        assert 1 - sum(compute_error_tails(asked, share, size=size)) >= least - 2e-3
 
 
 def test_sizes_with_exact_tails() -> None:
     pairs = ((0.5, 0.76), (0.5, 0.9), (0.3, 0.76), (0.7, 0.76))
-    assert [exact_size(criterion(retention, 2), share) for retention, share in pairs] == [8, 6, 20, 0]
-    assert 1 - sum(error_tails(criterion(0.5, 2), 0.76, size=8)) == pytest.approx(0.3197, abs=5e-5)
+    assert [find_exact_size(criterion(retention, 2), share) for retention, share in pairs] == [8, 6, 20, 0]
+    assert 1 - sum(compute_error_tails(criterion(0.5, 2), 0.76, size=8)) == pytest.approx(0.3197, abs=5e-5)
 
 
 def test_no_larger_size_would_do() -> None:
@@ -66,10 +66,10 @@ def test_no_larger_size_would_do() -> None:
         asked = criterion(retention, values)
         able = [
             size
-            for size in range(1, math.floor(published_size(asked, share)) + 1)
-            if min(error_tails(asked, share, size=size)) >= asked.unsure
+            for size in range(1, math.floor(compute_published_size(asked, share)) + 1)
+            if min(compute_error_tails(asked, share, size=size)) >= asked.least_tail
         ]
-        assert exact_size(asked, share) == max(able, default=0)
+        assert find_exact_size(asked, share) == max(able, default=0)
 
 
 def test_tails_are_those_of_counted_outcomes() -> None:
@@ -84,15 +84,17 @@ def test_tails_are_those_of_counted_outcomes() -> None:
             estimate = ((own + other) / 7 - floor) * 3
             above += chance * (estimate > 3 / 7 * 1.5 + 1e-12)
             below += chance * (estimate < 3 / 7 * 0.5 - 1e-12)
-    assert error_tails(asked, 3 / 7, size=7) == pytest.approx((above, below))
+    assert compute_error_tails(asked, 3 / 7, size=7) == pytest.approx((above, below))
 
 
 def test_a_thinned_size_tells_the_share() -> None:
     asked = criterion(0.5, 2)
-    rounded = {share: round(infer_share(asked, round(published_size(asked, share))), 4) for share in (0.76, 0.84, 0.95)}
+    rounded = {
+        share: round(infer_share(asked, round(compute_published_size(asked, share))), 4) for share in (0.76, 0.84, 0.95)
+    }
     assert rounded == {0.76: 0.7587, 0.84: 0.8377, 0.95: 0.9498}
     for share in np.linspace(0.5, 1, 11):
-        assert infer_share(asked, published_size(asked, share)) == pytest.approx(share)
+        assert infer_share(asked, compute_published_size(asked, share)) == pytest.approx(share)
 
 
 @pytest.mark.parametrize("wrong", [{"retention": 1.0}, {"within": 0.0}, {"unsure": 1.0}, {"values": 1}])
@@ -102,7 +104,7 @@ def test_what_is_out_of_range_is_refused(wrong: dict[str, float]) -> None:
         Criterion(
             retention=given["retention"],
             values=int(given["values"]),
-            within=given["within"],
-            unsure=given["unsure"],
+            relative_error=given["within"],
+            least_tail=given["unsure"],
             exact=False,
         )

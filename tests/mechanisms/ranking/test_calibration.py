@@ -14,8 +14,8 @@ from mechanisms.ranking.calibration import (
     SCHEDULE,
     RankingCalibration,
     RankingSchedule,
+    bound_unit_loss,
     calibrate_ranking,
-    loss_of_unit,
 )
 from mechanisms.ranking.ranking_task import RankingTask
 from tests.effort import cases
@@ -162,7 +162,7 @@ def test_losses_of_a_unit_are_whole_numbers_of_a_keys() -> None:
         (one, 20, True, 10),
         (several, 20, False, 20),
     ):
-        lost = loss_of_unit(calibration, groups=groups, signed=signed)
+        lost = bound_unit_loss(calibration, groups=groups, signed=signed)
         assert lost == pytest.approx(float(calibration.rate) * 3 * keys, rel=1e-12)
         assert Fraction(lost) >= calibration.rate * 3 * keys
 

@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from mechanisms.audit.noise_ahead import NoiseAhead
-from mechanisms.ranking.calibration import ONE_LOOK, SCHEDULE, calibrate_ranking, groups_that_count, tolerance_at
+from mechanisms.ranking.calibration import (
+    ONE_LOOK,
+    SCHEDULE,
+    calibrate_ranking,
+    count_charged_groups,
+    find_ranking_tolerance,
+)
 from mechanisms.ranking.ranking_task import RankingTask
 from mechanisms.ranking.run import rank_keys
 from tests.effort import rounds
@@ -36,7 +42,7 @@ def often(task: RankingTask, values: list[int], within: tuple[int, int], key: in
     noise, calibration = NoiseAhead(SeededNoise(seed)), calibrate_ranking(task)
     first, past = within
     runs = (
-        rank_keys(calibration, np.array(values), taking_part=None, keep_path=False, noise=noise) for _ in range(RUNS)
+        rank_keys(calibration, np.array(values), taking_part=None, keeps_path=False, noise=noise) for _ in range(RUNS)
     )
     return sum(key in found.ranked[first:past] for found in runs)
 
@@ -112,7 +118,7 @@ def test_partitions_are_ranked_as_each_would_be_alone(asked: Partitioned, seed: 
     task = replace(TASK, keys=5, limit=limit, descending=descending, partitions=parts)
     calibration = calibrate_ranking(task, schedule=SCHEDULE if looks else ONE_LOOK)
     noise = SeededNoise(seed)
-    found = rank_keys(calibration, values, taking_part=takes_part, keep_path=False, noise=noise, partition=numbers)
+    found = rank_keys(calibration, values, taking_part=takes_part, keeps_path=False, noise=noise, partition=numbers)
     wanted: list[int] = []
     places: list[int] = []
     for part in range(parts):
@@ -130,9 +136,9 @@ def test_partitions_are_ranked_as_each_would_be_alone(asked: Partitioned, seed: 
 
 def test_a_unit_pays_for_as_many_keys_of_each_partition_as_are_returned() -> None:
     task = replace(TASK, limit=1, partitions=4)
-    assert groups_that_count(task, groups=3, signed=False) == 3
-    assert groups_that_count(task, groups=48, signed=False) == 4
-    assert groups_that_count(task, groups=48, signed=True) == 8
+    assert count_charged_groups(task, groups=3, signed=False) == 3
+    assert count_charged_groups(task, groups=48, signed=False) == 4
+    assert count_charged_groups(task, groups=48, signed=True) == 8
 
 
 @given(
@@ -146,7 +152,7 @@ def test_a_price_gives_the_least_tolerance_in_two_digits(
     keys: int, limit: int, sensitivity: int, epsilon: float, any_cut: bool
 ) -> None:
     task = replace(TASK, keys=keys, limit=limit, sensitivity=sensitivity, any_cut=any_cut)
-    found = tolerance_at(task, epsilon=epsilon)
+    found = find_ranking_tolerance(task, epsilon=epsilon)
     assert _digits(found) <= 2
     assert calibrate_ranking(replace(task, tolerance=found)).worst_case_epsilon <= epsilon * (1 + 1e-9)
     if found > 20:  # of less a whole number is far from the next

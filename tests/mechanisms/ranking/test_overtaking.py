@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from mechanisms.ranking.overtaking import MARGIN, chance_overtaken, chance_swapped
+from mechanisms.ranking.overtaking import MARGIN, bound_overtaken, compute_swapped
 from tests.mechanisms.ranking.law_by_hand import overtaken
 
 # rate, behind, ahead, distance: both ends of each, and what questions ask
@@ -24,10 +24,10 @@ def test_chances_are_bounded_from_above_and_exact_where_the_law_is_short(
 ) -> None:
     """Beyond rounding the bound is too large by the tails that count in full, one part in 1e10."""
     exact = float(overtaken(rate, behind=behind, ahead=ahead, distance=distance))
-    found = chance_overtaken(rate=float(rate), behind=behind, ahead=ahead, distance=distance)
+    found = bound_overtaken(rate=float(rate), behind=behind, ahead=ahead, distance=distance)
     assert exact * (1.0 - MARGIN / 100) <= found <= exact * (1.0 + MARGIN)
     if behind == ahead == 1:
-        assert chance_swapped(rate=float(rate), distance=distance) == pytest.approx(exact, rel=MARGIN / 100)
+        assert compute_swapped(rate=float(rate), distance=distance) == pytest.approx(exact, rel=MARGIN / 100)
 
 
 @pytest.mark.parametrize(("behind", "ahead"), [(1, 1), (1, 5), (495, 1), (495, 5)])
@@ -35,17 +35,17 @@ def test_a_long_law_in_blocks_is_bounded_from_above_by_a_hundredth_at_most(behin
     """The same chance on a grid a thousand times as fine, where rate and distance keep their product: it tends to the
     continuous law's, from which the coarse one differs by less than what is left here."""
     rate, distance = Fraction(1, 40), 300
-    finer = chance_overtaken(rate=float(rate / 1000), behind=behind, ahead=ahead, distance=1000 * distance)
+    finer = bound_overtaken(rate=float(rate / 1000), behind=behind, ahead=ahead, distance=1000 * distance)
     shorter, longer = (
         float(overtaken(rate, behind=behind, ahead=ahead, distance=one)) for one in (distance + 1, distance - 1)
     )
     assert shorter < finer < 1.01 * longer
     if behind == ahead == 1:
-        exact = chance_swapped(rate=float(rate / 1000), distance=1000 * distance)
+        exact = compute_swapped(rate=float(rate / 1000), distance=1000 * distance)
         assert exact <= finer <= 1.01 * exact
 
 
 def test_nothing_overtakes_by_more_than_all_there_is() -> None:
     """Chances near one and next to nothing are no trouble."""
-    assert 1.0 - 1e-9 <= chance_overtaken(rate=1e-6, behind=10**6, ahead=10**6, distance=1) <= 1.0
-    assert 0.0 <= chance_overtaken(rate=10.0, behind=10, ahead=10, distance=10**5) < 1e-300
+    assert 1.0 - 1e-9 <= bound_overtaken(rate=1e-6, behind=10**6, ahead=10**6, distance=1) <= 1.0
+    assert 0.0 <= bound_overtaken(rate=10.0, behind=10, ahead=10, distance=10**5) < 1e-300

@@ -81,7 +81,7 @@ def test_keys_far_apart_are_ranked_rightly_and_stop_at_the_first_look(descending
     task = replace(TASK, descending=descending)
     calibration = calibrate_ranking(task, schedule=SCHEDULE if schedule is SCHEDULE else ONE_LOOK)
     values = np.array([3, 1, 6, 2, 5, 4]) * FAR
-    found = rank_keys(calibration, values, taking_part=None, keep_path=True, noise=SeededNoise(1))
+    found = rank_keys(calibration, values, taking_part=None, keeps_path=True, noise=SeededNoise(1))
     assert found.ranked.tolist() == ([2, 4, 5] if descending else [1, 3, 0])
     assert set(found.epsilon) == {round_up_to_float(calibration.levels[0] * task.sensitivity)}
     assert found.path is not None
@@ -97,7 +97,7 @@ def test_only_keys_that_take_part_are_touched() -> None:
     values = np.array([9, 1, 8, 2, 7, 3]) * FAR
     for taking_part, expected in (([1, 3, 5], [5, 3, 1]), ([1, 5], [5, 1]), ([3], [3]), ([], [])):
         mask = np.isin(np.arange(6), taking_part)
-        found = rank_keys(calibration, values, taking_part=mask, keep_path=True, noise=SeededNoise(2))
+        found = rank_keys(calibration, values, taking_part=mask, keeps_path=True, noise=SeededNoise(2))
         assert found.ranked.tolist() == expected
         assert set(np.flatnonzero(found.epsilon)) == (set(taking_part) if len(taking_part) > 1 else set())
         assert (found.path is None) == (len(taking_part) < 2)
@@ -107,7 +107,7 @@ def test_only_keys_that_take_part_are_touched() -> None:
 def test_what_is_known_in_public_is_told_without_a_look(keys: int, limit: int, expected: list[int]) -> None:
     calibration = calibrate_ranking(replace(TASK, keys=keys, limit=limit))
     found = rank_keys(
-        calibration, np.zeros(keys, dtype=np.int64), taking_part=None, keep_path=True, noise=SeededNoise(3)
+        calibration, np.zeros(keys, dtype=np.int64), taking_part=None, keeps_path=True, noise=SeededNoise(3)
     )
     assert found.ranked.tolist() == expected
     assert not found.epsilon.any()
@@ -117,7 +117,7 @@ def test_what_is_known_in_public_is_told_without_a_look(keys: int, limit: int, e
 def test_all_keys_are_returned_where_the_limit_is_not_below_their_number() -> None:
     calibration = calibrate_ranking(replace(TASK, limit=9))
     values = np.zeros(6, dtype=np.int64)
-    found = rank_keys(calibration, values, taking_part=None, keep_path=False, noise=SeededNoise(4))
+    found = rank_keys(calibration, values, taking_part=None, keeps_path=False, noise=SeededNoise(4))
     assert sorted(found.ranked.tolist()) == list(range(6))
     assert found.path is None
     assert found.epsilon.max() == calibration.worst_case_epsilon
@@ -128,7 +128,8 @@ def test_of_equal_values_noise_alone_decides() -> None:
     calibration = calibrate_ranking(TASK, schedule=ONE_LOOK)
     noise, values = NoiseAhead(SeededNoise(5)), np.full(6, 17)
     firsts = {
-        int(rank_keys(calibration, values, taking_part=None, keep_path=False, noise=noise).ranked[0]) for _ in range(60)
+        int(rank_keys(calibration, values, taking_part=None, keeps_path=False, noise=noise).ranked[0])
+        for _ in range(60)
     }
     assert firsts == set(range(6))
 
@@ -138,7 +139,7 @@ def test_losses_are_those_of_the_levels_reached_and_never_above_the_worst_case()
     task = RankingTask(keys=40, limit=4, descending=True, sensitivity=3, tolerance=100, fnr=0.05, fpr=0.1)
     calibration = calibrate_ranking(task)
     values = np.array([10_000 // (rank + 1) for rank in range(40)])
-    found = rank_keys(calibration, values, taking_part=None, keep_path=True, noise=SeededNoise(6))
+    found = rank_keys(calibration, values, taking_part=None, keeps_path=True, noise=SeededNoise(6))
     assert found.path is not None
     rates = (0, *calibration.levels)
     assert found.epsilon.tolist() == [
@@ -158,7 +159,7 @@ def test_keys_far_from_the_end_of_the_ranking_cost_little(keys: int, at_most: fl
     several, one = calibrate_ranking(task), calibrate_ranking(task, schedule=ONE_LOOK)
     values, noise = np.array([10_000 // (rank + 1) for rank in range(keys)]), SeededNoise(8)
     losses = [
-        rank_keys(several, values, taking_part=None, keep_path=False, noise=noise).epsilon.mean() for _ in range(10)
+        rank_keys(several, values, taking_part=None, keeps_path=False, noise=noise).epsilon.mean() for _ in range(10)
     ]
     assert np.mean(losses) < at_most * one.worst_case_epsilon
 
@@ -170,4 +171,4 @@ def test_other_numbers_of_keys_are_refused() -> None:
         (np.zeros(6, dtype=np.int64), np.ones(5, dtype=np.bool_)),
     ):
         with pytest.raises(ValueError, match="calibrated for"):
-            rank_keys(calibration, values, taking_part=mask, keep_path=False, noise=SeededNoise(7))
+            rank_keys(calibration, values, taking_part=mask, keeps_path=False, noise=SeededNoise(7))

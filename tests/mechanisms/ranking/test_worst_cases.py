@@ -38,7 +38,7 @@ def runs_of(keys: int) -> int:
 def wrong_of(calibration: RankingCalibration, values: Integers, wrong: Wrong, *, runs: int, seed: int) -> int:
     noise = NoiseAhead(SeededNoise(seed))
     return sum(
-        wrong(rank_keys(calibration, values, taking_part=None, keep_path=False, noise=noise).ranked)
+        wrong(rank_keys(calibration, values, taking_part=None, keeps_path=False, noise=noise).ranked)
         for _ in range(runs)
     )
 

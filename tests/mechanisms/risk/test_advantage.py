@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from mechanisms.risk.advantage import (
-    epsilon_for_advantage,
-    epsilon_for_guess,
-    epsilon_for_posterior,
-    guess_among,
-    largest_posterior,
-    membership_advantage,
-    true_positive_rate,
+    bound_advantage,
+    bound_guess,
+    bound_posterior,
+    bound_true_positive_rate,
+    find_epsilon_for_advantage,
+    find_epsilon_for_guess,
+    find_epsilon_for_posterior,
 )
 from mechanisms.risk.fixed_list import TradeOff, compose_fixed
 from tests.in_turn import in_turn
@@ -36,11 +36,11 @@ LISTS = [
 def test_lists_have_their_published_advantages(
     losses: list[float], adaptive: float, fixed: float, at_1: float, at_10: float
 ) -> None:
-    assert membership_advantage(sum(losses)) == pytest.approx(adaptive, abs=5e-5)
+    assert bound_advantage(sum(losses)) == pytest.approx(adaptive, abs=5e-5)
     composed = compose_fixed(losses)
     assert composed.advantage == pytest.approx(fixed, abs=5e-5)
-    assert composed.true_positive_rate(false_positive_rate=0.01) == pytest.approx(at_1, abs=5e-5)
-    assert composed.true_positive_rate(false_positive_rate=0.1) == pytest.approx(at_10, abs=5e-5)
+    assert composed.find_true_positive_rate(false_positive_rate=0.01) == pytest.approx(at_1, abs=5e-5)
+    assert composed.find_true_positive_rate(false_positive_rate=0.1) == pytest.approx(at_10, abs=5e-5)
     assert composed.epsilon == pytest.approx(sum(losses), rel=1e-9)
 
 
@@ -49,24 +49,26 @@ GUESSES = {1.0: (0.8161, 0.2718, 0.0272), 2.0: (0.9323, 0.7389, 0.0739), 0.5: (0
 
 @pytest.mark.parametrize("epsilon", GUESSES)
 def test_guesses_among_many_have_their_published_bounds(epsilon: float) -> None:
-    assert [guess_among(epsilon, candidates=many) for many in (2, 10, 100)] == pytest.approx(GUESSES[epsilon], abs=5e-5)
+    assert [bound_guess(epsilon, candidates=many) for many in (2, 10, 100)] == pytest.approx(GUESSES[epsilon], abs=5e-5)
 
 
 def test_targets_are_turned_into_losses() -> None:
-    assert [epsilon_for_advantage(a) for a in (0.1, 0.25, 0.5)] == pytest.approx([0.2007, 0.5108, 1.0986], abs=5e-5)
+    assert [find_epsilon_for_advantage(a) for a in (0.1, 0.25, 0.5)] == pytest.approx(
+        [0.2007, 0.5108, 1.0986], abs=5e-5
+    )
     beliefs = [(0.5, 0.75, 1.0986), (0.1, 0.2, 0.8109), (0.01, 0.05, 1.6507)]
     for prior, posterior, epsilon in beliefs:
-        assert epsilon_for_posterior(prior=prior, posterior=posterior) == pytest.approx(epsilon, abs=5e-5)
+        assert find_epsilon_for_posterior(prior=prior, posterior=posterior) == pytest.approx(epsilon, abs=5e-5)
 
 
 @in_turn("epsilon", [0.01, 0.3, 1.0, 4.0])
 @in_turn("many", [2, 3, 10, 1000])
 def test_targets_are_inverses(epsilon: float, many: int) -> None:
-    assert epsilon_for_advantage(membership_advantage(epsilon)) == pytest.approx(epsilon, rel=1e-9)
-    success = guess_among(epsilon, candidates=many)
-    assert epsilon_for_guess(candidates=many, success=success) == pytest.approx(epsilon, rel=1e-6)
-    believed = largest_posterior(epsilon, prior=1 / many)
-    assert epsilon_for_posterior(prior=1 / many, posterior=believed) == pytest.approx(epsilon, rel=1e-9)
+    assert find_epsilon_for_advantage(bound_advantage(epsilon)) == pytest.approx(epsilon, rel=1e-9)
+    success = bound_guess(epsilon, candidates=many)
+    assert find_epsilon_for_guess(candidates=many, success=success) == pytest.approx(epsilon, rel=1e-6)
+    believed = bound_posterior(epsilon, prior=1 / many)
+    assert find_epsilon_for_posterior(prior=1 / many, posterior=believed) == pytest.approx(epsilon, rel=1e-9)
 
 
 def enumerate_list(losses: list[float]) -> list[tuple[float, float]]:
@@ -88,7 +90,7 @@ def test_composition_is_enumeration() -> None:
     found = np.cumsum([p for p, _ in ordered])
     for rate in (0.003, 0.05, 0.5):
         expected = float(np.interp(rate, [0, *accused], [0, *found]))
-        assert composed.true_positive_rate(false_positive_rate=rate) == pytest.approx(expected, abs=1e-7)
+        assert composed.find_true_positive_rate(false_positive_rate=rate) == pytest.approx(expected, abs=1e-7)
 
 
 def test_many_different_losses_are_rounded_up_and_never_understate() -> None:
@@ -97,7 +99,7 @@ def test_many_different_losses_are_rounded_up_and_never_understate() -> None:
     assert sum(losses) <= composed.epsilon <= sum(losses) + 60 * 1e-4
     low, high = compose_fixed([min(losses)] * 60), compose_fixed([max(losses)] * 60)
     assert low.advantage < composed.advantage < high.advantage
-    assert composed.advantage < membership_advantage(sum(losses))
+    assert composed.advantage < bound_advantage(sum(losses))
     assert composed.present.sum() == pytest.approx(1.0)
     assert composed.absent.sum() == pytest.approx(1.0)
 
@@ -132,24 +134,24 @@ def test_two_places_with_laplace_noise_stay_below_the_bound(epsilon: float, publ
     """10^5 seeded draws: off by more than .01 with probability below 1e-9, were they drawn anew."""
     right = guess_two_places(epsilon, 100_000, seed=5)
     assert right == pytest.approx(published, abs=0.01)
-    assert right < guess_among(epsilon, candidates=2)
+    assert right < bound_guess(epsilon, candidates=2)
 
 
 def test_a_fixed_list_is_never_worse_than_its_sum() -> None:
     for losses, *_ in LISTS:
         composed = compose_fixed(losses)
         for rate in (0.0, 0.001, 0.02, 0.3, 1.0):
-            of_sum = true_positive_rate(sum(losses), false_positive_rate=rate)
-            assert composed.true_positive_rate(false_positive_rate=rate) <= of_sum + 1e-9
-        assert composed.guess_among(candidates=10) <= guess_among(sum(losses), candidates=10) + 1e-9
+            of_sum = bound_true_positive_rate(sum(losses), false_positive_rate=rate)
+            assert composed.find_true_positive_rate(false_positive_rate=rate) <= of_sum + 1e-9
+        assert composed.bound_guess(candidates=10) <= bound_guess(sum(losses), candidates=10) + 1e-9
 
 
 def test_huge_losses_protect_from_nothing_and_none_from_everything() -> None:
-    assert guess_among(1e6, candidates=10) == pytest.approx(1.0)
-    assert largest_posterior(1e6, prior=0.01) == pytest.approx(1.0)
-    assert largest_posterior(5.0, prior=0.0) == 0.0
-    assert membership_advantage(0.0) == 0.0
-    assert guess_among(0.0, candidates=4) == pytest.approx(0.25)
+    assert bound_guess(1e6, candidates=10) == pytest.approx(1.0)
+    assert bound_posterior(1e6, prior=0.01) == pytest.approx(1.0)
+    assert bound_posterior(5.0, prior=0.0) == 0.0
+    assert bound_advantage(0.0) == 0.0
+    assert bound_guess(0.0, candidates=4) == pytest.approx(0.25)
     nothing: TradeOff = compose_fixed([0.0, 0.0])
     assert nothing.advantage == pytest.approx(0.0, abs=1e-12)
 
@@ -163,14 +165,14 @@ def test_losses_out_of_range_are_refused(wrong: list[float]) -> None:
 def test_wishes_out_of_range_are_refused() -> None:
     for advantage in (0.0, 1.0):
         with pytest.raises(ValueError, match="advantage"):
-            epsilon_for_advantage(advantage)
+            find_epsilon_for_advantage(advantage)
     with pytest.raises(ValueError, match="belief"):
-        epsilon_for_posterior(prior=0.5, posterior=0.4)
+        find_epsilon_for_posterior(prior=0.5, posterior=0.4)
     with pytest.raises(ValueError, match="guess"):
-        epsilon_for_guess(candidates=10, success=0.1)
+        find_epsilon_for_guess(candidates=10, success=0.1)
     with pytest.raises(ValueError, match="candidates"):
-        guess_among(1.0, candidates=1)
+        bound_guess(1.0, candidates=1)
     with pytest.raises(ValueError, match="loss"):
-        membership_advantage(-1.0)
+        bound_advantage(-1.0)
     with pytest.raises(ValueError, match="probability"):
-        true_positive_rate(1.0, false_positive_rate=1.5)
+        bound_true_positive_rate(1.0, false_positive_rate=1.5)

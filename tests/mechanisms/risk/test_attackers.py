@@ -8,9 +8,9 @@ import pytest
 from mechanisms.formula import Cut
 from mechanisms.protocol import DecisionTask
 from mechanisms.registry import MECHANISMS
-from mechanisms.risk.attack_confidence import NOBODY, KeyTest, View, add_up, find_confidences
-from mechanisms.risk.channels import likelihood_of_exact
-from mechanisms.risk.posterior import CONFIDENCES, bound_of_place, confidence_class, find_joint_posterior
+from mechanisms.risk.attack_confidence import NO_CONFIDENCES, KeyTest, View, add_confidences, find_confidences
+from mechanisms.risk.channels import list_likelihoods_of_exact
+from mechanisms.risk.posterior import CONFIDENCES, bound_belief_in_place, find_confidence_class, find_joint_posterior
 from mechanisms.threshold.joint_loss import expose_all_at_once
 from tests.seeded_noise import SeededNoise
 
@@ -29,13 +29,13 @@ def asked(mechanism: str = "keyhole") -> KeyTest:
 def test_everybody_is_in_one_class(view: View) -> None:
     found = find_confidences(COUNTS, PRIOR, NONE, view=view, question=asked(), noise=SeededNoise(1))
     assert found.people == sum(found.classes) == 80
-    assert 0 <= found.better <= 80
+    assert 0 <= found.improved <= 80
     assert 0 < found.believed <= 80 * found.highest
 
 
 def test_without_an_answer_the_prior_is_all_there_is() -> None:
     found = find_confidences(COUNTS, PRIOR, NONE, view=View.PRIOR, question=asked(), noise=SeededNoise(1))
-    assert found.better == 0
+    assert found.improved == 0
     assert found.believed == pytest.approx(float(COUNTS @ PRIOR))
     assert found.highest == pytest.approx(0.35)
 
@@ -45,7 +45,7 @@ def test_exact_counts_are_shares_of_the_people() -> None:
     assert found.believed == pytest.approx(float(COUNTS @ COUNTS) / 80)
     classes = [0.0] * len(CONFIDENCES)
     for count in COUNTS.tolist():
-        classes[confidence_class(count / 80)] += count
+        classes[find_confidence_class(count / 80)] += count
     assert found.classes == tuple(classes)
 
 
@@ -53,12 +53,12 @@ def test_open_places_are_known_and_the_rest_is_sharper() -> None:
     opened = np.array([False, False, False, True, True])
     found = find_confidences(COUNTS, PRIOR, opened, view=View.EXACT_COUNTS, question=asked(), noise=SeededNoise(1))
     assert found.people == 17
-    seen = [likelihood_of_exact(count, most=17) for count in (3, 0, 14)]
+    seen = [list_likelihoods_of_exact(count, most=17) for count in (3, 0, 14)]
     after = find_joint_posterior(seen, PRIOR[:3] / PRIOR[:3].sum(), people=17)
     assert found.believed == pytest.approx(float(COUNTS[:3] @ after))
     everything = np.ones(5, dtype=np.bool_)
     noise = SeededNoise(1)
-    assert find_confidences(COUNTS, PRIOR, everything, view=View.PRIOR, question=asked(), noise=noise) == NOBODY
+    assert find_confidences(COUNTS, PRIOR, everything, view=View.PRIOR, question=asked(), noise=noise) == NO_CONFIDENCES
 
 
 def test_an_exact_key_set_says_who_is_above() -> None:
@@ -81,7 +81,7 @@ def test_no_belief_passes_the_bound_of_two_presences(view: View, mechanism: str)
         found = find_confidences(
             np.array([1, 0]), np.array([0.3, 0.7]), NONE[:2], view=view, question=question, noise=noise
         )
-        assert found.highest <= bound_of_place(question.test.epsilon, prior=0.3) + 1e-9
+        assert found.highest <= bound_belief_in_place(question.test.epsilon, prior=0.3) + 1e-9
 
 
 def test_more_that_is_shown_is_more_that_is_believed() -> None:
@@ -91,9 +91,9 @@ def test_more_that_is_shown_is_more_that_is_believed() -> None:
     prior, question, noise = np.array([0.2, 0.3, 0.5]), asked(), SeededNoise(3)
     days = np.random.default_rng(3).multinomial(30, prior, size=200)
     nothing, keys, noisy, counts = (
-        add_up(
+        add_confidences(
             [find_confidences(day, prior, NONE[:3], view=view, question=question, noise=noise) for day in days],
-            over=200,
+            divisor=200,
         ).believed
         for view in (View.PRIOR, View.KEY_SET, View.PATIENT_ANALYST, View.EXACT_COUNTS)
     )
@@ -105,7 +105,7 @@ def test_more_that_is_shown_is_more_that_is_believed() -> None:
 
 def test_parts_add_up_and_days_are_averaged() -> None:
     one = find_confidences(COUNTS, PRIOR, NONE, view=View.EXACT_COUNTS, question=asked(), noise=SeededNoise(1))
-    two = add_up([one, one], over=2)
+    two = add_confidences([one, one], divisor=2)
     assert (two.people, two.classes, two.highest) == (one.people, one.classes, one.highest)
 
 

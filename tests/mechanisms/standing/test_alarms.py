@@ -12,7 +12,7 @@ from mechanisms.alarm.run import draw_alarms, look_at_values
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, evaluate_formula
 from mechanisms.protocol import Exposure, Unachievable
-from mechanisms.standing.alarms import alarms_decide, calibrate_standing
+from mechanisms.standing.alarms import calibrate_standing, can_alarms_decide
 from mechanisms.standing.standing_task import StandingTask
 from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
 from tests.in_turn import in_turn
@@ -70,11 +70,11 @@ def test_one_threshold_is_its_alarm() -> None:
         AlarmTask(looks=24, cut=400, tolerance=39, sensitivity=1, fnr=0.05, fpr=0.1, regime=GROWING, least=0)
     )
     assert found.worst_case_epsilon == alarm.worst_case_epsilon
-    state, states = found.draw(keys=60, noise=SeededNoise(1)), draw_alarms(keys=60, noise=SeededNoise(1))
+    state, states = found.draw_state(keys=60, noise=SeededNoise(1)), draw_alarms(keys=60, noise=SeededNoise(1))
     rang = []
     for look in range(1, 25):
         values = np.tile(np.arange(60, dtype=np.int64) * look // 2, (2, 1))
-        looked = found.look(state, values, look=look, noise=SeededNoise(2))
+        looked = found.take_look(state, values, look=look, noise=SeededNoise(2))
         state, states = looked.state, look_at_values(alarm, states, values[0], look=look, noise=SeededNoise(2))
         assert looked.alerted.tolist() == [one.rang_at > 0 for one in states]
         rang.append(int(looked.alerted.sum()))
@@ -117,11 +117,11 @@ def test_a_formula_with_many_literals_keeps_its_rates_over_the_tree() -> None:
 @pytest.mark.parametrize(("formula", "answer"), [(TRUE, True), (FALSE, False)])
 def test_a_constant_formula_is_answered_and_costs_nothing(formula: Formula, answer: bool) -> None:
     found = calibrate_standing(watched(formula))
-    looked = found.look(
-        found.draw(keys=3, noise=SeededNoise(1)), np.zeros((2, 3), dtype=np.int64), look=2, noise=SeededNoise(1)
+    looked = found.take_look(
+        found.draw_state(keys=3, noise=SeededNoise(1)), np.zeros((2, 3), dtype=np.int64), look=2, noise=SeededNoise(1)
     )
     assert looked.alerted.tolist() == [answer] * 3
-    assert found.spent(looked.state).tolist() == [0.0] * 3
+    assert found.compute_spent(looked.state).tolist() == [0.0] * 3
     assert found.worst_case_epsilon == 0.0
 
 
@@ -148,9 +148,9 @@ def test_rates_that_promise_nothing_are_refused() -> None:
 
 
 def test_values_that_fall_may_be_joined_by_or() -> None:
-    assert alarms_decide(AnyOf((above(0), AllOf((above(1),)))), (COMING, COMING))
-    assert alarms_decide(AnyOf((above(0), AllOf((above(1), above(1, 500))))), (COMING, GROWING))
-    assert not alarms_decide(AllOf((above(0), above(1))), (COMING, GROWING))
+    assert can_alarms_decide(AnyOf((above(0), AllOf((above(1),)))), (COMING, COMING))
+    assert can_alarms_decide(AnyOf((above(0), AllOf((above(1), above(1, 500))))), (COMING, GROWING))
+    assert not can_alarms_decide(AllOf((above(0), above(1))), (COMING, GROWING))
 
 
 def test_a_literal_out_of_reach_is_named() -> None:
@@ -166,13 +166,13 @@ def test_a_key_that_is_in_the_answer_stays_and_costs_no_more(formula: Formula, p
     """The first key never comes near, the second crosses one of both, the others both, ever further."""
     found = calibrate_standing(watched(formula, progressive=progressive))
     noise, steps = SeededNoise(11), np.array([[0, 30, 30, 60, 90, 200], [0, 0, 30, 60, 90, 200]], dtype=np.int64)
-    state = found.draw(keys=6, noise=noise)
-    assert found.spent(state).tolist() == [0.0] * 6
+    state = found.draw_state(keys=6, noise=noise)
+    assert found.compute_spent(state).tolist() == [0.0] * 6
     before, spent = np.zeros(6, dtype=np.bool_), np.zeros(6)
     for look in (1, 2, 3, 5, 8, 13, 20, 21, 22, 23, 24):
-        looked = found.look(state, steps * look, look=look, noise=noise)
+        looked = found.take_look(state, steps * look, look=look, noise=noise)
         assert not np.any(before & ~looked.alerted)
-        after = found.spent(looked.state)
+        after = found.compute_spent(looked.state)
         assert np.all(spent <= after)
         assert np.all((after == spent) | ~before)
         state, before, spent = looked.state, looked.alerted, after
@@ -187,9 +187,9 @@ def test_a_key_that_is_in_the_answer_stays_and_costs_no_more(formula: Formula, p
 
 def test_a_look_that_is_repeated_on_the_same_state_is_the_same_look() -> None:
     found = calibrate_standing(watched(BOTH))
-    drawn = found.draw(keys=50, noise=SeededNoise(5))
+    drawn = found.draw_state(keys=50, noise=SeededNoise(5))
     values = np.tile(np.arange(370, 420, dtype=np.int64), (2, 1))
-    first, again = (found.look(drawn, values, look=3, noise=SeededNoise(seed)) for seed in (1, 2))
+    first, again = (found.take_look(drawn, values, look=3, noise=SeededNoise(seed)) for seed in (1, 2))
     assert first.state == again.state
     assert first.alerted.tolist() == again.alerted.tolist()
     assert 0 < first.alerted.sum() < 50
@@ -198,13 +198,13 @@ def test_a_look_that_is_repeated_on_the_same_state_is_the_same_look() -> None:
 def test_looks_out_of_order_and_values_of_others_are_refused() -> None:
     found = calibrate_standing(watched(BOTH))
     values = np.zeros((2, 3), dtype=np.int64)
-    state = found.look(found.draw(keys=3, noise=SeededNoise(1)), values, look=4, noise=SeededNoise(1)).state
+    state = found.take_look(found.draw_state(keys=3, noise=SeededNoise(1)), values, look=4, noise=SeededNoise(1)).state
     for look in (0, 3, 4, 25):
         with pytest.raises(ValueError, match="order"):
-            found.look(state, values, look=look, noise=SeededNoise(1))
+            found.take_look(state, values, look=look, noise=SeededNoise(1))
     for wrong in (values[:1], values[:, :2]):
         with pytest.raises(ValueError, match="functional"):
-            found.look(state, wrong, look=5, noise=SeededNoise(1))
+            found.take_look(state, wrong, look=5, noise=SeededNoise(1))
 
 
 @in_turn(

@@ -20,36 +20,36 @@ VALUES = np.array([[0, 50, 99, 101, 105, 110, 150, 300, 1000], [0, 90, 50, 51, 4
 @pytest.mark.parametrize("name", ["progressive", "keyhole", "tslm", "naive"])
 def test_it_answers_and_costs_what_the_mechanism_does(name: str) -> None:
     closes = decide_at_close(MECHANISMS[name], TASK)
-    state = closes.draw(keys=9, noise=SeededNoise(1))
-    assert closes.spent(state).tolist() == [0.0] * 9
-    looked = closes.look(state, VALUES, look=1, noise=SeededNoise(2))
+    state = closes.draw_state(keys=9, noise=SeededNoise(1))
+    assert closes.compute_spent(state).tolist() == [0.0] * 9
+    looked = closes.take_look(state, VALUES, look=1, noise=SeededNoise(2))
     outcome = MECHANISMS[name].decide(MECHANISMS[name].calibrate(TASK), VALUES, noise=SeededNoise(2))
     assert looked.alerted.tolist() == outcome.passed.tolist()
-    assert closes.spent(looked.state).tolist() == outcome.epsilon.tolist()
-    assert 0 < closes.spent(looked.state).max() <= closes.worst_case_epsilon
+    assert closes.compute_spent(looked.state).tolist() == outcome.epsilon.tolist()
+    assert 0 < closes.compute_spent(looked.state).max() <= closes.worst_case_epsilon
     assert (closes.fnr, closes.fpr) == (closes.calibration.fnr, closes.calibration.fpr)
 
 
 def test_it_has_one_look() -> None:
     closes = decide_at_close(MECHANISMS["progressive"], TASK)
-    state = closes.draw(keys=9, noise=SeededNoise(1))
-    after = closes.look(state, VALUES, look=1, noise=SeededNoise(2)).state
+    state = closes.draw_state(keys=9, noise=SeededNoise(1))
+    after = closes.take_look(state, VALUES, look=1, noise=SeededNoise(2)).state
     for states, look in ((state, 0), (state, 2), (after, 1), (after, 2)):
         with pytest.raises(ValueError, match="one look"):
-            closes.look(states, VALUES, look=look, noise=SeededNoise(2))
+            closes.take_look(states, VALUES, look=look, noise=SeededNoise(2))
     with pytest.raises(ValueError, match="functional"):
-        closes.look(state, VALUES[:1], look=1, noise=SeededNoise(2))
+        closes.take_look(state, VALUES[:1], look=1, noise=SeededNoise(2))
 
 
 def test_other_states_are_refused() -> None:
     closes = decide_at_close(MECHANISMS["progressive"], TASK)
-    state = closes.draw(keys=9, noise=SeededNoise(1))
+    state = closes.draw_state(keys=9, noise=SeededNoise(1))
     other = decide_at_close(MECHANISMS["progressive"], replace(TASK, fnr=0.04))
     for spoilt in (b"", state[:-1], state + b"\x00", state[:30] + b"\x01" + state[31:]):
         with pytest.raises(ValueError, match="states of"):
-            closes.spent(spoilt)
+            closes.compute_spent(spoilt)
     with pytest.raises(ValueError, match="states of"):
-        other.spent(state)
+        other.compute_spent(state)
 
 
 def test_what_has_no_loss_of_a_window_is_refused() -> None:

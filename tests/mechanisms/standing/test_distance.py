@@ -25,13 +25,13 @@ from mechanisms.formula import (
     relax_formula,
 )
 from mechanisms.protocol import Exposure, Unachievable
-from mechanisms.published.sparse_vector import signed_distance
+from mechanisms.published.sparse_vector import compute_signed_distance
 from mechanisms.standing.alarms import StandingAlarms, calibrate_standing
 from mechanisms.standing.distance import (
     StandingDistance,
     calibrate_distance,
     calibrate_early,
-    distance_regime,
+    find_distance_regime,
     list_early,
 )
 from mechanisms.standing.standing_protocol import Standing
@@ -96,7 +96,7 @@ def test_one_alarm_is_paid_for_however_many_thresholds_there_are(
 ) -> None:
     task = watched(formula, regimes=(values, values))
     found = calibrate_distance(task)
-    assert found.regime is distance_regime(task) is regime
+    assert found.regime is find_distance_regime(task) is regime
     price = price_alarm(looks=24, fnr=0.05, fpr=0.1, regime=regime)
     assert found.worst_case_epsilon * 40 == pytest.approx(price, rel=1e-12)
     assert found.fnr <= 0.05
@@ -137,12 +137,14 @@ def seen_by_alarm(found: StandingDistance, values: Integers) -> Integers:
 
         def look(self, state: bytes, seen: Integers, **others: object) -> object:
             told.append(seen[0])
-            return super().look(state, seen, **others)
+            return super().take_look(state, seen, **others)
 
     inner = found.alarm
     telling = Telling(**{name: getattr(inner, name) for name in type(inner).__slots__})
     noise = SeededNoise(1)
-    replace(found, alarm=telling).look(inner.draw(keys=values.shape[1], noise=noise), values, look=1, noise=noise)
+    replace(found, alarm=telling).take_look(
+        inner.draw_state(keys=values.shape[1], noise=noise), values, look=1, noise=noise
+    )
     return told[0]
 
 
@@ -200,7 +202,7 @@ def test_no_outcome_of_growing_values_changes_by_more_than_the_loss(formula: For
         for one, other in product(units, repeat=2):
             more = values + np.array([one, other], dtype=np.int64)
             here, there = (
-                outcome_chances(alarm, signed_distance(formula, seen, weights=found.scale).tolist())
+                outcome_chances(alarm, compute_signed_distance(formula, seen, weights=found.scale).tolist())
                 for seen in (values, more)
             )
             ratios = [abs(np.log(float(p / q))) for p, q in zip(here, there, strict=True)]
@@ -216,11 +218,11 @@ def test_a_threshold_by_itself_is_its_alarm_and_below_it_the_mirrored_one(regime
     down = calibrate_distance(replace(task, formula=below(0, -401)))
     assert plain.worst_case_epsilon == up.worst_case_epsilon == down.worst_case_epsilon
     three: tuple[Standing, ...] = (plain, up, down)
-    states = [one.draw(keys=60, noise=SeededNoise(1)) for one in three]
+    states = [one.draw_state(keys=60, noise=SeededNoise(1)) for one in three]
     for look in (1, 5, 18, 24):
         values = np.tile(np.arange(60, dtype=np.int64) * look // 2, (2, 1))
         seen = [
-            one.look(state, values * sign, look=look, noise=SeededNoise(2))
+            one.take_look(state, values * sign, look=look, noise=SeededNoise(2))
             for one, state, sign in zip(three, states, (1, 1, -1), strict=True)
         ]
         states = [one.state for one in seen]
@@ -233,25 +235,25 @@ def test_an_alert_stays_where_the_formula_is_false_again(progressive: bool) -> N
     """A count that passes through its band, one that stays below it, and one that is beyond it at once."""
     found = calibrate_distance(watched(BETWEEN, progressive=progressive))
     noise = SeededNoise(11)
-    state = found.draw(keys=3, noise=noise)
-    assert found.spent(state).tolist() == [0.0] * 3
+    state = found.draw_state(keys=3, noise=noise)
+    assert found.compute_spent(state).tolist() == [0.0] * 3
     came = []
     for look, passing in enumerate((0, 500, 5000), 1):
         values = np.array([[passing, 0, 5000]] * 2, dtype=np.int64)
-        looked = found.look(state, values, look=look, noise=noise)
+        looked = found.take_look(state, values, look=look, noise=noise)
         state = looked.state
         came.append(looked.alerted.tolist())
     assert came == [[False] * 3, [True, False, False], [True, False, False]]
-    spent = found.spent(state)
+    spent = found.compute_spent(state)
     assert np.all(spent <= found.worst_case_epsilon)
     assert bool(spent[1] < found.worst_case_epsilon) is progressive
 
 
 def test_a_look_that_is_repeated_on_the_same_state_is_the_same_look() -> None:
     found = calibrate_distance(watched(BETWEEN))
-    drawn = found.draw(keys=50, noise=SeededNoise(5))
+    drawn = found.draw_state(keys=50, noise=SeededNoise(5))
     values = np.tile(np.arange(370, 420, dtype=np.int64), (2, 1))
-    first, again = (found.look(drawn, values, look=3, noise=SeededNoise(seed)) for seed in (1, 2))
+    first, again = (found.take_look(drawn, values, look=3, noise=SeededNoise(seed)) for seed in (1, 2))
     assert first.state == again.state
     assert 0 < first.alerted.sum() < 50
 
@@ -261,15 +263,15 @@ def test_a_state_belongs_to_one_formula() -> None:
     one, other = (calibrate_distance(watched(AllOf((above(0, cut), below(0, 2 * cut))))) for cut in (400, 500))
     assert one.alarm.ladders == other.alarm.ladders
     with pytest.raises(ValueError, match="not the states"):
-        other.spent(one.draw(keys=3, noise=SeededNoise(1)))
+        other.compute_spent(one.draw_state(keys=3, noise=SeededNoise(1)))
 
 
 def test_values_of_others_are_refused() -> None:
     found = calibrate_distance(watched(BETWEEN))
-    state = found.draw(keys=3, noise=SeededNoise(1))
+    state = found.draw_state(keys=3, noise=SeededNoise(1))
     for shape in ((1, 3), (2, 2), (3, 3)):
         with pytest.raises(ValueError, match="functional"):
-            found.look(state, np.zeros(shape, dtype=np.int64), look=1, noise=SeededNoise(1))
+            found.take_look(state, np.zeros(shape, dtype=np.int64), look=1, noise=SeededNoise(1))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from scipy import stats
 from mechanisms.alarm.run import compute_chances_by_look
 from mechanisms.alarm.shapes import Regime
 from mechanisms.formula import AllOf, Cut, Formula, Integers
-from mechanisms.published.sparse_vector import signed_distance
+from mechanisms.published.sparse_vector import compute_signed_distance
 from mechanisms.standing.distance import StandingDistance, calibrate_distance
 from mechanisms.standing.standing_task import StandingTask
 from mechanisms.threshold.joint_loss import expose_all_at_once
@@ -57,10 +57,10 @@ def calibrated(formula: Formula, kind: str) -> StandingDistance:
 def alerted_at(standing: StandingDistance, stream: Stream, *, seed: int) -> Integers:
     """For each window, when its key came into the answer, 0 for never."""
     noise, windows = SeededNoise(seed), rounds(20_000, quick=800)
-    found, state = np.zeros(windows, dtype=np.int64), standing.draw(keys=windows, noise=noise)
+    found, state = np.zeros(windows, dtype=np.int64), standing.draw_state(keys=windows, noise=noise)
     for look, values in enumerate(stream, 1):
         seen = np.repeat(np.array(values, dtype=np.int64)[:, np.newaxis], windows, axis=1)
-        looked = standing.look(state, seen, look=look, noise=noise)
+        looked = standing.take_look(state, seen, look=look, noise=noise)
         found[looked.alerted & (found == 0)] = look
         state = looked.state
     return found
@@ -68,7 +68,9 @@ def alerted_at(standing: StandingDistance, stream: Stream, *, seed: int) -> Inte
 
 def by_law(standing: StandingDistance, stream: Stream) -> list[float]:
     """The chance of an alarm, not of a ladder, to have rung by each look."""
-    distances = signed_distance(standing.task.formula, np.array(stream, dtype=np.int64).T, weights=standing.scale)
+    distances = compute_signed_distance(
+        standing.task.formula, np.array(stream, dtype=np.int64).T, weights=standing.scale
+    )
     return list(compute_chances_by_look(standing.alarm.ladders[0].rungs[-1], distances.tolist()))
 
 

@@ -57,9 +57,9 @@ def test_both_rates_are_kept_at_the_worst_case_wherever_a_window_ends(window: in
     """Values just above the cut, and just within the tolerance, at the first look and at the next ones but some."""
     found, keys = calibrate_sliding(TASK, window=window, looks=100), rounds(20_000, quick=1_000)
     noise, values = SeededNoise(61), np.tile(np.array([[901], [701]], dtype=np.int64), (1, keys)).reshape(1, -1)
-    state = found.draw(keys=2 * keys, noise=noise)
+    state = found.draw_state(keys=2 * keys, noise=noise)
     for look in (1, 2, 4, 9):
-        looked = found.look(state, values, look=look, noise=noise)
+        looked = found.take_look(state, values, look=look, noise=noise)
         state = looked.state
         missed, wrong = np.count_nonzero(~looked.alerted[:keys]), np.count_nonzero(looked.alerted[keys:])
         assert missed <= stats.binom.isf(1e-8, keys, found.fnr)
@@ -71,30 +71,30 @@ def test_any_formula_is_watched_and_clears_at_once() -> None:
     both = AllOf((MANY, Cut(1, 50, above=False, tolerance=49)))
     task = replace(TASK, formula=both, sensitivities=(1, 1), exposures=expose_all_at_once(2))
     found, noise = calibrate_sliding(task, window=3, looks=9), SeededNoise(5)
-    state, seen = found.draw(keys=2, noise=noise), []
+    state, seen = found.draw_state(keys=2, noise=noise), []
     for look, (count, low) in enumerate([(0, 0), (5000, 0), (5000, 5000), (5000, 0)], 1):
-        looked = found.look(state, np.array([[count, 0], [low, 0]], dtype=np.int64), look=look, noise=noise)
+        looked = found.take_look(state, np.array([[count, 0], [low, 0]], dtype=np.int64), look=look, noise=noise)
         state = looked.state
         seen.append(looked.alerted.tolist())
-        assert found.spent(state).tolist() == [found.worst_case_epsilon] * 2
+        assert found.compute_spent(state).tolist() == [found.worst_case_epsilon] * 2
     assert seen == [[False, False], [True, False], [False, False], [True, False]]
 
 
 def test_other_states_and_looks_are_refused() -> None:
     found, noise = calibrate_sliding(TASK, window=3, looks=9), SeededNoise(5)
     values = np.zeros((1, 4), dtype=np.int64)
-    state = found.look(found.draw(keys=4, noise=noise), values, look=3, noise=noise).state
+    state = found.take_look(found.draw_state(keys=4, noise=noise), values, look=3, noise=noise).state
     for spoilt in (b"", state[:-1], state + b"\x00", state[:40] + bytes([state[40] ^ 1]) + state[41:]):
         with pytest.raises(ValueError, match="states of"):
-            found.spent(spoilt)
+            found.compute_spent(spoilt)
     with pytest.raises(ValueError, match="states of"):
-        calibrate_sliding(TASK, window=4, looks=9).spent(state)
+        calibrate_sliding(TASK, window=4, looks=9).compute_spent(state)
     for look in (0, 3, 10):
         with pytest.raises(ValueError, match="order"):
-            found.look(state, values, look=look, noise=noise)
+            found.take_look(state, values, look=look, noise=noise)
     with pytest.raises(ValueError, match="functional"):
-        found.look(state, values[:, :2], look=4, noise=noise)
-    assert found.look(state, values, look=9, noise=noise).alerted.size == 4
+        found.take_look(state, values[:, :2], look=4, noise=noise)
+    assert found.take_look(state, values, look=9, noise=noise).alerted.size == 4
 
 
 def test_what_noise_cannot_keep_is_refused() -> None:
@@ -121,8 +121,8 @@ def test_rounded_noise_bounds_the_noise_itself(monkeypatch: pytest.MonkeyPatch) 
     rounded = find_tails.__wrapped__(shape, rate)
     assert (exact.step, rounded.step) == (1, 5)
     for distance in range(-300, 300):
-        assert rounded.reaches(distance) >= exact.reaches(distance) - 1e-9
-    assert all(rounded.least_reach(chance) >= exact.least_reach(chance) for chance in (0.3, 0.05, 1e-6))
+        assert rounded.bound_reach_chance(distance) >= exact.bound_reach_chance(distance) - 1e-9
+    assert all(rounded.find_least_reach(chance) >= exact.find_least_reach(chance) for chance in (0.3, 0.05, 1e-6))
 
 
 @given(
@@ -135,9 +135,9 @@ def test_noise_that_a_look_has_seen_is_that_of_all_later_ones(
     shape = NoiseShape(window=window, block=min(block, window), part=Fraction(1, min(block, window) or 1), terms=())
     found = replace(calibrate_sliding(TASK, window=2, looks=40), shape=shape)  # of which the noise is as good as any
     noise, known = SeededNoise(seed), dict[tuple[str, int], list[int]]()
-    state = found.draw(keys=2, noise=noise)
+    state = found.draw_state(keys=2, noise=noise)
     for look in sorted(looks):
-        state = found.look(state, np.zeros((1, 2), dtype=np.int64), look=look, noise=noise).state
+        state = found.take_look(state, np.zeros((1, 2), dtype=np.int64), look=look, noise=noise).state
         drawn = found._read(state)
         for kind, first, one in (("tick", drawn.first_tick, drawn.ticks), ("block", drawn.first_block, drawn.blocks)):
             for place, own in enumerate(one[0].tolist(), first):

@@ -26,11 +26,11 @@ SHARP = Fraction(8)
 def watch(stream: StandingStream, steps: list[int], *, looks: range = range(1, LOOKS + 1)) -> list[list[bool]]:
     """Who is in the answer at each look, of keys that grow by so much with each."""
     noise, per_look = SeededNoise(3), np.array([steps], dtype=np.int64)
-    state, seen = stream.draw(keys=len(steps), noise=noise), []
-    assert stream.spent(state).tolist() == [0.0] * len(steps)
+    state, seen = stream.draw_state(keys=len(steps), noise=noise), []
+    assert stream.compute_spent(state).tolist() == [0.0] * len(steps)
     for look in looks:
-        looked = stream.look(state, per_look * look, look=look, noise=noise)
-        assert stream.spent(looked.state).tolist() == [stream.worst_case_epsilon] * len(steps)
+        looked = stream.take_look(state, per_look * look, look=look, noise=noise)
+        assert stream.compute_spent(looked.state).tolist() == [stream.worst_case_epsilon] * len(steps)
         state = looked.state
         seen.append(looked.alerted.tolist())
     return seen
@@ -107,14 +107,16 @@ def test_what_streams_do_not_watch_is_refused() -> None:
 def test_states_are_of_one_calibration_and_checked(name: str) -> None:
     stream = watch_by_stream(TASK, name=name, epsilon=SHARP)
     values = np.array([[5, 0, 900]], dtype=np.int64)
-    state = stream.look(stream.draw(keys=3, noise=SeededNoise(1)), values, look=3, noise=SeededNoise(1)).state
+    state = stream.take_look(
+        stream.draw_state(keys=3, noise=SeededNoise(1)), values, look=3, noise=SeededNoise(1)
+    ).state
     for spoilt in (b"", state[:-1], state + b"\x00", state[:40] + bytes([state[40] ^ 1]) + state[41:]):
         with pytest.raises(ValueError, match="states of"):
-            stream.spent(spoilt)
+            stream.compute_spent(spoilt)
     with pytest.raises(ValueError, match="states of"):
-        watch_by_stream(TASK, name=name, epsilon=SHARP / 2).spent(state)
+        watch_by_stream(TASK, name=name, epsilon=SHARP / 2).compute_spent(state)
     for look in (0, 3, LOOKS + 1):
         with pytest.raises(ValueError, match="order"):
-            stream.look(state, values, look=look, noise=SeededNoise(1))
+            stream.take_look(state, values, look=look, noise=SeededNoise(1))
     with pytest.raises(ValueError, match="functional"):
-        stream.look(state, values[:, :2], look=4, noise=SeededNoise(1))
+        stream.take_look(state, values[:, :2], look=4, noise=SeededNoise(1))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mechanisms.alarm.run import FIRST_DIGITS, FURTHER_DIGITS, AlarmState
 from mechanisms.formula import Cut
 from mechanisms.standing.alarms import calibrate_standing
-from mechanisms.standing.window_state import AlarmWindow, RungState, read_window, watched_keys, write_window
+from mechanisms.standing.window_state import AlarmWindow, RungState, find_watched_keys, read_window, write_window
 from tests.effort import examples
 from tests.mechanisms.standing.test_alarms import BOTH, MIXED, watched
 from tests.seeded_noise import SeededNoise
@@ -28,13 +28,13 @@ def windows(draw: st.DrawFn) -> AlarmWindow:
     alerted_at, over, rungs = draw(times), last == LOOKS, []
     for _ in range(draw(st.integers(0, 3))):
         rang_at, watches = draw(times), []
-        for _ in range(np.count_nonzero(watched_keys(alerted_at, rang_at, over=over))):
+        for _ in range(np.count_nonzero(find_watched_keys(alerted_at, rang_at, is_over=over))):
             digits = FIRST_DIGITS + FURTHER_DIGITS * draw(st.integers(0, 3))
             number = draw(st.integers(0, (1 << digits) - 1))
             total = draw(st.integers(0, 1 << draw(st.sampled_from([0, 1, 127, 300, 6000]))))
             watches.append(AlarmState(number, digits, total, draw(st.integers(0, 2**63 - 1)), last, 0))
         rungs.append(RungState(rang_at=rang_at, watched=tuple(watches)))
-    return AlarmWindow(last_look=last, alerted_at=alerted_at, rungs=tuple(rungs), over=over)
+    return AlarmWindow(last_look=last, alerted_at=alerted_at, rungs=tuple(rungs), is_over=over)
 
 
 @given(windows())
@@ -42,7 +42,7 @@ def windows(draw: st.DrawFn) -> AlarmWindow:
 def test_states_are_read_as_they_were_written(window: AlarmWindow) -> None:
     body = write_window(window, digest=DIGEST)
     read = read_window(body, digest=DIGEST, rungs=len(window.rungs), looks=LOOKS)
-    assert (read.last_look, read.over) == (window.last_look, window.over)
+    assert (read.last_look, read.is_over) == (window.last_look, window.is_over)
     assert read.alerted_at.tolist() == window.alerted_at.tolist()
     for ours, theirs in zip(read.rungs, window.rungs, strict=True):
         assert ours.rang_at.tolist() == theirs.rang_at.tolist()
@@ -65,24 +65,24 @@ def test_states_that_were_cut_off_or_changed_are_refused(window: AlarmWindow, da
 @pytest.mark.parametrize(("rungs", "looks"), [(1, LOOKS), (3, LOOKS), (2, 5)])
 def test_states_of_other_rungs_or_looks_are_refused(rungs: int, looks: int) -> None:
     rung = RungState(rang_at=np.array([3, 7], dtype=np.int64), watched=())
-    window = AlarmWindow(last_look=9, alerted_at=np.array([7, 7], dtype=np.int64), rungs=(rung, rung), over=False)
+    window = AlarmWindow(last_look=9, alerted_at=np.array([7, 7], dtype=np.int64), rungs=(rung, rung), is_over=False)
     with pytest.raises(ValueError, match="states of"):
         read_window(write_window(window, digest=DIGEST), digest=DIGEST, rungs=rungs, looks=looks)
 
 
 def test_states_of_another_calibration_are_refused() -> None:
     task = watched(BOTH)
-    state = calibrate_standing(task).draw(keys=3, noise=SeededNoise(1))
+    state = calibrate_standing(task).draw_state(keys=3, noise=SeededNoise(1))
     for other in (replace(task, fnr=0.04), replace(task, progressive=True), watched(MIXED)):
         with pytest.raises(ValueError, match="states of"):
-            calibrate_standing(other).spent(state)
+            calibrate_standing(other).compute_spent(state)
 
 
 def test_who_is_in_the_answer_and_what_is_over_has_no_secrets() -> None:
     found = calibrate_standing(watched(Cut(0, 400, above=True, tolerance=39), progressive=True))
-    drawn = found.draw(keys=100, noise=SeededNoise(3))
-    all_in = found.look(drawn, np.full((2, 100), 10_000, dtype=np.int64), look=1, noise=SeededNoise(4))
-    over = found.look(drawn, np.zeros((2, 100), dtype=np.int64), look=24, noise=SeededNoise(4))
+    drawn = found.draw_state(keys=100, noise=SeededNoise(3))
+    all_in = found.take_look(drawn, np.full((2, 100), 10_000, dtype=np.int64), look=1, noise=SeededNoise(4))
+    over = found.take_look(drawn, np.zeros((2, 100), dtype=np.int64), look=24, noise=SeededNoise(4))
     assert all_in.alerted.all()
     assert not over.alerted.any()
     for state in (all_in.state, over.state):

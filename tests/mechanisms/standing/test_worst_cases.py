@@ -51,9 +51,9 @@ def windows() -> int:
 def alerted_at(standing: StandingAlarms, values: Integers, *, seed: int) -> Integers:
     """For each window, when its key came into the answer, 0 for never; `values`: (looks, functionals, windows)."""
     noise = SeededNoise(seed)
-    found, state = np.zeros(values.shape[2], dtype=np.int64), standing.draw(keys=values.shape[2], noise=noise)
+    found, state = np.zeros(values.shape[2], dtype=np.int64), standing.draw_state(keys=values.shape[2], noise=noise)
     for look, seen in enumerate(values, 1):
-        looked = standing.look(state, seen, look=look, noise=noise)
+        looked = standing.take_look(state, seen, look=look, noise=noise)
         found[looked.alerted & (found == 0)] = look
         state = looked.state
     return found

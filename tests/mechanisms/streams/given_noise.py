@@ -19,22 +19,22 @@ class GivenNoise:
     values: Sequence[int] = ()
     rates: list[Fraction] = field(default_factory=list)
 
-    def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+    def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         start = len(self.rates)
         self.rates += [rate] * size
         given = list(self.values[start : start + size])
         return np.array(given + [0] * (size - len(given)), dtype=np.int64)
 
-    def thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
+    def draw_thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
         raise AssertionError("streams draw each value once")
 
-    def geometric(self, *, rate: Fraction, size: int) -> Integers:
+    def draw_geometric(self, *, rate: Fraction, size: int) -> Integers:
         raise AssertionError("streams draw two-sided noise")
 
-    def bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
+    def draw_bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
         raise AssertionError("streams toss no coins")
 
-    def coin(self, *, probability: Probability, size: int) -> Booleans:
+    def draw_bernoulli_by_digits(self, *, probability: Probability, size: int) -> Booleans:
         raise AssertionError("streams toss no coins")
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mechanisms.noise.draw_discrete_laplace import compute_mass, compute_upper_tail
 from scipy import integrate
 
-from mechanisms.noise.discrete_laplace import compute_mass, compute_upper_tail
 from mechanisms.protocol import Unachievable
-from mechanisms.streams.grouper import NO_GROUP, Grouper, GrouperState, scaled_deviation
+from mechanisms.streams.grouper import NO_GROUP, Grouper, GrouperState, scale_deviation
 from tests.effort import examples
 from tests.mechanisms.streams.given_noise import GivenNoise
 from tests.seeded_noise import SeededNoise
@@ -30,7 +30,7 @@ def place_all(grouper: Grouper, counts: Sequence[int], noise: GivenNoise) -> lis
     states: tuple[GrouperState, ...] = (NO_GROUP,)
     found = []
     for count in counts:
-        states, (joined,) = grouper.place(states, np.array([count]), noise=noise)
+        states, (joined,) = grouper.place_ticks(states, np.array([count]), noise=noise)
         found.append(joined)
     return found
 
@@ -62,7 +62,7 @@ def test_noise_decides_by_fractions_of_the_groups_size() -> None:
 @examples(500)
 def test_scaled_deviations_are_deviations(counts: list[int]) -> None:
     values = sorted(set(counts))
-    found = scaled_deviation(values, [counts.count(value) for value in values])
+    found = scale_deviation(values, [counts.count(value) for value in values])
     assert Fraction(found, len(counts)) == deviation(counts)
 
 
@@ -143,7 +143,7 @@ def test_places_follow_the_law_by_enumeration() -> None:
     states: tuple[GrouperState, ...] = (NO_GROUP,) * streams
     seen = []
     for count in counts:
-        states, joined = grouper.place(states, np.full(streams, count), noise=noise)
+        states, joined = grouper.place_ticks(states, np.full(streams, count), noise=noise)
         seen.append(joined)
     found = list(zip(*seen, strict=True))
     for joins in all_partitions(len(counts)):
@@ -198,11 +198,11 @@ def test_groups_of_a_constant_stream_are_as_long_as_they_should_be() -> None:
     grouper, streams, noise = Grouper(epsilon=Fraction(1, 50), sensitivity=1), 4_000, SeededNoise(82)
     states: tuple[GrouperState, ...] = (NO_GROUP,) * streams
     counts, ticks = np.full(streams, 7), 0
-    states, _ = grouper.place(states, counts, noise=noise)
+    states, _ = grouper.place_ticks(states, counts, noise=noise)
     lengths = []
     while states:
         ticks += 1
-        states, joined = grouper.place(states, counts[: len(states)], noise=noise)
+        states, joined = grouper.place_ticks(states, counts[: len(states)], noise=noise)
         lengths += [ticks] * joined.count(False)
         states = tuple(state for state, joins in zip(states, joined, strict=True) if joins)
     assert abs(np.mean(lengths) - 5.01) < 5 * np.std(lengths) / math.sqrt(streams)

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mechanisms.noise.draw_discrete_laplace import compute_mass, compute_upper_tail
 
-from mechanisms.noise.discrete_laplace import compute_mass, compute_upper_tail
-from mechanisms.streams.hierarchy import Hierarchy, HierarchyMechanism, balanced_hierarchy, cut_below
+from mechanisms.streams.hierarchy import Hierarchy, HierarchyMechanism, make_balanced_hierarchy, prune_below_small
 from mechanisms.streams.hs_pegasus import HierarchyState, HsLaplace, HsPegasus
 from mechanisms.streams.pegasus import Pegasus
 from mechanisms.streams.phs_pegasus import FreePruningState, PhsPegasus, PhsPegasusFree, find_small
@@ -21,7 +21,7 @@ from tests.mechanisms.streams.given_noise import GivenNoise, run_stream
 from tests.seeded_noise import SeededNoise
 
 CHAIN = Hierarchy(parents=(-1, 0, 1))
-TREE = balanced_hierarchy(branching=2, levels=3)
+TREE = make_balanced_hierarchy(branching=2, levels=3)
 
 
 @st.composite
@@ -51,7 +51,7 @@ def test_an_aggregation_counts_what_it_contains(hierarchy: Hierarchy, seed: int)
 def test_shares_on_a_path_add_up_to_the_height_at_most(hierarchy: Hierarchy, seed: int) -> None:
     """To exactly the height where the path is pruned or as long as any: nothing that could be spent is left."""
     small = np.random.default_rng(seed).random((1, len(hierarchy.parents))) < 0.4
-    pruning = cut_below(hierarchy, small)
+    pruning = prune_below_small(hierarchy, small)
     for leaf in hierarchy.leaves:
         path = [place for place in range(leaf + 1) if contained(hierarchy, place, leaf)]
         assert pruning.shares[0, path].sum() == hierarchy.levels
@@ -204,7 +204,7 @@ def test_parameters_are_checked() -> None:
 def test_errors_on_a_sparse_hierarchy_are_in_the_published_order() -> None:
     """128 streams with .2525 events a tick in all, 255 aggregations, 12 ticks of four seeded hierarchies at epsilon .1:
     the Laplace mechanism errs by h / epsilon = 80 on average, PeGaSus less, pruning far less; zeros 1.01 on average."""
-    tree, levels = balanced_hierarchy(branching=2, levels=8), 8
+    tree, levels = make_balanced_hierarchy(branching=2, levels=8), 8
     total = 646_254 / 20_000
     assert levels * total / 255 == pytest.approx(1.01373, abs=5e-6)
     counts = np.random.default_rng(86).poisson(total / 128, (12, 4, 128))

@@ -15,7 +15,7 @@ from mechanisms.formula import Integers
 from mechanisms.streams.event_monitors import Direction, JumpMonitor, LastEstimates, LowSignalMonitor, TicksSeen
 from mechanisms.streams.pegasus import Pegasus, PegasusState
 from mechanisms.streams.smoothers import shrink_to_average, take_average, take_median
-from mechanisms.streams.stream import epsilon_of_unit
+from mechanisms.streams.stream import compute_unit_epsilon
 from mechanisms.streams.stream_names import SMOOTHERS
 from mechanisms.streams.tick_laplace import BackwardSmoothing, TickLaplace
 from mechanisms.streams.window_sum import WindowGroups, WindowSumSmoother
@@ -32,9 +32,9 @@ class NoGroupNoise(GivenNoise):
         super().__init__(values)
         self.perturber_rate = perturber_rate
 
-    def discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
+    def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         if rate == self.perturber_rate:
-            return super().discrete_laplace(rate=rate, size=size)
+            return super().draw_discrete_laplace(rate=rate, size=size)
         return np.zeros(size, dtype=np.int64)
 
 
@@ -184,9 +184,9 @@ def test_zeros_draw_nothing() -> None:
 
 
 def test_a_unit_loses_by_its_ticks() -> None:
-    assert epsilon_of_unit(Fraction(1, 10), sensitivity_ticks=96) == Fraction(96, 10)
+    assert compute_unit_epsilon(Fraction(1, 10), sensitivity_ticks=96) == Fraction(96, 10)
     with pytest.raises(ValueError, match="number of ticks"):
-        epsilon_of_unit(Fraction(1), sensitivity_ticks=-1)
+        compute_unit_epsilon(Fraction(1), sensitivity_ticks=-1)
 
 
 def leave(group: Sequence[int], latest: int, variance: Fraction) -> Fraction:

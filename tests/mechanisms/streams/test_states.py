@@ -12,7 +12,7 @@ from mechanisms.streams.binary_tree import BinaryTree
 from mechanisms.streams.block_tree import BlockTree
 from mechanisms.streams.event_monitors import JumpMonitor, LowSignalMonitor
 from mechanisms.streams.grouper import GrouperState
-from mechanisms.streams.hierarchy import HierarchyMechanism, balanced_hierarchy
+from mechanisms.streams.hierarchy import HierarchyMechanism, make_balanced_hierarchy
 from mechanisms.streams.hs_pegasus import HsLaplace, HsPegasus
 from mechanisms.streams.pegasus import Pegasus, PegasusState
 from mechanisms.streams.phs_pegasus import PhsPegasus, PhsPegasusFree
@@ -30,7 +30,7 @@ Mechanism = StreamMechanism[Any] | HierarchyMechanism[Any]
 
 TICKS = 20
 HALF = Fraction(1, 2)
-TREE = balanced_hierarchy(branching=2, levels=3)
+TREE = make_balanced_hierarchy(branching=2, levels=3)
 MECHANISMS: tuple[Mechanism, ...] = (
     *(Pegasus(epsilon=HALF, sensitivity=1, smooth=smooth, name=name) for name, smooth in SMOOTHERS.items()),
     TickLaplace(epsilon=HALF, sensitivity=1),

@@ -6,7 +6,7 @@ import pytest
 
 from mechanisms.alarm.prices import Way
 from mechanisms.standing.sliding_noise import SlidingNoise
-from mechanisms.standing.window_noise import state_bytes
+from mechanisms.standing.window_noise import estimate_state_size
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.monitors import at_once
@@ -151,8 +151,8 @@ def test_noise_that_is_too_much_to_be_written_is_refused_with_settings_that_do(m
 def test_a_state_is_as_large_as_was_said(length: str) -> None:
     plan = _at_once(length=length)
     assert isinstance(plan.standing, SlidingNoise)
-    state = plan.standing.draw(keys=plan.keys.size, noise=SeededNoise(3))
-    said = state_bytes(plan.standing.shape, functionals=1, keys=plan.keys.size)
+    state = plan.standing.draw_state(keys=plan.keys.size, noise=SeededNoise(3))
+    said = estimate_state_size(plan.standing.shape, functionals=1, keys=plan.keys.size)
     assert said <= len(state) + 64
     assert len(state) <= said + 64
 

@@ -184,7 +184,7 @@ def test_a_look_that_dies_before_it_is_recorded_is_made_again_on_the_same_draw(
         assert state.look == look - 1
         assert len(monitors.alerts(run).alerts) == 0 or look > 1
         values = np.array([[400, 0, 0]], dtype=np.int64)
-        own = wards.plan.standing.look(state.body, values, look=look, noise=wards.service.noise)
+        own = wards.plan.standing.take_look(state.body, values, look=look, noise=wards.service.noise)
         _look(wards, look)
         (looked,) = monitors.open_windows(run)
         assert looked.look == look

@@ -116,7 +116,7 @@ def test_a_look_that_dies_before_it_is_recorded_is_made_again_on_the_same_draw(
     assert state.look == 0
     _advance(wards, 6)
     (looked,) = monitors.open_windows(run)
-    again = wards.plan.standing.look(
+    again = wards.plan.standing.take_look(
         state.body, np.array([[400, 0, 0]], dtype=np.int64), look=1, noise=wards.service.noise
     )
     assert looked.body == again.state
@@ -128,7 +128,7 @@ def test_of_two_processes_that_look_at_once_one_records_it(wards: Clinic) -> Non
     wards.now = START + 6 * HOUR
     plan, (standing_run,) = wards.plan, wards.service.ledger.monitors.runs()
     due = list_due(plan.windows, since=START, now=wards.now, made={}, closed=(), early=True)
-    drawn = plan.standing.draw(keys=3, noise=wards.service.noise)
+    drawn = plan.standing.draw_state(keys=3, noise=wards.service.noise)
     state = wards.service.ledger.monitors.begin_window(run, 0, drawn)
     looks = [WatchedRun(wards.service, plan, standing_run, who).prepare(due[0], state) for who in ("one", "other")]
     first, second = (one for one in looks if one is not None)

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from mechanisms.risk.channels import likelihood_of_noisy
+from mechanisms.risk.channels import list_likelihoods_of_noisy
 from mechanisms.risk.posterior import find_posterior_of_one_place
 from proxy.play.attacker_beliefs import AttackedDay, Attacker, PublishedChannel, Seen, believe, count_raised
 from proxy.play.building import Building, draw_building
@@ -29,7 +29,7 @@ def test_attackers_see_as_many_regions_as_in_the_thesis(attacker: str, closed: i
 
 def test_the_empty_place_counts() -> None:
     """One person, prior .3, and noise that tells nothing: .3 with the sum from z = 0, where it would be 1 from 1."""
-    seen = likelihood_of_noisy(0, rate=1e-9, most=1)
+    seen = list_likelihoods_of_noisy(0, rate=1e-9, most=1)
     assert find_posterior_of_one_place(seen, 0.3, people=1) == pytest.approx(0.3, abs=1e-6)
     assert (seen[1] * 0.3) / (seen[1] * 0.3) == 1
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mechanisms.risk.posterior import bound_of_place
+from mechanisms.risk.posterior import bound_belief_in_place
 from tests.proxy.cli.risk.hospital import QUESTION, SHARE, install, write_prior
 from tests.proxy.cli.risk.test_risk import sections
 
@@ -44,7 +44,7 @@ def test_attackers_are_held_against_a_question(prior: Path, run: Any, tmp_path: 
         assert shown["nothing"]["found_better"] == 0
         assert shown["patient analyst"]["mean_belief"] > shown["nothing"]["mean_belief"] - 0.01
         assert all(one["highest_belief"] <= 1 for one in shown.values())
-    assert bound_of_place(figures["epsilon"], prior=0.5) < 1
+    assert bound_belief_in_place(figures["epsilon"], prior=0.5) < 1
     assert any("two presences" in text for text in found["sentences"])
     assert any("Nothing was read" in text for text in found["sentences"])
 
