@@ -1,7 +1,7 @@
 """Probabilities known to any number of binary digits: exact rationals, and expressions in exponentials of rationals.
 
-A probability is compared with a uniform number digit by digit, so a comparison is exact although the probability is
-irrational: more digits are worked out, in integers and with certified bounds, only when those at hand do not decide.
+A probability is compared with a uniform number digit by digit, so the comparison is exact even if the probability is
+irrational. If the known digits do not decide, more are computed, in integers with certified bounds.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,8 +16,8 @@ _FIRST_PRECISION = 160  # bits: settles the first digits of nearly every coin at
 class Probability:
     """A number in [0, 1] given by certified fixed-point bounds.
 
-    `bounds(p)` returns integers with `low <= value * 2**p <= high`, equal when `value * 2**p` is an integer, and the
-    width of the interval, taken in units of the value, tends to zero as `p` grows.
+    `bounds(p)` returns integers with `low <= value * 2**p <= high`. They are equal if `value * 2**p` is an integer. The
+    width of the interval, in units of the value, tends to zero as `p` grows.
     """
 
     bounds: Callable[[int], tuple[int, int]]
@@ -38,7 +38,7 @@ class Probability:
 
 
 def make_rational(value: Fraction) -> Probability:
-    """Return an exact rational.
+    """Return the probability of an exact rational value.
 
     Raises:
         ValueError: outside [0, 1].
@@ -56,15 +56,17 @@ def make_rational(value: Fraction) -> Probability:
 def make_exponential(rate: Fraction, *, doubled: int, most: int) -> Probability:
     """Return `exp(-rate * 2**doubled)` for a rational `rate > 0`. It is irrational, so every prefix is decided.
 
-    `most >= doubled` is the largest `doubled` the caller uses with this rate: all share one computation.
+    `most >= doubled` is the largest `doubled` that the caller uses with this rate, so that all share one computation.
     """
     return Probability(lambda precision: bound_exponentials(rate, most, precision)[doubled])
 
 
 def make_logistic(rate: Fraction, *, doubled: int, most: int, is_doubled: bool = False) -> Probability:
-    """Return `1 / (1 + exp(rate * 2**doubled))`, or two times that; irrational for a rational `rate > 0`.
+    """Return `1 / (1 + exp(rate * 2**doubled))`, or twice this if `is_doubled`.
 
-    `most` as for `make_exponential`.
+    It is irrational for a rational `rate > 0`.
+
+    `most` is that of `make_exponential`.
     """
 
     def bounds(precision: int) -> tuple[int, int]:
@@ -100,7 +102,9 @@ def certify_unchanged(*, coarse: Fraction, fine: Fraction) -> Probability:
 
 
 def certify_not_risen(*, coarse: Fraction, fine: Fraction) -> Probability:
-    """Return `(1 - a1**2) / (1 - a1 * a2) * a2 / a1` as in `certify_unchanged`: that a noise refined upward stays.
+    """Return the probability that refined noise does not rise further, for `refine_noise`.
+
+    It is `(1 - a1**2) / (1 - a1 * a2) * a2 / a1` with `a1`, `a2` of `certify_unchanged`.
 
     Irrational for the same reason.
     """
@@ -185,9 +189,9 @@ def list_digit_survivals(rate: Fraction, *, doubled: int, digits: int) -> Surviv
 def bound_exponentials(rate: Fraction, doublings: int, precision: int) -> tuple[tuple[int, int], ...]:
     """Return certified bounds of `2**precision * exp(-rate * 2**j)` for `j = 0 .. doublings`.
 
-    The series of `exp(r)` with `r = rate / 2**h < 1/2` has positive terms alone: truncated downward it bounds from
-    below, rounded upward with twice its last term added from above; the reciprocal is then squared `h + doublings`
-    times with outward rounding.
+    All terms of the series of `exp(r)` with `r = rate / 2**h < 1/2` are positive. Truncated and rounded downward it is
+    a lower bound. Rounded upward, with twice the last term added, it is an upper bound. The reciprocal is then squared
+    `h + doublings` times with outward rounding.
     """
     halvings = max(0, rate.numerator.bit_length() - rate.denominator.bit_length() + 2)
     working = precision + 2 * (halvings + doublings) + 16

@@ -1,8 +1,8 @@
-"""A question's formula over threshold literals, as the mechanisms see it.
+"""A question's formula over threshold literals, in the form that the mechanisms read.
 
-The formula is in negation normal form: a `Cut` is a literal, `AllOf` a conjunction, `AnyOf` a disjunction.
-Up to twelve literals the planner hands over the minimal DNF (an `AnyOf` of `AllOf` of `Cut`), and exactly that
-is evaluated on the noisy values, relaxed by the tolerances and printed. Beyond, the tree as typed plays this part.
+The formula is in negation normal form: a `Cut` is a literal, `AllOf` a conjunction, `AnyOf` a disjunction. Up to twelve
+literals the planner gives the minimal DNF, an `AnyOf` of `AllOf` of `Cut`. This formula is evaluated on the noisy
+values, relaxed by the tolerances and printed. With more literals it is the tree as typed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -25,7 +25,7 @@ class _FormulaTree:
     __slots__ = ()
 
     def map_literals(self, change: Callable[["Cut"], "Formula"]) -> "Formula":
-        """Return the formula with every literal changed, from the first to the last."""
+        """Return the formula with `change` applied to every literal, from the first to the last."""
         match self:
             case AllOf(children):
                 return AllOf(tuple(child.map_literals(change) for child in children))
@@ -66,7 +66,10 @@ class Cut(_FormulaTree):
     tolerance: int
 
     def evaluate(self, values: Integers) -> Booleans:
-        """Return True where the literal holds on exact values (tests, the demo, and empty-group warnings alone)."""
+        """Return True for each exact value on which the literal holds.
+
+        Only tests, the demo and warnings of empty groups use it.
+        """
         return values > self.cut if self.above else values <= self.cut
 
     def relax(self) -> "Cut":
@@ -77,14 +80,14 @@ class Cut(_FormulaTree):
 
 @dataclass(frozen=True, slots=True)
 class AllOf(_FormulaTree):
-    """A conjunction; with no children it is true."""
+    """A conjunction. Without children it is true."""
 
     children: tuple["Formula", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf(_FormulaTree):
-    """A disjunction; with no children it is false."""
+    """A disjunction. Without children it is false."""
 
     children: tuple["Formula", ...]
 
@@ -141,7 +144,7 @@ def negate_formula(formula: Formula) -> Formula:
 
 
 def evaluate_formula(formula: Formula, literal: Callable[[Cut], Booleans], *, keys: int) -> Booleans:
-    """Return the formula's value per key, given each literal's; arrays of shape (keys,).
+    """Return the formula's value for each key, from the values of its literals. All arrays have shape (keys,).
 
     >>> counts, sums = np.array([90, 120, 300]), np.array([7, 7, 2])
     >>> formula = AllOf((Cut(0, 100, above=True, tolerance=10), Cut(1, 5, above=True, tolerance=1)))

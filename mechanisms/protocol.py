@@ -19,11 +19,11 @@ Exposure: TypeAlias = tuple[Fraction, ...]
 
 
 class Unachievable(Exception):
-    """The refusal of a contract that no mechanism of this kind meets at any finite loss.
+    """A contract that a mechanism cannot meet at any finite loss.
 
     Examples are alpha + beta >= 1, which is no promise, and tolerance zero with rates so small that epsilon overflows.
-    It carries the functional's index, or None, and the name of a mechanism that takes such questions if this one takes
-    none of them at any accuracy.
+    It has the functional's index, or None. If the mechanism refuses this kind of question at any accuracy, `instead`
+    names one that accepts it.
     """
 
     def __init__(self, reason: str, *, functional: int | None = None, instead: str | None = None) -> None:
@@ -54,12 +54,11 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True)
 class CommonSums:
-    """Sums of which several functionals are read: each functional is a whole-number combination of them.
+    """Noisy sums that several functionals share. Each functional is a combination of them with whole-number factors.
 
-    `readings[f]` are the pairs of a sum and how many times it counts in functional f, in steps of which `scales[f]`
-    make one of the functional's: with scale 1 `((0, 1), (1, -5))` is the first sum less five times the second,
-    `((1, 1),)` the second itself. `sensitivities` and `exposures` are the sums', as `DecisionTask` has them of
-    functionals.
+    `readings[f]` has pairs of a sum and its factor in functional f, counted in steps. `scales[f]` steps are one unit of
+    the functional. With scale 1, `((0, 1), (1, -5))` is the first sum minus five times the second, and `((1, 1),)` is
+    the second. `sensitivities` and `exposures` are those of the sums, in the same form as in `DecisionTask`.
     """
 
     sensitivities: tuple[int, ...]
@@ -75,29 +74,29 @@ noise is on sums. With 1 a question may cost twice what it does without, with 3 
 
 @dataclass(frozen=True, slots=True)
 class DecisionTask:
-    """One question as numbers; everything in it is public.
+    """One question as numbers. All of them are public.
 
-    `formula` says which keys are returned. A question may decide further formulas for each of them, its `predicates`,
-    on the same noisy values. Every one of these formulas keeps the contract (`fnr`, `fpr`) by itself; what that means
-    for the predicates of a key that is not returned says docs/proofs/several_formulas.md.
+    `formula` decides which keys are returned. A question may decide further formulas for each returned key, its
+    `predicates`, on the same noisy values. Each of these formulas keeps the contract (`fnr`, `fpr`) by itself. For the
+    predicates of a key that is not returned see docs/proofs/several_formulas.md.
 
-    `sensitivities[f]` is the most one privacy unit changes functional f in one key (integer units, >= 1).
-    `exposures` bound what one unit can change at once in one key: whatever the unit, a mixture of them (weights summing
-    to one) covers the parts by which it changes the functionals. So the loss of a key is the maximum over exposures of
-    the sum of epsilons times their parts (joint loss). One exposure of ones is the plain sum. Every functional has a
-    positive part in at least one.
+    `sensitivities[f]` is the most one privacy unit changes functional f in one key (integer units, >= 1). `exposures`
+    bound the changes by one unit in one key. For every unit, a mixture of the exposures, with weights that sum to one,
+    covers the parts by which the unit changes the functionals. So the loss of a key is the joint loss: the maximum over
+    exposures of the sum of epsilons times their parts. One exposure of ones gives the plain sum. Every functional has a
+    positive part in at least one exposure.
 
-    `blocks` are the functionals whose noise may live on block indices; None for all. A unit that changes some of the
-    others by a part alone would move their block indices by more than the exposures say: an index moves by a whole step
-    however little the sum does. Noise on block indices would break the maximum there, but for functionals whose part is
-    1 in every exposure. Those of `short_blocks` use at most `SHORT_BLOCKS` blocks of their tolerance, so that wider
-    tolerances put noise on the sum, which other questions can read.
+    `blocks` are the functionals whose noise may be on block indices, None for all. A unit may change a functional by
+    only a part of its sensitivity. A block index still moves by a whole step, which is more than the exposures say. So
+    noise on block indices would break the joint loss, except for functionals whose part is 1 in every exposure.
+    Functionals of `short_blocks` use at most `SHORT_BLOCKS` blocks of their tolerance. With wider tolerances their
+    noise is on the sum, which other questions can read.
 
-    `most_positives` limits how many keys a sparse vector may return; None leaves it to the mechanism. `knowledge` is
-    what is publicly known of each functional's values, for MiM; empty when nothing is. `keys` is how many the question
-    has: the more, the surer early looks are of those that they return.
+    `most_positives` is the most keys that a sparse vector may return, None for the mechanism's own limit. `knowledge`
+    is public knowledge of each functional's values, for MiM, or empty. `keys` is the number of keys. With more keys,
+    early looks return a key only if they are surer of it.
 
-    With `common` the noise is that of these sums, and the aggregates that are decided are the sums', in their order.
+    With `common`, noise is added to these sums, and the aggregates of the run are the sums in their order.
     """
 
     formula: Formula
@@ -115,11 +114,11 @@ class DecisionTask:
 
     @property
     def formulas(self) -> tuple[Formula, ...]:
-        """All that is decided: the formula, and then the predicates in their order."""
+        """All formulas that are decided: `formula`, then the predicates in their order."""
         return (self.formula, *self.predicates)
 
     def limit_blocks(self, functional: int) -> int | None:
-        """Return how many blocks of its tolerance a functional's test may use; None for all of them."""
+        """Return the most blocks of its tolerance that a functional's test may use, or None for all of them."""
         return SHORT_BLOCKS if functional in self.short_blocks else None
 
     def list_literals(self) -> Iterator[Cut]:
@@ -131,8 +130,8 @@ class DecisionTask:
 class Look:
     """One early look of a progressive test, in a literal's distance `z`: `y - c` for `S > c`, `d + 1 - y` for `S <= d`.
 
-    The value is revealed at `rate`; the literal is decided false when `z <= rejecting`, true when `z >= accepting`, and
-    stays undecided in between.
+    The value is revealed at `rate`. The literal is decided false if `z <= rejecting` and true if `z >= accepting`. In
+    between it stays undecided.
     """
 
     rate: Fraction
@@ -142,10 +141,11 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Further noise in a value: `times` a discrete Laplace value of parameter `exp(-rate)`, independent of the other.
+    """The second noise of a value that is read off two noisy sums.
 
-    It is there where the value is read off two noisy sums. Early looks have it at the same part of its rate as they
-    have the other. Noise, shift and boundaries of looks are in steps of which `scale` make one of the functional's.
+    It is `times` an independent discrete Laplace value of parameter `exp(-rate)`. An early look has both noises at the
+    same part of their rates. Noise, shift and the boundaries of looks are in steps. `scale` steps are one unit of the
+    functional.
     """
 
     times: int
@@ -157,12 +157,12 @@ class Beside:
 class FunctionalTest:
     """The calibrated test of one functional, the same for all its literals.
 
-    One noisy value `y = S + K` per key, K discrete Laplace of parameter `exp(-rate)` where `rate` is exact and
-    `epsilon = rate * sensitivity` (or `rate` itself when `block` > 1: noise on block indices, see `block`).
-    `S > c` is accepted when `y > c - shift`, rejected when `y < c - shift`, and accepted with probability `tie` on the
-    boundary; `S <= d` mirrors it. `fnr`, `fpr` are this functional's shares, which the test meets at `cut + 1` and at
-    `cut - tolerance`. A progressive test decides far values in `looks`, coarse to fine, before this last one. With
-    `beside` the value has that noise, too, and `epsilon` is that of the other alone.
+    Each key has one noisy value `y = S + K`, where K is discrete Laplace noise of parameter `exp(-rate)`. The rate is
+    exact and `epsilon = rate * sensitivity`. If `block > 1`, the noise is on indices of blocks of so many units, and
+    `epsilon = rate`. `S > c` is accepted if `y > c - shift`, rejected if `y < c - shift`, and accepted with probability
+    `tie` on the boundary. `S <= d` mirrors this. `fnr` and `fpr` are the functional's shares, which the test keeps at
+    `cut + 1` and at `cut - tolerance`. A progressive test first decides far values in `looks`, coarse to fine. With
+    `beside` the value has that noise, too, and `epsilon` is that of the first noise alone.
     """
 
     epsilon: float
@@ -181,11 +181,12 @@ class FunctionalTest:
 class Calibration:
     """The calibration of a mechanism, fixed before any data is touched.
 
-    `worst_case_epsilon` bounds the loss of any single key for any database. `fnr`, `fpr` are what this calibration
-    really guarantees per key (None: no bound, as for NLM's false negatives), for each of several formulas. `tests` has
-    one entry per functional; a mechanism that re-runs every occurrence of a literal keeps those tests in `occurrences`,
-    in order of appearance. `whole_question`: that loss is the one of all keys' answers together, however many keys one
-    privacy unit is in. `deniable`: the mechanism may look and then stop without an answer (`Outcome.denied`).
+    `worst_case_epsilon` bounds the loss of any single key for any database. `fnr` and `fpr` are the rates that this
+    calibration guarantees for each key and each formula. None means no bound, as for NLM's false negatives. `tests` has
+    one entry for each functional. A mechanism that re-runs every occurrence of a literal has the tests of these in
+    `occurrences`, in order of appearance. With `whole_question` the loss is that of all keys' answers together, however
+    many keys one privacy unit is in. With `deniable` the mechanism may look and then stop without an answer
+    (`Outcome.denied`).
     """
 
     mechanism: str
@@ -207,11 +208,11 @@ Levels: TypeAlias = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NoisePath:
-    """The revealed values of one functional: noisy values at growing public rates, by key as far as each went.
+    """The revealed noisy values of one functional at growing public rates.
 
-    `rates` strictly increase and are per unit of the functional. `values` has shape (rates, keys); key `k` has revealed
-    its first `reached[k]` rows and is zero in the others. All of them are kept, not the last alone: a later question
-    reads a row fixed beforehand, for which row is the last depends on the noise. No true aggregate is in it.
+    `rates` strictly increase and are per unit of the functional. `values` has shape (rates, keys). Key `k` has revealed
+    its first `reached[k]` rows, and its other rows are zero. All rows are kept, not only the last. A later question
+    reads a row that is fixed beforehand, because the number of rows depends on the noise. No true aggregate is in it.
     """
 
     rates: tuple[Fraction, ...]
@@ -228,17 +229,17 @@ class NoisePath:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Per key: whether it passed, and the loss its decision cost (ex post, at most the worst case).
+    """The result of a run: for each key its decision, and the loss of the decision (ex post, at most the worst case).
 
-    A mechanism that may stop without an answer says so by `denied`: no key passes then, and the loss is paid all the
-    same, for the denial follows from noisy values.
+    With `denied` the mechanism stopped without an answer. No key passes then. The loss is charged nevertheless, since
+    the denial follows from noisy values.
 
-    `paths` has, by functional, all that was revealed of it so far, this run and earlier ones on the same path, or None
-    where no formula mentions it or its noise serves no other question. Which paths there are and their rates are
-    public: a path may be one that no key has set out on. It is empty where the caller wanted none or nothing was added.
-    `fresh` is the loss of what was revealed by this run first, None where that is all of `epsilon`.
+    `paths` has for each functional the values revealed so far, by this run and by earlier ones on the same path. An
+    entry is None if no formula mentions the functional or no other question can use its noise. Which paths exist, and
+    their rates, is public: a path may have no value of any key. `paths` is empty if the caller wanted none or nothing
+    was added. `fresh` is the loss of the values that this run revealed first, or None if that is all of `epsilon`.
 
-    `predicates` has the value of each of the task's predicates per key; all are false for a key that did not pass.
+    `predicates` has the value of each predicate for each key. All are false for a key that did not pass.
     """
 
     passed: Booleans
@@ -250,7 +251,7 @@ class Outcome:
 
 
 class Noise(Protocol):
-    """The only source of randomness in the product; tests pass a seeded one with the same arithmetic."""
+    """The only source of randomness in the product. Tests pass a seeded one with the same arithmetic."""
 
     def draw_discrete_laplace(self, *, rate: Fraction, size: int) -> Integers:
         """Draw `size` exact values with P(K = j) proportional to `exp(-rate * |j|)`."""
@@ -259,7 +260,7 @@ class Noise(Protocol):
         """Draw `size` exact values: with exactly `nonzero` a discrete Laplace draw that is not zero, else zero."""
 
     def draw_geometric(self, *, rate: Fraction, size: int) -> Integers:
-        """Draw `size` exact values with P(G = n) proportional to `exp(-rate * n)` for `n >= 0`; one-sided noise."""
+        """Draw `size` exact values of one-sided noise, with P(G = n) proportional to `exp(-rate * n)` for `n >= 0`."""
 
     def draw_bernoulli(self, *, probability: Fraction, size: int) -> Booleans:
         """Draw `size` exact values, each true with exactly `probability`."""
@@ -267,21 +268,21 @@ class Noise(Protocol):
     def draw_bernoulli_by_digits(self, *, probability: Probability, size: int) -> Booleans:
         """Draw `size` exact values, each true with exactly `probability`.
 
-        It is irrational and known to any number of digits.
+        The probability is irrational and known to any number of digits.
         """
 
 
 class Mechanism(Protocol):
-    """A way of deciding a formula per key. One-shot and progressive mechanisms share this face."""
+    """The interface of one-shot and progressive mechanisms, which decide a formula for each key."""
 
     name: str
     summary: str
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """Choose noise and cut-offs for the contract.
+        """Choose noise and cut-offs for the contract, from public inputs alone.
 
-        Public inputs alone are read. Raise `Unachievable` if there are none.
+        Raise `Unachievable` if none keep it.
         """
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Decide every key; `aggregates` has shape (functionals, keys). Loss per key never above the worst case."""
+        """Decide every key. `aggregates` has shape (functionals, keys). No key loses more than the worst case."""

@@ -1,4 +1,4 @@
-"""Every mechanism that a question may name, the default first."""
+"""The mechanisms that a question may name, the default first."""
 
 from collections.abc import Mapping
 from dataclasses import replace

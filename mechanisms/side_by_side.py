@@ -1,6 +1,7 @@
 """Parallel work on parts of many keys, in a few threads.
 
-numpy lets go of Python's lock within its loops, so threads do; the more keys a part has, the less they wait for it.
+numpy releases Python's lock within its loops, so threads run in parallel. The more keys a part has, the less they wait
+for the lock.
 """
 
 import os
@@ -15,20 +16,20 @@ _MOST_THREADS = 4  # what is done between numpy's loops is Python, one thread at
 
 
 def count_usable_cores() -> int:
-    """Return the cores that this process may run on."""
+    """Return the number of cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def count_threads() -> int:
-    """Return the number of threads that are worth having."""
+    """Return the number of threads to use for parts of keys."""
     return min(count_usable_cores(), _MOST_THREADS)
 
 
 def run_in_order(work: Callable[[_Part], _Result], parts: Sequence[_Part], *, threads: int) -> Iterator[_Result]:
-    """Yield the work's results in the order of the parts. One thread or one part alone is worked on in this thread.
+    """Yield the results of `work` in the order of the parts. With one thread or one part, run it in this thread.
 
     Raises:
-        Exception: what the work raises for the first part for which it does; parts that wait are not begun then.
+        Exception: the first exception of `work`, in the order of parts. Waiting parts are not begun then.
     """
     if min(threads, len(parts)) <= 1:
         yield from map(work, parts)
@@ -38,10 +39,10 @@ def run_in_order(work: Callable[[_Part], _Result], parts: Sequence[_Part], *, th
 
 
 def work_while_making_next(work: Callable[[_Part], object], parts: Iterable[_Part]) -> None:
-    """Do the work on each part in a thread while this one makes the next part; so at most two are there at a time.
+    """Run `work` on each part in a thread while this thread makes the next part. At most two parts exist at a time.
 
     Raises:
-        Exception: what making a part raises, or the work on the first part for which it does; none is made then.
+        Exception: the exception of making a part, or the first one of `work`. No further part is made then.
     """
     with ThreadPoolExecutor(1, thread_name_prefix=_NAME) as pool:
         before = None

@@ -1,6 +1,7 @@
-"""A formula with literals decided one by one: whether it is settled, and which functionals still matter.
+"""Three-valued logic of a formula whose literals are decided one by one.
 
-Literals are true (1), false (-1) or undecided (0); then AND is the minimum and OR the maximum.
+Literals are true (1), false (-1) or undecided (0). Then AND is the minimum and OR the maximum. A formula is settled as
+soon as it is not 0.
 
 Proof: docs/proofs/short_cuts.md.
 """
@@ -20,9 +21,11 @@ _MOST_TERMS = 8  # pairs of terms are compared for every key: beyond, the coarse
 
 
 def settle_formula(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> Verdicts:
-    """Return the formula's value per key: 1 or -1 only where no completion of the undecided literals changes it.
+    """Return the formula's value for each key.
 
-    An OR is settled by one literal that holds; of an AND the undecided one still counts:
+    It is 1 or -1 if no values of the undecided literals can change it, otherwise 0.
+
+    One literal that holds settles an OR. An AND still depends on its undecided literal:
 
     >>> one, other = (Cut(functional, 100, above=True, tolerance=10) for functional in (0, 1))
     >>> verdicts = {one: np.array([1, -1], dtype=np.int8), other: np.array([0, 0], dtype=np.int8)}
@@ -47,12 +50,12 @@ def settle_formula(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: 
 
 
 def find_undecided(formula: Formula, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> dict[int, Booleans]:
-    """Return the keys for which an undecided literal can still change the formula's value, per functional.
+    """Return for each functional the keys for which one of its undecided literals can still change the formula's value.
 
     Guarantee: never leaves out a literal that can, taking literals as independent; exact for trees without
     repetition and, up to `_MOST_TERMS` terms, for a disjunction of conjunctions of literals and its dual.
 
-    Where `A` holds in the first key, nothing about `B` in `A OR B` needs to be looked at there:
+    If `A` holds in the first key, `B` in `A OR B` does not matter there:
 
     >>> one, other = (Cut(functional, 100, above=True, tolerance=10) for functional in (0, 1))
     >>> verdicts = {one: np.array([1, -1], dtype=np.int8), other: np.array([0, 0], dtype=np.int8)}
@@ -79,9 +82,9 @@ def _mark_undecided(
 
 
 def _find_absorbed(node: AllOf | AnyOf, verdicts: Mapping[Cut, Verdicts], *, keys: int) -> dict[int, Booleans]:
-    """Return children of a two-level formula whose undecided literals contain all those of another open child.
+    """Return the children of a two-level formula that another open child absorbs, with the keys for which it does.
 
-    Inside an OR a term is absorbed by one that asks for less; inside an AND a clause by one that offers less.
+    A child is absorbed if its undecided literals include all undecided literals of the other child.
     """
     dual = AllOf if isinstance(node, AnyOf) else AnyOf
     terms = [frozenset(child.children) for child in node.children if isinstance(child, dual)]

@@ -1,4 +1,4 @@
-"""The accumulating alarm: one standing question about a growing value. Its many looks cost little more than one.
+"""The accumulating alarm: one standing question about a growing value. Many looks cost little more than one.
 
 May refuse: `Unachievable`.
 May import: `threshold`, `publishing` and below.

@@ -1,7 +1,7 @@
 """An alarm as numbers: its contract, and the least loss that keeps it, by public inputs alone.
 
-At each look of a window the alarm adds the weight `exp(rate * value)` to a total, and rings at the first look at which
-the total reaches a secret threshold that was drawn once, before the first look. It rings at most once in a window.
+At each look of a window the alarm adds the weight `exp(rate * value)` to a total. It rings at the first look at which
+the total reaches a secret threshold, which is drawn once, before the first look. It rings at most once in a window.
 
 | here | the proof |
 |---|---|
@@ -35,17 +35,17 @@ _MOST_NATS = 4096  # from the least value to the cut of a sliding window: totals
 class AlarmTask:
     """One alarm over one window; everything in it is public.
 
-    At every look with a value above `cut` the alarm has rung, then or before, with probability at least `1 - fnr`. If
-    no value of the window is above `cut - tolerance`, it rings at any time in it with probability at most `fpr`.
+    At every look with a value above `cut`, the alarm has rung at it or before, with probability at least `1 - fnr`. If
+    no value of the window is above `cut - tolerance`, the alarm rings in the window with probability at most `fpr`.
 
     Parameters:
-        looks: at most so many are made in a window; >= 1.
-        cut: the value that is to be exceeded, in integer units.
+        looks: the most looks of a window, >= 1.
+        cut: the threshold that a value must exceed, in integer units.
         tolerance: integer units, >= 0.
         sensitivity: the most one privacy unit changes the value at one look, integer units, >= 1.
         fnr, fpr: in (0, 1).
         regime: how one privacy unit changes the values.
-        least: what no value is below, None if nothing is known; a sliding window needs it.
+        least: a lower bound of all values, None if none is known. A sliding window needs it.
     """
 
     looks: int
@@ -69,9 +69,9 @@ class AlarmTask:
 class AlarmCalibration:
     """The calibration of an alarm, fixed before any data is touched.
 
-    The weight of a value is that of its steps above `floor`; values below it count as `floor`. `unit` is what the
-    secret draw is a multiple of. `loss` bounds what one window tells of one privacy unit, two epochs of a sliding
-    window, and `worst_case_epsilon` is `loss` rounded up. `fnr`, `fpr` are what is guaranteed.
+    A value is weighed by its steps above `floor`. Values below `floor` count as `floor`. The secret threshold is a
+    multiple of `unit`. `loss` bounds the loss of one privacy unit by one window, or by two epochs of a sliding window.
+    `worst_case_epsilon` is `loss` rounded up. `fnr` and `fpr` are the guaranteed error rates.
     """
 
     task: AlarmTask
@@ -85,9 +85,9 @@ class AlarmCalibration:
 
 
 def price_alarm(*, looks: int, fnr: float, fpr: float, regime: Regime) -> float:
-    """Return the least `epsilon * (tolerance + 1) / sensitivity` of an alarm: what its contract costs, free of scale.
+    """Return the least `epsilon * (tolerance + 1) / sensitivity` of an alarm, its price without scale.
 
-    Error rates beyond what the regime's law has on either side cost what these do.
+    An error rate above the probability that the regime's law has on its side costs as much as that probability.
 
     >>> [round(price_alarm(looks=looks, fnr=0.05, fpr=0.1, regime=Regime.GROWING), 3) for looks in (1, 24, 365)]
     [3.912, 7.09, 9.812]
@@ -162,9 +162,10 @@ def fit_alarm(task: AlarmTask, *, rate: Fraction) -> AlarmCalibration:
 
 
 def _choose_floor(task: AlarmTask, rate: Fraction) -> int:
-    """Return the value below which values count no less: all looks there together are next to nothing.
+    """Return the value to which lower values are raised. All looks at it together add a negligible weight.
 
-    A sliding window's values may fall back after its total was large. Then every one has to count for what it is.
+    The values of a sliding window may fall again after its total was large. There the floor is the least value, so that
+    every value keeps its own weight.
     """
     if task.regime is not Regime.SLIDING:
         return task.cut - task.tolerance - math.ceil((math.log(task.looks) + _NEGLIGIBLE) / rate)

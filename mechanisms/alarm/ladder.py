@@ -1,8 +1,8 @@
-"""A ladder of alarms: cheap ones first, and each starts the next at the look at which it rings.
+"""A ladder of alarms: the cheapest first, and each alarm starts the next one at the look at which it rings.
 
-A key far from its cut never leaves the first rung and pays for that alone. The last rung has the whole contract's
-`fpr`; shares of `fnr` are split over the rungs. The sum of all rungs is what has to be reserved, so a ladder pays where
-most keys stay far below their cut, and costs a third more where they do not. Off unless asked for.
+A key far from its cut never leaves the first rung and loses only that rung's epsilon. The last rung has all of the
+contract's `fpr`. The `fnr` is split over the rungs. The sum of all rungs must be reserved. So a ladder saves loss if
+most keys stay far below their cut, and costs a third more if they do not. It is used only if the owner asks for it.
 
 Proof: docs/proofs/alarm.md.
 """
@@ -24,9 +24,9 @@ from mechanisms.threshold.one_shot import round_up_to_float
 
 @dataclass(frozen=True, slots=True)
 class LadderSchedule:
-    """The rates of the rungs before the last as rising parts of its rate, and the shares of `fnr`, the last one's too.
+    """The rates of the early rungs, as rising parts of the last rung's rate, and every rung's share of `fnr`.
 
-    Shares are in whole hundredths; they sum to 100.
+    Shares are whole hundredths that sum to 100.
     """
 
     parts: tuple[Fraction, ...]
@@ -48,7 +48,7 @@ its cut, and half where most stay below a quarter of it (docs/results/alarms.md)
 
 @dataclass(frozen=True, slots=True)
 class LadderCalibration:
-    """The calibration of a ladder, fixed before any data is touched; `loss` is all rungs' together."""
+    """The calibration of a ladder, fixed before any data is touched. `loss` is the sum over all rungs."""
 
     task: AlarmTask
     rungs: tuple[AlarmCalibration, ...]
@@ -66,12 +66,12 @@ class LadderState:
 
     @property
     def rang_at(self) -> int:
-        """The look at which the last one rang, which is the ladder's answer; 0 if it has not."""
+        """The look at which the last rung rang, which is the ladder's answer, or 0 if it has not rung."""
         return self.rungs[-1].rang_at
 
     @property
     def begun_rungs(self) -> int:
-        """Return the number of rungs that have looked at data, if any look was made."""
+        """The number of rungs that have looked at data, once a look was made."""
         return 1 + sum(state.rang_at > 0 for state in self.rungs[:-1])
 
     def to_integers(self) -> tuple[int, ...]:
@@ -136,7 +136,7 @@ def draw_ladders(calibration: LadderCalibration, *, keys: int, noise: Noise) -> 
 def climb_at_values(
     calibration: LadderCalibration, states: Sequence[LadderState], values: Integers, *, look: int, noise: Noise
 ) -> tuple[LadderState, ...]:
-    """Return the states after one look; a rung whose predecessor rings at this look makes it, too.
+    """Return the states after one look. If a rung rings at this look, the next rung makes the same look.
 
     Guarantee, parameters, errors: as `look_at_values`, with the rates and the loss of the ladder; what a key has lost
     at any time is the sum over the rungs that have begun, `sum_losses_so_far` (docs/proofs/alarm.md).
@@ -157,7 +157,7 @@ def climb_at_values(
 def sum_losses_so_far(calibration: LadderCalibration, state: LadderState) -> float:
     """Return the loss of a key's window so far, rounded up.
 
-    It is known to everybody who sees its charge, and covered by that charge.
+    Whoever sees the charge learns it. The charge covers that as well.
 
     Guarantee: docs/proofs/alarm.md.
     """

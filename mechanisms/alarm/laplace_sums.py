@@ -1,7 +1,7 @@
-"""Sums of independent Laplace noise: how far they reach with a given chance.
+"""Quantiles of sums of independent Laplace noise.
 
-Floating point, right to some 1e-9: prices of ways to answer are compared by it, and no promise rests on it. Every
-command reads this file and few compute this, so scipy is imported where it computes.
+They are computed in floating point, right to some 1e-9. They serve to compare prices, and no promise rests on them.
+Every command imports this module and few call it, so scipy is imported inside the functions.
 """
 
 import math
@@ -17,12 +17,12 @@ _REACH = 60.0  # scales that one term hardly ever reaches, exp(-60); sums get as
 
 @lru_cache(maxsize=1024)
 def find_upper_quantile(chance: float, *, fine: int, coarse: int = 0, ratio: float = 1.0) -> float:
-    """Return the least `x >= 0` that a sum of noise exceeds with at most the chance.
+    """Return the least `x >= 0` that a sum of noise exceeds with probability at most `chance`.
 
-    For chances below 1e-10 it is somewhat more.
+    Below a chance of 1e-10 it returns a slightly larger bound.
 
     Parameters:
-        fine, coarse: how many terms of scale 1 and of scale `ratio` are summed; one at least.
+        fine, coarse: the numbers of terms of scale 1 and of scale `ratio`, at least one in all.
 
     >>> round(find_upper_quantile(0.05, fine=1), 4), round(find_upper_quantile(0.05, fine=1, coarse=1), 4)
     (2.3026, 3.2718)
@@ -40,7 +40,7 @@ def find_upper_quantile(chance: float, *, fine: int, coarse: int = 0, ratio: flo
 
 
 def _bound_quantile(chance: float, fine: int, coarse: int, ratio: float) -> float:
-    """Return Chernoff's bound: the least, over `t`, of what the sum's moment generating function leaves above `x`."""
+    """Return Chernoff's upper bound on the quantile, the least over all `t` of the moment generating function."""
     from scipy import optimize
 
     def bound(t: float) -> float:
@@ -53,7 +53,9 @@ def _bound_quantile(chance: float, fine: int, coarse: int, ratio: float) -> floa
 
 
 def add_quantiles(*, fnr: float, fpr: float, fine: int, coarse: int = 0, ratio: float = 1.0) -> float:
-    """Return the distance of two values that a threshold on a sum of noise tells apart with these error rates.
+    """Return the sum of the two quantiles at `fnr` and `fpr`.
+
+    A threshold on a value with this noise separates two values at this distance with these error rates.
 
     >>> round(add_quantiles(fnr=0.05, fpr=0.1, fine=24), 1)
     20.2
@@ -71,8 +73,8 @@ def _compute_tail(x: float, fine: int, coarse: int, ratio: float) -> float:
 def _compute_tail_of_equals(x: float, terms: int) -> float:
     """Return the upper tail of a sum of equal Laplace noises.
 
-    Such a sum is the difference of two gamma variables. It is above `x` when a Poisson variable of mean `x` and a
-    negative binomial one come to less than the number of terms together.
+    The sum is the difference of two gamma variables. It is above `x` if a Poisson variable of mean `x` and a negative
+    binomial variable add up to less than the number of terms.
     """
     from scipy import special
 
@@ -82,9 +84,9 @@ def _compute_tail_of_equals(x: float, terms: int) -> float:
 
 
 def _invert_tail(x: float, fine: int, coarse: int, ratio: float) -> float:
-    """Return the upper tail by Gil-Pelaez from the characteristic function.
+    """Return the upper tail by Gil-Pelaez's inversion of the characteristic function.
 
-    The grid is so fine that what wraps around is negligible.
+    The grid is fine enough for the aliasing error to be negligible.
     """
     spread = math.sqrt(2.0 * (fine + coarse * ratio**2))
     step = math.pi / (_REACH * max(1.0, ratio) + 20.0 * spread)

@@ -1,12 +1,12 @@
 """The price of each way of watching a window: `epsilon * (tolerance + 1) / sensitivity`, free of scale.
 
-Every price is of the same contract as far as a way can keep it: a value above the cut is in the answer at each look but
-with probability `fnr`; one below by more than the tolerance is in it with probability at most `fpr`. Alarms promise the
-second for all looks of a window together, the others for each look by itself. Prices hold for tolerances of some dozen
-units and more, where noise in whole numbers is as good as continuous noise; below that others than alarms cost less
-than is said.
+All prices are for the same contract. A key with a value above the cut is missing at a look with probability at most
+`fnr`. A key with a value below the cut by more than the tolerance is in the answer with probability at most `fpr`.
+Alarms promise this `fpr` for all looks of a window together, the other ways for each look by itself. Prices hold for
+tolerances of some dozen units and more, at which integer noise is as good as continuous noise. Below, the ways other
+than alarms cost less than these prices.
 
-A way clears at once, or an alert stays until its window closes: for so many looks at most.
+An alert is cleared at the next look, or it stays until its window closes. `clearing` counts these looks.
 """
 
 import math
@@ -25,7 +25,7 @@ _SPREADS = (0.25, 4.0)  # times the even width of a tree's nodes, or of blocks: 
 
 
 class Way(Enum):
-    """A way of answering at every look of a window, by the words in which it is told."""
+    """A way of answering at every look of a window. Its value is the text that users read."""
 
     ALARM = "an alarm"
     ALARM_EACH = "an alarm for each threshold"
@@ -42,11 +42,10 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WatchedWindow:
-    """The windows that are watched, measured in looks.
+    """Windows and their hop, measured in looks.
 
-    `length` is how many looks a row counts in if none of its window is over. `hop` is how many looks later the next
-    window begins: `length` itself for tumbling windows, 1 for sliding ones. Windows whose hop is neither have a length
-    that is a multiple of it.
+    `length` is the number of looks of a window. `hop` is the number of looks after which the next window begins:
+    `length` for tumbling windows, 1 for sliding ones. Any other hop must divide the length.
     """
 
     length: int
@@ -60,7 +59,7 @@ class WatchedWindow:
 
 @dataclass(frozen=True, slots=True)
 class PricedWay:
-    """A way with its price, and after how many looks at most an alert is cleared that is no longer true.
+    """A way with its price, and the most looks for which an alert stays after it stopped being true.
 
     `regime` is that of the alarm, None where there is none. `is_per_look`: its `fpr` is promised for each look by
     itself, otherwise for all looks of a window together.
@@ -76,10 +75,10 @@ class PricedWay:
 def price_ways(
     window: WatchedWindow, *, fnr: float, fpr: float, clearing: int, regime: Regime, is_append_only: bool
 ) -> tuple[PricedWay, ...]:
-    """Return each way that clears within so many looks, the least price first.
+    """Return the ways that clear an alert within `clearing` looks, the cheapest first.
 
     Parameters:
-        clearing: looks for which an alert may be left standing at most; 0 where it has to go at once.
+        clearing: the most looks for which an alert may stay after it stopped being true.
         regime: how a unit changes what is compared within one window: growing, coming and going, or signed.
         is_append_only: rows are added, never changed or taken away: noise can be drawn for each tick once and for all.
 
@@ -120,7 +119,7 @@ def _leave_standing(way: Way, price: float, clearing: int, regime: Regime) -> Pr
 def price_at_close(*, fnr: float, fpr: float) -> float:
     """Return the price of one question when the window closes.
 
-    It says nothing before, so it cannot answer at every look.
+    It answers nothing before the close.
 
     >>> round(price_at_close(fnr=0.05, fpr=0.1), 3)
     3.912
@@ -129,7 +128,7 @@ def price_at_close(*, fnr: float, fpr: float) -> float:
 
 
 def price_each_look(*, looks: int, fnr: float, fpr: float) -> float:
-    """Return the price of one question at each look that a row counts in; their losses add up.
+    """Return the price of one question at each look. A row counts in all looks of a window, and their losses add up.
 
     >>> round(price_each_look(looks=24, fnr=0.05, fpr=0.1), 1)
     93.9
@@ -138,9 +137,9 @@ def price_each_look(*, looks: int, fnr: float, fpr: float) -> float:
 
 
 def price_hopping_alarms(window: WatchedWindow, *, fnr: float, fpr: float, regime: Regime) -> float:
-    """Return the price of an alarm for each window, over its last hop.
+    """Return the price of an alarm for each window, which looks during the window's last hop.
 
-    A row is in as many windows as a window has hops.
+    A row is in several windows, one for each hop of a window, and loses the price of each.
 
     >>> round(price_hopping_alarms(WatchedWindow(length=24, hop=12), fnr=0.05, fpr=0.1, regime=Regime.GROWING), 1)
     12.8
@@ -161,8 +160,9 @@ def price_tick_noise(*, length: int, fnr: float, fpr: float) -> float:
 def price_block_noise(*, length: int, fnr: float, fpr: float) -> tuple[float, int]:
     """Return the price of noise on each tick and on each block of ticks, and the best length of a block.
 
-    A window is whole blocks, and ticks that are added or taken away at either end, as far as half a block: noise may be
-    taken away of ticks that are still to come. The loss is split as the cube roots of how many there are of each.
+    A window is a run of whole blocks, with up to half a block of ticks added or subtracted at either end. Noise of
+    future ticks may be subtracted. The loss is split in the ratio of the cube roots of the numbers of ticks and of
+    blocks.
 
     >>> price, block = price_block_noise(length=168, fnr=0.05, fpr=0.1)
     >>> round(price, 1), block
@@ -179,9 +179,9 @@ def price_block_noise(*, length: int, fnr: float, fpr: float) -> tuple[float, in
 
 @lru_cache(maxsize=256)
 def price_signed_tree(*, looks: int, fnr: float, fpr: float) -> float:
-    """Return the price of sums from a window's beginning by a tree.
+    """Return the price of sums from a window's beginning by a tree of noise.
 
-    Its nodes are added and subtracted; its degree and height are the best.
+    The nodes are added and subtracted. The degree and the height are those of the least price.
 
     References: Andersson, Pagh, Steiner, Torkamani, "Count on your elders: Laplace vs Gaussian noise".
 
@@ -200,7 +200,7 @@ def price_signed_tree(*, looks: int, fnr: float, fpr: float) -> float:
 
 
 def _count_most_nodes(looks: int, degree: int, levels: int) -> int:
-    """Return the most nodes that make up a sum from the beginning, for a tree with so many levels."""
+    """Return the most nodes that a sum from the beginning needs, over all numbers of looks."""
     cost = np.arange(looks // degree ** (levels - 1) + 3)
     for level in range(levels - 2, -1, -1):
         whole, rest = np.divmod(np.arange(looks // degree**level + 3), degree)
@@ -210,7 +210,7 @@ def _count_most_nodes(looks: int, degree: int, levels: int) -> int:
 
 @dataclass(frozen=True, slots=True, order=True)
 class _NoiseSum:
-    """Ticks and blocks that a window is put together from, and the part of the loss that ticks have."""
+    """The numbers of ticks and blocks that make up a window, and the ticks' part of the loss."""
 
     ticks: int
     blocks: int
@@ -218,7 +218,10 @@ class _NoiseSum:
 
 
 def _find_worst_sum(length: int, block: int) -> tuple[float, _NoiseSum]:
-    """Return the greatest variance of a window's noise, wherever in a block it ends, and the sum that has it."""
+    """Return the greatest variance of a window's noise, and the sum that has it.
+
+    The window may end anywhere in a block.
+    """
     end = np.arange(block)
     begin = end - length
     before = begin % block
@@ -242,7 +245,7 @@ def _find_worst_sum(length: int, block: int) -> tuple[float, _NoiseSum]:
 
 
 def _split_loss(ticks: float, blocks: float) -> float:
-    """Return the part of the loss with the least variance; ticks and blocks each get some of it in any case."""
+    """Return the ticks' part of the loss that makes the variance least. Both ticks and blocks get a part above zero."""
     on_ticks, on_blocks = np.cbrt(max(ticks, 1.0)), np.cbrt(max(blocks, 1.0))
     return float(on_ticks / (on_ticks + on_blocks))
 

@@ -1,8 +1,9 @@
-"""Running an alarm look by look: a secret number drawn beforehand, a total, and whether it has rung.
+"""The run of an alarm, look by look: its secret number, its total and the look at which it rang.
 
-A key's alarm is decided by one uniform number for each window: it rings once that is below the chance of having rung by
-the total. Its first digits are drawn, and are to be stored, before any data are read; so a look that is repeated on
-the same values has the same answer. Further digits are drawn in the one look in 2**100 that these do not decide.
+One uniform number for each key and window decides its alarm. The alarm rings once the number is below the probability
+of having rung that belongs to the total. The first digits are drawn and stored before any data are read. So a look that
+is repeated on the same values has the same answer. Further digits are drawn if the first ones do not decide, about once
+in 2**100 looks.
 
 A state is as secret as the data. Its whole numbers are canonical: `AlarmState.to_integers` and
 `AlarmState.from_integers` write and read them.
@@ -39,9 +40,9 @@ class AlarmState:
     """One key's alarm in one window, between looks.
 
     `uniform` has the first `digits` binary digits of the secret number. `total` is the sum of the weights of all looks
-    so far and `highest` the most steps that were counted (0 where the regime does not ask). `last_look` is the number
-    of the last look that was made, from 1, and `rang_at` the one at which it rang, 0 if it has not. One that has rung
-    keeps no secret: the first four are zero. The printed form of one reveals none.
+    so far. `highest` is the most steps that were counted, or 0 if the regime does not use it. `last_look` is the number
+    of the last look, counted from 1. `rang_at` is the look at which the alarm rang, or 0 if it has not rung. The first
+    four fields are zero after it rang, so that no secret is kept. `repr` shows none of these four.
     """
 
     uniform: int = field(repr=False)
@@ -62,10 +63,10 @@ class AlarmState:
 
     @staticmethod
     def from_integers(integers: Sequence[int]) -> "AlarmState":
-        """Return the state that was stored.
+        """Return the state that `to_integers` wrote.
 
         Raises:
-            ValueError: numbers that no state has.
+            ValueError: the numbers are not those of a state.
         """
         if len(integers) != len(AlarmState.__slots__) or min(integers) < 0:
             raise ValueError("an alarm's state is six whole numbers, none negative")
@@ -93,7 +94,7 @@ def draw_alarms(*, keys: int, noise: Noise) -> tuple[AlarmState, ...]:
 def look_at_values(
     calibration: AlarmCalibration, states: Sequence[AlarmState], values: Integers, *, look: int, noise: Noise
 ) -> tuple[AlarmState, ...]:
-    """Return the states after one look; those whose `rang_at` is this look have just rung.
+    """Return the states after one look. An alarm with this look as `rang_at` has just rung.
 
     Guarantee: all that the looks of one window show of a key, when it rang or that it did not, changes in
     probability by a factor `exp(loss)` at most when a privacy unit changes the values as the regime says, whenever the
@@ -124,7 +125,7 @@ def look_at_values(
 
 
 def compute_chances_by_look(calibration: AlarmCalibration, values: Sequence[int]) -> tuple[float, ...]:
-    """Return the chance to have rung by each look of a window with such values, made at every look. Simulations use it.
+    """Return the probability that an alarm has rung by each look of a window with these values. Simulations use it.
 
     >>> from mechanisms.alarm.calibration import AlarmTask, calibrate_alarm
     >>> task = AlarmTask(looks=3, cut=9, tolerance=4, sensitivity=1, fnr=0.05, fpr=0.1, regime=Regime.GROWING, least=0)
@@ -143,12 +144,15 @@ def compute_chances_by_look(calibration: AlarmCalibration, values: Sequence[int]
 
 
 def _count_steps(calibration: AlarmCalibration, value: int, highest: int) -> int:
-    """Return the steps that a value weighs. A value that fell, where none should, counts as the highest one before."""
+    """Return the steps by which a value is weighed.
+
+    If values cannot fall, a lower value counts as the highest before.
+    """
     return max(0, value - calibration.floor, highest)
 
 
 def _limit_weighed_steps(calibration: AlarmCalibration) -> int:
-    """Return the number of steps that are hardly ever weighed, because the alarm has rung before."""
+    """Return the most steps that are weighed at first. An alarm with a higher value has almost surely rung."""
     return calibration.task.cut + 1 - calibration.floor + ceil(_CERTAIN / calibration.rate)
 
 
@@ -162,7 +166,7 @@ def _look_at_value(
     weigh: Callable[[int], int],
     noise: Noise,
 ) -> AlarmState:
-    """Look at one key. Of a value with more than `most` steps only `most` are weighed at first."""
+    """Return one key's state after a look. At most `most` steps of its value are weighed at first."""
     steps = _count_steps(calibration, value, state.highest)
     uniform, digits = state.uniform, state.digits
     while True:
@@ -189,7 +193,7 @@ def _decide_ring(
 ) -> tuple[int, int, bool]:
     """Return the uniform number, its digits, and True if it is below the chance of having rung.
 
-    There may be more digits now.
+    Further digits are drawn if the known ones do not decide.
     """
     shape = calibration.task.regime.shape
     while True:
@@ -201,6 +205,6 @@ def _decide_ring(
 
 
 def _draw_digits(keys: int, digits: int, noise: Noise) -> list[int]:
-    """Return so many binary digits for each key, as whole numbers."""
+    """Draw `digits` random binary digits for each key. Return them as one whole number per key."""
     drawn = noise.draw_bernoulli(probability=_FAIR, size=keys * digits).reshape(keys, digits)
     return [int.from_bytes(row.tobytes(), "big") for row in np.packbits(drawn, axis=1)]

@@ -1,4 +1,4 @@
-"""The laws of an alarm's one secret draw, and what each way in which values change loses with its own.
+"""The law of an alarm's secret draw for each regime, and the loss that it has.
 
 With `E` the draw, `rise` a power and `1 / root` a decay: `P(E <= x) = low * x**rise` up to 1, and `P(E > x) = high *
 x**(-1 / root)` from there on. For `rise = root = 1` the logarithm of `E` is Laplace noise.
@@ -19,7 +19,7 @@ from math import isqrt
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The law of an alarm's draw, by two whole numbers.
+    """The law of an alarm's draw, given by two whole numbers.
 
     >>> Shape(rise=1, root=1).low, Shape(rise=3, root=1).high
     (Fraction(1, 2), Fraction(3, 4))
@@ -61,11 +61,10 @@ class Regime(Enum):
     """A regime: how one privacy unit may change the values that an alarm sees, from look to look of one window.
 
     `GROWING`: it raises each by between nothing and the sensitivity, never by less than the one before.
-    `COMING_AND_GOING`: it raises each by between nothing and the sensitivity.
-    `SIGNED`: it changes each by the sensitivity at most, in either direction.
-    `SLIDING`: a sliding window, watched in epochs of at least as many looks as it is long, each with a draw of its own.
-    One event raises the values of consecutive looks by an amount of its own, the sensitivity at most, and is
-    in two epochs at most; the loss covers both.
+    `COMING_AND_GOING`: it raises each by between nothing and the sensitivity. `SIGNED`: it changes each by the
+    sensitivity at most, in either direction. `SLIDING`: a sliding window, watched in epochs of at least as many looks
+    as it is long. Each epoch has its own draw. One event raises the values of consecutive looks by one amount, the
+    sensitivity at most. It is in two epochs at most, and the loss covers both.
 
     The same holds with all signs changed.
     """
@@ -77,12 +76,12 @@ class Regime(Enum):
 
     @property
     def shape(self) -> Shape:
-        """The law of the draw that is used."""
+        """The law of this regime's draw."""
         return _SHAPES[self]
 
     @property
     def factor(self) -> int:
-        """The loss in units of rate times sensitivity, but for `ROUNDED`.
+        """The loss in units of rate times sensitivity, without the `ROUNDED` that rounding adds.
 
         Guarantee: docs/proofs/alarm.md.
 

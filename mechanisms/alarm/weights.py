@@ -1,7 +1,8 @@
 """Weights that grow by the same factor with each step of a value: `exp(rate * steps)`, as canonical integers.
 
-Only the first 128 binary digits of a weight are kept, rounded down: so weights rise with their steps, any two that lie
-`d > 0` apart have the quotient `exp(rate * d)` but for a relative 2**-126, and everybody computes the same ones.
+Only the first 128 binary digits of a weight are kept, rounded down. So weights rise with their steps, and every machine
+computes the same ones. Two weights whose steps differ by `d > 0` have the quotient `exp(rate * d)` to a relative
+2**-126.
 
 Proof: docs/proofs/alarm.md.
 """
@@ -80,9 +81,9 @@ def _compute_power(rate: Fraction, steps: int) -> _Power:
 
 
 def _compute_weight_exactly(rate: Fraction, steps: int) -> int:
-    """Return the weight, computed with ever more digits until those that are kept are known.
+    """Return the weight, computed with more and more digits until the kept ones are certain.
 
-    It is irrational, so they will be.
+    A weight is irrational, so this ends.
     """
     digits = 2 * _WORKING
     while True:
@@ -96,7 +97,7 @@ def _compute_weight_exactly(rate: Fraction, steps: int) -> int:
 def _enclose_power(rate: Fraction, steps: int, *, digits: int) -> tuple[int, int, int]:
     """Return `low <= exp(rate * steps) * 2**(digits - 1 - exponent) <= high`.
 
-    Both are apart by one or two; `low` has so many digits.
+    They differ by one or two, and `low` has exactly `digits` binary digits.
     """
     nats = rate * steps
     precision = 2 * ceil(float(nats) * _BITS_OF_A_NAT) + digits + 64

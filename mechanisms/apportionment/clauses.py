@@ -1,8 +1,10 @@
-"""Which literals must fail together for a wrong answer: the terms and clauses of a formula, as error constraints.
+"""The terms and clauses of a formula as error constraints.
 
-The formula is evaluated as given. A false negative needs a feasible term, all of whose literals are true, to contain a
-rejected literal; a false positive needs a clause, all of whose relaxed literals are false, to contain an accepted one.
-Literals of one functional share its noise, so within a term or clause they fail as one event on each side.
+In a wrong answer, at least one literal of one of these sets has erred.
+
+The formula is evaluated as given. In a false negative, a feasible term whose literals are all true has a rejected
+literal. In a false positive, a clause whose relaxed literals are all false has an accepted one. Literals of one
+functional share its noise, so within a term or clause they fail as one event on each side.
 
 Proof: docs/proofs/apportionment.md.
 """
@@ -23,9 +25,8 @@ _MOST_PRODUCTS = 4096  # unions made at one node, before those that others cover
 class Contribution:
     """One functional's contribution to a term or clause.
 
-    `scenarios` lists the extreme true values as tuples of distances, one distance per side of the interval; the
-    probability that the functional errs is the largest sum over a scenario of its test's error rate at those
-    distances.
+    `scenarios` lists the extreme true values as tuples of distances, one distance for each side of the interval. The
+    functional's error probability is the largest sum, over a scenario, of its test's error rates at these distances.
     """
 
     functional: int
@@ -34,8 +35,8 @@ class Contribution:
     def compute_probability(self, rate: Callable[[int, int], float]) -> float:
         """Return the functional's error probability, given `rate(functional, distance)`.
 
-        A sum of two tails is convex in the true value while both are at most one half, so its extremes suffice;
-        beyond, the sides are bounded separately.
+        A sum of two tails is convex in the true value while both are at most one half, so its extremes suffice. If one
+        is larger, the sides are bounded separately.
         """
         chances: list[list[float]] = [
             [rate(self.functional, distance) for distance in scenario] for scenario in self.scenarios
@@ -59,7 +60,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """All that can go wrong with a formula: `fnr` from its feasible terms, `fpr` from its feasible clauses."""
+    """All constraints of a formula: `fnr` from its feasible terms, `fpr` from its feasible clauses."""
 
     fnr: tuple[Constraint, ...]
     fpr: tuple[Constraint, ...]
@@ -67,11 +68,11 @@ class Constraints:
 
 @lru_cache(maxsize=64)
 def derive_constraints(formula: Formula) -> Constraints | None:
-    """Return the exact form's constraints.
+    """Return the formula's constraints from all its terms and clauses.
 
     Return None if the formula has too many literals, terms or clauses to enumerate.
 
-    Kept for the last formulas: one question is calibrated more than once, and may have several.
+    Results are cached, since one question is calibrated more than once and may have several formulas.
 
     `a OR (b AND c)` has the terms `a` and `b, c`, and the clauses `a, b` and `a, c`:
 
@@ -113,7 +114,7 @@ class _TooManyError(Exception):
 def _find_minimal_sets(formula: Formula, places: dict[Cut, int], *, dual: bool) -> list[int]:
     """Return the minimal literal sets that make the formula true (its terms).
 
-    With the dual formula, they make it false when false.
+    If `dual`, return the minimal sets that make it false when they are false, its clauses.
     """
     match formula:
         case Cut():
@@ -206,7 +207,7 @@ def _close_under(literals: Sequence[Cut], mask: int, implied: Callable[[Cut, Cut
 def _drop_dominated(
     masks: Sequence[int], *, feasible: Callable[[int], Constraint | None], closed: Callable[[int], int]
 ) -> tuple[Constraint, ...]:
-    """Return the feasible constraints without those that never bind: sets that always come with a cheaper one."""
+    """Return the feasible constraints that can bind. A set whose closure contains a cheaper constraint is dropped."""
     found = {mask: constraint for mask in masks if (constraint := feasible(mask)) is not None}
     result: list[Constraint] = []
     for mask, constraint in found.items():

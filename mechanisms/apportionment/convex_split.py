@@ -1,9 +1,8 @@
-"""A small convex programme: weights against shares, shares under joint bounds.
+"""A small convex programme that splits error rates into shares.
 
 Over `v = ln(share)`, minimise the largest of `offset_k - weights_k . v` subject to `rows . exp(v) <= 1`. With one
-objective this is proportional fairness; several objectives come from functionals that no record affects
-together. A log barrier and damped Newton steps: at most two dozen variables, so a solution takes about a
-millisecond.
+objective this is proportional fairness. Several objectives come from functionals that no record affects together. It is
+solved by a log barrier and damped Newton steps. With at most two dozen variables a solution takes about a millisecond.
 
 Proof: docs/proofs/apportionment.md.
 """
@@ -28,10 +27,13 @@ _LARGEST = 700.0  # beyond, exp would be infinite; no share is near it
 
 @dataclass(frozen=True, slots=True)
 class SplitProgram:
-    """`rows` has shape (constraints, variables), every variable in some row; `weights` (objectives, variables), >= 0.
+    """The constraints and objectives of the programme.
 
-    Where the first `upper` rows are about the first half of the variables alone and the others about the second half,
-    saying so saves time.
+    `rows` has shape (constraints, variables), and every variable is in some row. `weights` has shape (objectives,
+    variables) and is >= 0.
+
+    `upper` saves time if the first `upper` rows have only the first half of the variables, and the others the second
+    half.
     """
 
     rows: Floats
@@ -43,7 +45,7 @@ class SplitProgram:
 def minimise_largest(program: SplitProgram, *, start: Floats, gap: float) -> Floats:
     """Return the minimising `v`, to within `gap` of the optimum relative to the mean weight.
 
-    Ties go to the smaller sum.
+    Among equal optima the smaller sum is taken.
 
     Guarantee: the result is strictly feasible.
 
@@ -79,7 +81,7 @@ def minimise_largest(program: SplitProgram, *, start: Floats, gap: float) -> Flo
 
 
 def _cut_into_blocks(program: SplitProgram) -> "tuple[_Block, ...]":
-    """Return the rows in as many blocks as one linear system may be solved as."""
+    """Return the rows as blocks whose linear systems are solved separately."""
     count, variables = program.rows.shape
     if program.upper is None or len(program.weights) > 1 or variables < _WORTH_HALVING:
         return (_Block(program.rows, slice(0, count), slice(0, variables)),)
@@ -89,14 +91,14 @@ def _cut_into_blocks(program: SplitProgram) -> "tuple[_Block, ...]":
 
 
 def _make_linear_objective(weights: Floats) -> Floats:
-    """Return the linear objective on `v` itself: the only one there is, or the tie-break between several."""
+    """Return the linear objective on `v`: the only objective, or the tie-break between several."""
     if len(weights) == 1:
         return np.asarray(weights[0] + 1e-9)
     return np.asarray(_TIE_BREAK * weights.max(axis=0) + 1e-9)
 
 
 class _Block(NamedTuple):
-    """Rows, cut to the only variables that they are about; which rows and variables these are."""
+    """Some rows, cut to the variables that they have, with the places of both."""
 
     rows: Floats
     own: slice
@@ -104,7 +106,7 @@ class _Block(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """A point, and what the barrier is made of there: none of it depends on the sharpness."""
+    """A point with the parts of the barrier function that do not depend on the sharpness."""
 
     point: Floats
     shares: Floats
@@ -131,7 +133,7 @@ class _Barrier:
     blocks: tuple[_Block, ...]
 
     def evaluate(self, point: Floats) -> _Place | None:
-        """Return the parts of the barrier at a point; None where it is infinite."""
+        """Return the parts of the barrier at a point, or None if the barrier is infinite there."""
         variables = self.rows.shape[1]
         v = point[:variables]
         if np.maximum.reduce(v) > _LARGEST:
@@ -184,7 +186,7 @@ class _Barrier:
 
 
 def _solve_blocks(blocks: Sequence[Floats], values: Floats) -> Floats:
-    """Return the solution of a linear system of blocks of one size along the diagonal."""
+    """Return the solution of a block-diagonal linear system. All blocks have one size."""
     if len(blocks) == 1:
         return np.asarray(np.linalg.solve(blocks[0], values))
     return np.asarray(np.linalg.solve(np.array(blocks), values.reshape(len(blocks), -1, 1)).reshape(-1))

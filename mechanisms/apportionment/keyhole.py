@@ -1,8 +1,8 @@
 """Keyhole's apportionment: shares per functional under the exact constraints, for the least joint loss.
 
-An OR needs the largest of its children's shares, not their sum, and nothing is re-run for a repeated literal.
-The loss is convex in the logarithms of the shares up to the noise's granularity, so it is minimised by solving
-linearised programmes and keeping the best.
+An OR needs the largest of its children's shares, not their sum, and a repeated literal is not run again. The loss is
+convex in the logarithms of the shares, up to the granularity of the noise. So it is minimised by solving linearised
+programmes and keeping the best solution.
 
 Proof: docs/proofs/apportionment.md.
 """
@@ -46,7 +46,7 @@ _Leaves: TypeAlias = tuple[tuple[int, int], ...]  # functionals, and how often e
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Per functional, what of the false-negative and false-positive rate its test may use."""
+    """The parts of the false-negative and the false-positive rate that each functional's test may use."""
 
     fnr: tuple[float, ...]
     fpr: tuple[float, ...]
@@ -56,9 +56,10 @@ class Shares:
 class Objective:
     """The loss that is minimised, and its contract.
 
-    `formulas` are those with literals, each with the whole of both rates; `used` lists their functionals, `exposures`
-    the parts by which one unit changes them at once, in the order of `used` (the loss is the largest sum of epsilons
-    times parts). `is_tied` means that the loss depends on the smaller of the two shares alone, as TSLM's does.
+    `formulas` are those with literals. Each may use the whole of both rates. `used` lists their functionals.
+    `exposures` are the parts by which one unit changes these functionals at once, in the order of `used`. The loss is
+    the largest sum, over exposures, of epsilons times parts. `is_tied` if the loss depends only on the smaller of the
+    two shares, as TSLM's does.
     """
 
     formulas: tuple[Formula, ...]
@@ -77,15 +78,15 @@ class Objective:
 
     @property
     def has_closed_form(self) -> bool:
-        """Return True if the shares of least loss have a closed form, as far as this is visible without constraints."""
+        """Return True if the shares of least loss have a closed form, as far as it shows without the constraints."""
         return self.is_plain_sum and not self.is_tied and len(self.formulas) == 1 and is_read_once(self.formulas[0])
 
 
 @dataclass(frozen=True, slots=True)
 class _Effort:
-    """Limits of the search: the most linearised programmes that are solved, and the gap of each.
+    """The limits of a search: the most linearised programmes, and the accuracy of each.
 
-    `excess` is the part of a rate by which the tree's bound may still exceed it. It is scaled away in the end, which
+    `excess` is the part of a rate by which the tree's bound may still exceed it. Scaling removes it in the end, which
     costs less than a thousandth of the loss.
     """
 
@@ -101,7 +102,7 @@ _ROUGH_EFFORT = _Effort(rounds=1, gap=1e-2, excess=6e-3)
 
 @dataclass(frozen=True, slots=True)
 class _FoundShares:
-    """Shares, and the variables that they were found as: where the next programme may start."""
+    """Shares and their logarithms, at which the next programme may start."""
 
     shares: Shares
     point: Floats
@@ -117,15 +118,16 @@ def apportion_by_clauses(
     trees: Sequence[Formula] = (),
     least: float = 1.0,
 ) -> Shares:
-    """Return shares in the exact form.
+    """Return shares of least loss under the constraints of all terms and clauses.
 
-    The weighted shares of every constraint sum to no more than the contract's rates.
+    The weighted shares of each constraint sum to at most the contract's rate.
 
     Parameters:
         fnr, fpr: the formulas' constraints.
         weigh_fnr, weigh_fpr: the error rate at a distance as a multiple of the share, `weigh(functional, distance)`.
-        trees: those of the formulas that have too many constraints to enumerate, which keep the contract in tree form.
-        least: what a functional weighs in a constraint at least; below 1 no share exceeds the whole rate all the same.
+        trees: the formulas with too many constraints to enumerate. They keep the contract by the tree's bounds.
+        least: the least weight of a functional in a constraint. No share exceeds the whole rate, even with `least`
+            below 1.
     """
     plain = all(len(part.scenarios[0]) == 1 for constraint in (*fnr, *fpr) for part in constraint.parts)
     if plain and not trees and objective.has_closed_form:
@@ -140,11 +142,11 @@ def apportion_by_clauses(
 
 
 def apportion_by_trees(objective: Objective) -> Shares:
-    """Return shares in the tree form of all formulas.
+    """Return shares of least loss under the tree bounds of all formulas.
 
-    Violated sums of leaves become constraints until every tree is satisfied.
+    Each violated sum of leaves becomes a constraint, until every tree's bound holds.
 
-    Few steps suffice while constraints are still being found; then the programme they make is solved well.
+    Programmes are solved roughly while constraints are still being found, and accurately at the end.
     """
     if objective.has_closed_form:
         return _apportion_read_once(objective)
@@ -153,7 +155,7 @@ def apportion_by_trees(objective: Objective) -> Shares:
 
 
 def _drop_slack(rows: Floats) -> Floats:
-    """Return the rows without those that another one contains: of several formulas, many ask for the same."""
+    """Return the rows without those that another row dominates. Several formulas often have the same constraints."""
     distinct = np.unique(rows, axis=0)
     kept = [row for row in distinct if not np.any(np.all(distinct >= row, axis=1) & np.any(distinct > row, axis=1))]
     return np.array(kept).reshape(-1, rows.shape[1])
@@ -204,7 +206,7 @@ def _apportion_under_trees(
 class _Side:
     """One error rate of a tree: its bound, and the parts whose largest bound is the tree's.
 
-    The rows are sums of leaves for which the contract's rate is known to be too little.
+    The rows are the sums of leaves that exceeded the bound so far.
     """
 
     bound: float
@@ -212,7 +214,7 @@ class _Side:
     rows: dict[_Leaves, Floats]
 
     def add_row(self, leaves: Sequence[int], objective: Objective) -> None:
-        """Ask from now on that the shares of these leaves' functionals sum to the bound at most."""
+        """Add the constraint that the shares of these leaves' functionals sum to the bound at most."""
         counts = tuple(sorted(Counter(leaves).items()))
         if counts not in self.rows:
             row = np.zeros(len(objective.used))
@@ -222,9 +224,9 @@ class _Side:
 
 
 def _list_leaves_near(tree: SharesTree, shares: Sequence[float], repeated: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield the leaves that would attain the bound were a repeated functional's share somewhat smaller or larger.
+    """Yield the leaves that would attain the bound if a repeated functional's share were somewhat smaller or larger.
 
-    Any leaves that an OR or an AND may choose are a constraint that the whole tree implies; these are the likely next.
+    The tree implies a constraint for any leaves that its nodes may choose. These leaves are likely to bind next.
     """
     for functional in repeated if tree.depends_on_shares else ():
         for factor in _NEARBY:
@@ -236,7 +238,7 @@ def _list_leaves_near(tree: SharesTree, shares: Sequence[float], repeated: Seque
 def _list_bounding_parts(formula: Formula, *, is_fnr: bool) -> tuple[Formula, ...]:
     """Return the parts whose bounds' maximum is the formula's bound.
 
-    They are the children of an OR for misses, of an AND for wrong keys.
+    These are the children of an OR for false negatives, and of an AND for false positives.
     """
     largest = AnyOf if is_fnr else AllOf
     if not isinstance(formula, largest) or not formula.children:
@@ -260,7 +262,10 @@ def _build_matrix(
 
 
 def _apportion_read_once(objective: Objective) -> Shares:
-    """Return the closed form, its weights taken from the true loss, settled by repetition, and polished."""
+    """Return the closed form with weights from the true loss.
+
+    The weights are iterated, and searched nearby at the end.
+    """
     at_first = [1.0] * objective.functionals
     for functional in objective.used:
         _, slope_fnr, slope_fpr = objective.loss(functional, 0.5 * objective.fnr, 0.5 * objective.fpr)
@@ -300,7 +305,7 @@ def _apportion_in_closed_form(objective: Objective, weights: Sequence[Sequence[f
 
 
 def _polish_closed_form(objective: Objective, weights: Sequence[Sequence[float]], least: float) -> Shares:
-    """Return the closed form with the weights near the given ones whose loss is least."""
+    """Search weights near the given ones. Return the closed form of least loss."""
     used = list(objective.used)
     loss = cache(objective.loss)
 
@@ -320,9 +325,9 @@ def _polish_closed_form(objective: Objective, weights: Sequence[Sequence[float]]
 
 
 def _search_near(loss: Callable[[Floats], float], start: Floats, least: float) -> Floats:
-    """Return the point of least loss that steps along single coordinates reach.
+    """Return the point of least loss that is found by steps along single coordinates.
 
-    The loss of an integer test has bends, at which its slope says nothing of the other side.
+    The loss of an integer test has kinks, so its slopes do not suffice.
     """
     point, step = start, _FIRST_STEP
     for _ in range(_MOST_PASSES):
@@ -409,7 +414,7 @@ def _join_sides(rows_fnr: Floats, rows_fpr: Floats, *, is_tied: bool) -> Floats:
 
 
 def _cover_unused(rows: Floats, bound: float) -> Floats:
-    """Return the rows, and one for each share that none of them mentions: such a share is held by its own bound."""
+    """Return the rows, and one more for each share that is in none of them. It bounds that share alone."""
     missing = np.flatnonzero(rows.sum(axis=0) == 0.0)
     own = np.zeros((missing.size, rows.shape[1]))
     own[np.arange(missing.size), missing] = 1.0 / bound

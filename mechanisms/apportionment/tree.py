@@ -1,7 +1,7 @@
-"""Keyhole's apportionment in tree form: any formula in negation normal form, exact where it is read-once.
+"""Keyhole's apportionment over the tree of a formula, exact if the formula is read-once.
 
-Every node has a bound. For false negatives AND splits its bound over its children and OR passes it on whole;
-for false positives OR splits and AND passes on.
+Any formula in negation normal form will do. Every node has a bound. For false negatives, an AND splits its bound over
+its children, and an OR gives all of it to each. For false positives, an OR splits it and an AND does not.
 
 Proof: docs/proofs/apportionment.md.
 """
@@ -31,7 +31,7 @@ def is_read_once(formula: Formula) -> bool:
 def share_in_closed_form(formula: Formula, *, bound: float, weights: Sequence[float], is_fnr: bool) -> dict[int, float]:
     """Return each functional's share.
 
-    A splitting node gives its children shares in proportion to the weights below them.
+    A node that splits gives its children shares in proportion to the weights below them.
 
     Guarantee: sound for any formula; for a read-once one it minimises `sum_f w_f ln(1 / share_f)`. A functional that
     occurs several times gets the least of its leaves' bounds. A node without literals is a constant: it needs no share.
@@ -39,7 +39,7 @@ def share_in_closed_form(formula: Formula, *, bound: float, weights: Sequence[fl
     Parameters:
         bound: the rate to split.
         weights: per functional, > 0.
-        is_fnr: whether AND splits (false negatives) or OR does (false positives).
+        is_fnr: True for false negatives, where AND splits; False for false positives, where OR splits.
 
     In `a AND (b OR c)` a false negative needs `a` or the OR to be missed, and an OR is missed only with the child that
     holds, so that both its children may use all of its share:
@@ -71,7 +71,7 @@ def share_in_closed_form(formula: Formula, *, bound: float, weights: Sequence[fl
 
 
 class _WeighedNode(NamedTuple):
-    """A node with the sum of the weights below it, and its children likewise."""
+    """A node with the sum of the weights below it, and its weighed children."""
 
     node: Formula
     weight: float
@@ -79,9 +79,9 @@ class _WeighedNode(NamedTuple):
 
 
 def bound_tree(formula: Formula, rate: Callable[[Cut], float], *, is_fnr: bool) -> tuple[float, Mapping[int, int]]:
-    """Return the error rate that literal error rates add up to.
+    """Bound the formula's error rate by the error rates of its literals.
 
-    Beside it stand the leaves (by functional, counted) that attain it.
+    Return the bound, and for each functional the number of its leaves that attain it.
 
     Guarantee: an upper bound under any dependence between the literals' errors.
 
@@ -111,10 +111,11 @@ def bound_tree(formula: Formula, rate: Callable[[Cut], float], *, is_fnr: bool) 
 
 
 class SharesTree(NamedTuple):
-    """A formula laid out for `bound_shares`: a node that adds what its children are bounded by or takes the largest.
+    """A formula in the form that `bound_shares` reads. A node takes the sum or the maximum of its children's bounds.
 
-    `leaves` are the functionals of its children where all of these are literals; else `nodes` has every child, a
-    literal as a node of one leaf. `depends_on_shares` where which leaves attain the bound may depend on the shares.
+    `is_sum` if it takes the sum. If all children are literals, `leaves` are their functionals. Otherwise `nodes` has
+    every child, a literal as a node of one leaf. `depends_on_shares` if the shares may decide which leaves attain the
+    bound.
     """
 
     is_sum: bool
@@ -124,7 +125,7 @@ class SharesTree(NamedTuple):
 
 
 def build_shares_tree(formula: Formula, *, is_fnr: bool) -> SharesTree:
-    """Return the formula as `bound_shares` reads it, for false negatives or for false positives."""
+    """Return the tree that `bound_shares` reads, for false negatives or for false positives."""
     if isinstance(formula, Cut):
         return SharesTree(is_sum=True, leaves=(formula.functional,), nodes=(), depends_on_shares=False)
     children = formula.children
@@ -138,10 +139,10 @@ def build_shares_tree(formula: Formula, *, is_fnr: bool) -> SharesTree:
 
 
 def bound_shares(tree: SharesTree, shares: Sequence[float]) -> tuple[float, tuple[int, ...]]:
-    """Return `bound_tree` where every literal's error rate is its functional's share.
+    """Bound the formula's error rate as `bound_tree` does, with each functional's share as its literals' error rate.
 
-    Beside it stand the functionals of the leaves that attain it, in order. This takes a fraction of the time, as
-    apportionment asks hundreds of times of one formula.
+    Return the bound and the functionals of the leaves that attain it, in order. This is faster than `bound_tree`, since
+    apportionment asks for one formula hundreds of times.
     """
     adds, leaves, nodes, _ = tree
     if nodes:

@@ -1,10 +1,10 @@
-"""The discrete Laplace law in numbers: `P(K = j) = (1 - a) / (1 + a) * a**abs(j)` with `a = exp(-rate)`."""
+"""Probabilities of the discrete Laplace law `P(K = j) = (1 - a) / (1 + a) * a**abs(j)`, `a = exp(-rate)`."""
 
 import math
 
 
 def compute_mass(rate: float, value: int) -> float:
-    """Return `P(K = value)`, of noise at a rate.
+    """Return `P(K = value)` for noise of a rate.
 
     >>> round(compute_mass(0.5, 0), 4), round(compute_mass(0.5, 3) / compute_mass(0.5, 4), 4) == round(math.exp(0.5), 4)
     (0.2449, True)
@@ -14,7 +14,7 @@ def compute_mass(rate: float, value: int) -> float:
 
 
 def compute_upper_tail(rate: float, value: int) -> float:
-    """Return `P(K >= value)`, to a relative 1e-14 also where it is tiny.
+    """Return `P(K >= value)`, to a relative 1e-14 even if it is tiny.
 
     >>> round(compute_upper_tail(0.5, 1), 4), f"{compute_upper_tail(0.5, 1000):.3g}"
     (0.3775, '4.43e-218')
@@ -25,5 +25,5 @@ def compute_upper_tail(rate: float, value: int) -> float:
 
 
 def compute_lower_tail(rate: float, value: int) -> float:
-    """Return `P(K <= value)`; the law is symmetric."""
+    """Return `P(K <= value)`. The law is symmetric."""
     return compute_upper_tail(rate, -value)

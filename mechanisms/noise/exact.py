@@ -1,8 +1,8 @@
 """Exact discrete Laplace noise, vectorised.
 
 The magnitude is drawn by exact inversion (mechanisms/noise/inversion.py): two random bytes decide nearly every draw.
-Wide noise has too many values for one table; but the binary digits of a geometric variable are independent, so its low
-digits and the rest are drawn apart. Proof: docs/proofs/discrete_laplace.md.
+Wide noise has too many values for one table. But the binary digits of a geometric variable are independent, so its low
+digits and the rest are drawn separately. Proof: docs/proofs/discrete_laplace.md.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ _FURTHER_BITS = 64  # a machine word; a coin that it does not settle has probabi
 
 @dataclass(frozen=True, slots=True)
 class _Coin:
-    """A probability with the digits that decide most comparisons worked out once."""
+    """A probability with its first digits computed once. They decide most comparisons."""
 
     probability: Probability
     first: int
@@ -53,7 +53,7 @@ class _Coin:
 
 @dataclass(frozen=True, slots=True)
 class _Digits:
-    """Binary digits of a geometric variable: the lowest ones by their place and law, and the rest, from `places` on."""
+    """The laws of the binary digits of a geometric variable: its low digits by place, and the rest from `places` on."""
 
     low: tuple[tuple[int, Inversion], ...]
     places: int
@@ -84,9 +84,9 @@ def _make_laplace_law(rate: Fraction) -> _Digits:
 
 @lru_cache(maxsize=256)
 def _make_thinned_law(rate: Fraction, nonzero: Probability) -> _Digits:
-    """Return the digits of one less than the magnitude.
+    """Return the laws of the digits of the magnitude minus one.
 
-    The rest is one more, so zero is the zero of the variable itself.
+    The law `rest` is shifted by one, so that its zero stands for a value of zero.
     """
     law = _make_geometric_law(rate)
     survivals = list_geometric_survivals(nonzero, rate, doubled=law.places)
@@ -113,10 +113,11 @@ def _make_irrational_coin(probability: Probability) -> _Coin:
 
 
 class ExactNoise:
-    """Exact sampling from a stream of independent uniform bytes: `draw_random_bytes(count)` gives the next `count`.
+    """An exact sampler on a stream of independent uniform bytes. `random_bytes(count)` returns the next `count` bytes.
 
     Parameters:
-        threads: how many may draw at a time; more than one where no two calls can ever be given the same bytes.
+        threads: the number of threads that may draw at a time. More than one only if no two calls can get the same
+            bytes.
     """
 
     def __init__(self, random_bytes: RandomBytes, *, threads: int = 1) -> None:
@@ -143,7 +144,7 @@ class ExactNoise:
     def draw_thinned_laplace(self, *, rate: Fraction, nonzero: Probability, size: int) -> Integers:
         """Draw `size` exact values: with exactly the probability `nonzero` a discrete Laplace draw that is not zero.
 
-        Else a value is zero. Pass one object again to reuse its digits.
+        Otherwise the value is zero. Pass the same `nonzero` object again to reuse its digits.
 
         Guarantee, parameters and errors as for `draw_discrete_laplace`; the probability is irrational.
 
@@ -216,9 +217,10 @@ class ExactNoise:
 
 
 def make_system_noise() -> ExactNoise:
-    """Return noise from the operating system's cryptographic generator: the product's only source of randomness.
+    """Return noise from the operating system's cryptographic generator, the product's only source of randomness.
 
-    Many bytes at once are a cipher's under a fresh key of that generator's (docs/decisions/0032-random-bytes.md).
+    Requests of many bytes are served by a cipher with a fresh key of that generator
+    (docs/decisions/0032-random-bytes.md).
     """
     return ExactNoise(draw_random_bytes, threads=count_threads())
 

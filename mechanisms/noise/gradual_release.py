@@ -30,7 +30,7 @@ from mechanisms.protocol import Noise
 def draw_chain(rates: Sequence[Fraction], *, size: int, noise: Noise) -> Integers:
     """Draw noises `K_1 .. K_m` for `size` values, to be revealed in this order.
 
-    Each is discrete Laplace of its own rate.
+    Each is discrete Laplace noise of its own rate.
 
     Guarantee: revealing `S + K_1 .. S + K_j`, with `j` chosen from what was revealed before, is `rates[j - 1] *
     sensitivity`-private; the joint law is exact given uniform bytes.
@@ -85,7 +85,7 @@ def refine_noise(value: Integers, *, coarse: Fraction, fine: Fraction, noise: No
 
 
 def _draw_geometric(rate: Fraction, size: int, noise: Noise) -> Integers:
-    """Draw `G` with `P(G = n) = (1 - a) a**n`; beyond the sampler's range the lesser of two at half the rate."""
+    """Draw `G` with `P(G = n) = (1 - a) a**n`. Beyond the sampler's range, draw the lesser of two at half the rate."""
     if rate > GREATEST_RATE:
         return np.minimum(_draw_geometric(rate / 2, size, noise), _draw_geometric(rate / 2, size, noise))
     return noise.draw_geometric(rate=rate, size=size)
@@ -108,7 +108,7 @@ class _Refinement:
 
 @lru_cache(maxsize=1024)
 def _make_refinement(coarse: Fraction, fine: Fraction) -> _Refinement:
-    """Return one object per pair of rates, so that its digits are worked out once. Raise as `refine_noise` does."""
+    """Return one object for each pair of rates, so that its digits are computed once. Raise as `refine_noise` does."""
     if fine <= coarse:
         raise ValueError("the rates of a gradual release strictly increase")
     check_rate(coarse)

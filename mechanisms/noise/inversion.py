@@ -1,8 +1,8 @@
-"""Exact inversion: a variable on 0, 1, .. from one word of random bits, and from more where that does not decide.
+"""Exact inversion: a variable on 0, 1, .. drawn from one word of random bits, or from more if that does not decide.
 
-With `U` uniform on [0, 1], the number of `k` with `U < P(N >= k)` has the law of `N`. Nearly always the first digits of
-`U` decide between which two of these probabilities it lies, so they are looked up in a table. Where they are also the
-first digits of one of them, further digits of both are compared, as many as it takes. Proof:
+With `U` uniform on [0, 1], the number of `k` with `U < P(N >= k)` has the law of `N`. The first digits of `U` nearly
+always decide between which two of these probabilities it lies, so they are looked up in a table. If they equal the
+first digits of one of the probabilities, further digits of both are compared until they differ. Proof:
 docs/proofs/discrete_laplace.md.
 """
 
@@ -32,11 +32,10 @@ Table = npt.NDArray[np.int16]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inversion:
-    """The law of a variable on 0, 1, .., with the digits that decide most draws worked out once.
+    """The law of a variable on 0, 1, .., with the digits that decide most draws computed once.
 
-    `first` has the first digits of `P(N >= k)` for `k = n, .., 1`, rising, each once; `further` their next ones. Of a
-    law that is `is_endless`, anybody who reaches `n` goes on by what `tail` draws, where None stands for the law
-    itself.
+    `first` has the first digits of `P(N >= k)` for `k = n, .., 1`, strictly rising. `further` has their next digits. If
+    `is_endless`, a draw that reaches `n` adds a draw of `tail`, or of this law itself if `tail` is None.
     """
 
     survivals: Survivals
@@ -47,10 +46,10 @@ class Inversion:
 
     @staticmethod
     def from_survivals(survivals: Survivals, *, is_endless: bool, tail: "Inversion | None" = None) -> "Inversion":
-        """Return the sampler with these survivals, irrational ones.
+        """Return the sampler of a law, from its survival probabilities, which are irrational.
 
         Parameters:
-            survivals: all of them, or of an endless law those from 1 on, without end.
+            survivals: `P(N >= k)` for `k = 1, 2, ..`; without end if the law is endless.
             endless: whether it is cut where two of them have the same first digits; given that the variable is as
                 large, what it is beyond has the law `tail`, None for this one.
         """
@@ -72,7 +71,7 @@ class Inversion:
         )
 
     def draw(self, size: int, random_bytes: RandomBytes, *, signed: bool) -> Integers:
-        """Draw `size` values, int64; `signed` with a fair sign of their own each."""
+        """Draw `size` int64 values. If `signed`, each gets a fair random sign."""
         words = np.frombuffer(random_bytes(2 * size), dtype="<u2")
         if size < _TABLE_PAYS:
             return self._count_survivals(words, random_bytes, signed=signed)
@@ -84,9 +83,9 @@ class Inversion:
         return result
 
     def _count_survivals(self, words: Words, random_bytes: RandomBytes, *, signed: bool) -> Integers:
-        """Return the values that the words decide, and read further words where they do not.
+        """Return the values for these words, reading further bytes for the words that do not decide.
 
-        Decided words read no further byte.
+        No further byte is read for a word that decides.
         """
         counts, tied = self._compare_first_digits(words)
         places = np.flatnonzero(tied)
@@ -103,14 +102,14 @@ class Inversion:
         return np.where(words & 1, -counts, counts) if signed else counts
 
     def _compare_first_digits(self, words: Words) -> tuple[Integers, npt.NDArray[np.bool_]]:
-        """Return how many survivals surely lie above, and if the next one has these very first digits."""
+        """Return the number of survivals surely above each word, and True if the next has the same first digits."""
         digits = np.right_shift(words, 1, dtype=np.uint16)
         counts: Integers = self.first.size - np.searchsorted(self.first, digits, side="right")
         # where all lie above, this looks at the greatest, whose digits are not these
         return counts, self.first[self.first.size - 1 - counts] == digits
 
     def _settle_tie(self, which: int, random_bytes: RandomBytes) -> bool:
-        """Return True if a uniform number lies below the survival `which`, whose first and further digits it has."""
+        """Return True if a uniform number is below the survival `which`. So far both have the same digits."""
         known = _FIRST_DIGITS + _FURTHER_DIGITS
         while True:
             word = int.from_bytes(random_bytes(_FURTHER_DIGITS // 8), "big")
@@ -132,7 +131,7 @@ class Inversion:
 def _list_digits(survivals: Survivals) -> list[int]:
     """Return the first and further digits of the survivals.
 
-    They end with the first survival that has the first digits of the one before.
+    The list ends at the first survival with the same first digits as the one before.
     """
     precision = _PRECISION
     while True:
@@ -152,7 +151,7 @@ def _list_digits(survivals: Survivals) -> list[int]:
 
 @lru_cache(maxsize=64)
 def _make_table(law: Inversion, *, signed: bool) -> Table:
-    """Return the meaning of each word, 128 kB."""
+    """Return a table of 128 kB with the value that each word of 16 bits decides."""
     words = np.arange(1 << 16, dtype=np.uint16)
     counts, undecided = law._compare_first_digits(words)
     if law.is_endless:

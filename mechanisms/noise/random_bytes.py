@@ -1,9 +1,9 @@
-"""Random bytes, as many as noise takes: the operating system's, or a cipher's under a key of the operating system's.
+"""Random bytes for noise, from the operating system, or from a cipher with a key of the operating system.
 
-Linux gives some 400 MB a second, which is half of the time that exact noise takes; a cipher that processors know gives
-ten times as much. So anybody who wants many bytes gets the key stream of AES-256 in counter mode, under a key and a
-counter that are the operating system's and serve this one call: nothing is kept, so nothing repeats in a process that
-forks or is restored from a snapshot. Why so: docs/decisions/0032-random-bytes.md.
+Linux gives some 400 MB a second, which would take half of the time of exact noise. A cipher in hardware is ten times as
+fast. So a request of many bytes gets the key stream of AES-256 in counter mode. Its key and counter come from the
+operating system and serve one call. Nothing is kept, so nothing repeats in a process that forks or is restored from a
+snapshot. The reasons are in docs/decisions/0032-random-bytes.md.
 """
 
 import os
@@ -13,7 +13,10 @@ _KEY_BYTES, _COUNTER_BYTES = 32, 16  # of AES-256: its longest key, and a block
 
 
 def draw_random_bytes(count: int) -> bytes:
-    """Return `count` bytes that nobody can tell from independent uniform ones, as the operating system's own."""
+    """Return `count` random bytes, as good as independent uniform ones.
+
+    Like the operating system's own bytes, they cannot be distinguished from uniform ones.
+    """
     if count <= _FEW:
         return os.urandom(count)
     # nobody who draws little, such as most commands, waits for this import

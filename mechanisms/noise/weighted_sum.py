@@ -1,4 +1,4 @@
-"""The law of `K + times * L`, two independent discrete Laplace noises at rates of their own, in numbers.
+"""Probabilities of `K + times * L`, a weighted sum of two independent discrete Laplace noises of different rates.
 
 Guarantee: to a relative 1e-12, also where it is tiny (held against sums over all values in tests). Where one noise is a
 sum's and the other a count's, that is what a mean's threshold is read off. Proof: docs/proofs/common_sums.md.
@@ -12,7 +12,7 @@ from mechanisms.noise import discrete_laplace
 def compute_upper_tail(rate: float, value: int, *, times: int, beside: float) -> float:
     """Return `P(K + times * L >= value)`, where K has the rate `rate` and L `beside`.
 
-    Both noises are symmetric, so the sign of `times` says nothing; with `times` 0 it is K's own tail.
+    Both noises are symmetric, so the sign of `times` does not matter. With `times` 0 it is the tail of K.
 
     >>> [round(compute_upper_tail(0.5, 3, times=times, beside=0.25), 4) for times in (2, 0)]
     [0.3775, 0.1389]
@@ -33,7 +33,7 @@ def compute_upper_tail(rate: float, value: int, *, times: int, beside: float) ->
 
 
 def compute_lower_tail(rate: float, value: int, *, times: int, beside: float) -> float:
-    """Return `P(K + times * L <= value)`; the law is symmetric."""
+    """Return `P(K + times * L <= value)`. The law is symmetric."""
     return compute_upper_tail(rate, -value, times=times, beside=beside)
 
 
