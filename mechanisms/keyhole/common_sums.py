@@ -1,9 +1,10 @@
-"""Several thresholds on one mean, read off one noisy sum and one noisy count: what is common to them is paid once.
+"""Several thresholds on one mean, read off one noisy sum and one noisy count, so that shared noise costs its loss once.
 
-`avg(x) > t` holds where `sum(x) - t * count(x)` is positive. Two thresholds on the same mean are two such functionals,
-and noise on each would be paid twice. Here the sum has noise K, the count noise L, each once for all thresholds, and
-every functional is read off both: its noise is `K - t * L`, whose law is known exactly. A threshold on the count itself
-reads L alone. The sum may be that of `x - m` for any public m: then t is counted from there, and little of L enters.
+`avg(x) > t` holds if `sum(x) - t * count(x)` is positive. Two thresholds on one mean are two functionals of this form,
+and noise on each would cost twice. Here the sum has noise K and the count noise L, each drawn once for all thresholds.
+Every functional is read off both, so its noise is `K - t * L`, whose law is known exactly. A threshold on the count
+itself has noise L alone. The sum may be that of `x - m` for any public m. Then t is counted from m, and little of L
+enters.
 
 | here | in the proof |
 |---|---|
@@ -65,17 +66,17 @@ _STEPS = 40  # of a reach, by halving: it only says where to look for rates
 def calibrate_on_sums(
     mechanism: str, task: DecisionTask, *, schedule: Schedule, empty: Callable[[int], EmptyGroups | None]
 ) -> Calibration:
-    """Return one rate for every sum, and one test for every functional, which together keep the contract.
+    """Calibrate one rate for every sum and one test for every functional. Together they keep the contract.
 
     Guarantee: `fnr` and `fpr` as `meet_contract` has them, from the exact laws of the tests' noise, early looks under
     the union bound; `worst_case_epsilon` is the largest sum, over the sums' exposures, of rate times sensitivity times
     part: the loss of seeing all noisy sums, of which every answer is a function. Proof: docs/proofs/common_sums.md.
 
     Parameters:
-        task: with `common`, every reading of which is `((s, 1),)`, of scale 1, or `((s, 1), (c, times))`; what is read
-            off two sums has one threshold, and no c is another reading's s of two.
+        task: with `common`. Every reading is `((s, 1),)` of scale 1, or `((s, 1), (c, times))`. A functional that is
+            read off two sums has one threshold, and its c is not the s of another reading of two sums.
         schedule: the early looks; `ONE_LOOK` for none.
-        empty: what is known of groups without rows, by functional; early looks seldom accept them.
+        empty: by functional, what is known of groups without rows. Early looks seldom accept these groups.
 
     Raises:
         Unachievable: no finite loss meets the contract.
@@ -110,7 +111,7 @@ def calibrate_on_sums(
 def decide_on_sums(calibration: Calibration, sums: Integers, *, noise: Noise) -> Outcome:
     """Decide every key, look by look, on noisy sums.
 
-    At each look all sums are revealed for the keys that are still open.
+    Each look reveals all sums for the keys that are still open.
 
     Guarantee: a key's loss is the worst case times the part of the rates at which it stopped, since all sums go
     through the looks together. No noise is left for other questions. Proof: docs/proofs/common_sums.md.
@@ -138,7 +139,7 @@ def decide_on_sums(calibration: Calibration, sums: Integers, *, noise: Noise) ->
 
 
 def read_functionals(common: CommonSums, sums: Integers) -> Integers:
-    """Return the functionals of exact sums where these may be shown: to owners, and in tests."""
+    """Compute the functionals from exact sums. Only owners and tests may see them."""
     read = [
         sum(times * sums[place] for place, times in reading) // scale
         for reading, scale in zip(common.readings, common.scales, strict=True)
@@ -147,7 +148,7 @@ def read_functionals(common: CommonSums, sums: Integers) -> Integers:
 
 
 class _SumsRun:
-    """Some keys between looks: what every literal was decided, and the part of the rates that each key has seen."""
+    """The state of some keys between looks: the verdicts of all literals and each key's loss so far."""
 
     def __init__(self, calibration: Calibration, common: CommonSums, sums: Integers) -> None:
         self._calibration, self._common, self._sums = calibration, common, sums
@@ -160,7 +161,7 @@ class _SumsRun:
         self.lost = np.zeros(self._keys)
 
     def take_looks(self, noise: Noise) -> None:
-        """Take looks until every key is settled."""
+        """Take looks until the formulas of every key are settled."""
         parts = list_look_parts(self._calibration)
         rates = list_sum_rates(self._calibration)
         worst = compute_joint_loss(_list_losses(rates, self._common), self._common.exposures)
@@ -189,9 +190,9 @@ class _SumsRun:
         raise AssertionError("a key is still open after every look")
 
     def _toss_coins(self, keys: int, noise: Noise) -> dict[int, Booleans]:
-        """Toss one coin per key and functional for values on the very boundary.
+        """Toss one coin for each key and functional, for values exactly on the boundary.
 
-        Literals on one value keep their order.
+        Literals on one value share its coin, so their cut-offs keep their order.
         """
         tests = enumerate(self._calibration.tests)
         return {f: noise.draw_bernoulli(probability=test.tie, size=keys) for f, test in tests if test.tie}
@@ -223,9 +224,9 @@ class _SumsRun:
 
 
 def scale_tolerance(tolerance: int, scale: int) -> int:
-    """Return a tolerance in steps, `scale` of which make one.
+    """Convert a tolerance in units into steps, with `scale` steps to the unit.
 
-    Values that just hold and that just fail lie this and one apart.
+    A value that just holds and one that just fails beyond the tolerance differ by this number plus one.
 
     >>> scale_tolerance(3, 1), scale_tolerance(3, 10)
     (3, 39)
@@ -234,14 +235,14 @@ def scale_tolerance(tolerance: int, scale: int) -> int:
 
 
 def list_look_parts(calibration: Calibration) -> tuple[Fraction, ...]:
-    """Return the parts of the last rates at which all sums are looked at, coarse to fine."""
+    """Return the rates of all looks as parts of the last rate, coarse to fine. They are the same for all sums."""
     test = next(test for test in calibration.tests if test.rate)
     return (*(look.rate / test.rate for look in test.looks), Fraction(1))
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A sum with the further sum that functionals are read off beside it, and these."""
+    """A sum, a further sum, and the functionals that are read off both."""
 
     first: int
     further: int
@@ -249,7 +250,7 @@ class _Pair:
 
 
 class _Rates:
-    """The rates that the sums need for given shares of all functionals, and the tests that follow."""
+    """The choice of the sums' rates, and of the tests, for given shares of all functionals."""
 
     def __init__(
         self,
@@ -271,7 +272,7 @@ class _Rates:
         self._kept = schedule.last * (1.0 - MARGIN)
 
     def calibrate_tests(self, shares: Shares) -> Mapping[int, FunctionalTest]:
-        """Return the tests of all functionals. Raise `Unachievable` if there are none."""
+        """Calibrate the tests of all functionals. Raise `Unachievable` if none keep the shares."""
         rates = [Fraction(0)] * len(self._common.sensitivities)
         for functional in self._plain:
             ((place, _),) = self._common.readings[functional]
@@ -300,9 +301,9 @@ class _Rates:
         return min(self._schedule.rates, default=Fraction(1))
 
     def _choose_further_rate(self, pair: _Pair, shares: Shares) -> Fraction:
-        """Return about the rate of the further sum with which both cost least.
+        """Return roughly the rate of the further sum at which both sums together cost least.
 
-        It supposes continuous Laplace noise and a sum of losses. Any rate is sound.
+        It is estimated with continuous Laplace noise and a sum of losses. Any rate is sound.
         """
         prices = self._price_rate(pair.first), self._price_rate(pair.further)
         widest = max(1, *(abs(self._read_times(one)) for one in pair.functionals))
@@ -323,7 +324,7 @@ class _Rates:
         return round_rate_up(min(max(chosen, float(LEAST_RATE)), float(GREATEST_RATE)))
 
     def _find_first_rate(self, pair: _Pair, shares: Shares, further: Fraction) -> Fraction:
-        """Return the least rate of the sum with which every functional of a pair is met, as bisection finds it."""
+        """Return the least rate of the sum at which every functional of a pair keeps its shares, found by bisection."""
 
         def met(rate: Fraction) -> bool:
             return all(self._find_shift(one, shares, rate, further) is not None for one in pair.functionals)
@@ -353,10 +354,10 @@ class _Rates:
         raise Unachievable("the tolerances are too narrow for thresholds that share a noisy count")
 
     def _find_shift(self, functional: int, shares: Shares, rate: Fraction, further: Fraction) -> int | None:
-        """Return the least shift that keeps false negatives, None if false positives are too many then.
+        """Return the least shift that keeps the false-negative share, or None if false positives exceed theirs at it.
 
-        A value that just holds is `scale` steps beyond the threshold: the noise has to fall short by `shift + scale` of
-        them.
+        A value that just holds is `scale` steps beyond the threshold. It is missed if the noise is at most `-shift -
+        scale`.
         """
         test = self._make_unshifted_test(functional, shares, rate, further)
         limit, scale = self._kept * shares.fnr[functional], self._common.scales[functional]
@@ -373,7 +374,7 @@ class _Rates:
     def _make_unshifted_test(
         self, functional: int, shares: Shares, rate: Fraction, further: Fraction
     ) -> FunctionalTest:
-        """Return the test of what is read off two sums at these rates, without its shift and looks."""
+        """Return the test of a functional that is read off two sums, before its shift and looks are found."""
         scale = self._common.scales[functional]
         return FunctionalTest(
             epsilon=0.0,
@@ -423,12 +424,12 @@ class _Rates:
         return self._common.readings[functional][1][1]
 
     def _price_rate(self, place: int) -> float:
-        """Return the highest cost of a unit of a sum's rate."""
+        """Return the largest loss, over exposures, of one unit of a sum's rate."""
         return float(max(one[place] for one in self._common.exposures)) * self._common.sensitivities[place]
 
 
 def _find_reach(ratio: float, share: float) -> float:
-    """Return the reach of `X + ratio * Y` with a probability, X and Y Laplace of scale one."""
+    """Return the value that `X + ratio * Y` exceeds with a probability, for Laplace noises X and Y of scale one."""
     if share >= 0.5:
         return 0.0
     wide = max(ratio, 1e-6) if abs(ratio - 1.0) > 1e-3 else 1.001  # the quotient below is 0 / 0 at one
@@ -451,9 +452,9 @@ def _reads_one_sum_often(formula: Formula, common: CommonSums) -> bool:
 
 
 def _list_alternatives(common: CommonSums) -> tuple[Exposure, ...]:
-    """Return the sums' exposures with the loss of each sum laid onto one functional that is read off it, each in turn.
+    """Return exposures of the functionals in which each sum's part is given to one of its functionals, each in turn.
 
-    Shares are apportioned by them, since a sum costs what the most expensive of its functionals needs.
+    Apportionment uses them, since a sum costs as much as the most expensive of its functionals needs.
     """
     on: dict[int, list[int]] = {}
     for functional, reading in enumerate(common.readings):
@@ -478,10 +479,10 @@ def _refuse_calibration(functional: int, fnr: float, fpr: float) -> FunctionalTe
 
 
 def _check_readings(task: DecisionTask, common: CommonSums) -> None:
-    """Raise ValueError for readings of another form.
+    """Raise ValueError for readings that `calibrate_on_sums` does not take.
 
-    Raise `Unachievable` for several thresholds on what is read off two sums: its tails are not convex, so nothing
-    bounds them on an interval.
+    Raise `Unachievable` for several thresholds on a functional that is read off two sums. Its tails are not convex, so
+    nothing bounds them on an interval.
     """
     further = {reading[1][0] for reading in common.readings if len(reading) == 2}
     for reading, scale in zip(common.readings, common.scales, strict=True):

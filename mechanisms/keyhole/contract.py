@@ -1,11 +1,11 @@
-"""From shares to tests to a verified promise: the contract of one question, met by one test per functional.
+"""The contract of one question, met by one test for each functional: from shares to tests to verified rates.
 
-A question may decide several formulas; then each of them has the contract for itself, and the tests that they share
+A question may decide several formulas. Then each of them keeps the contract by itself, and the tests that they share
 cost the least for all of them together.
 
-The shares are chosen by apportionment, the tests calibrated from them, and then the whole contract is checked with the
-tests' exact error rates; where an interval's two sides weigh more than its shares allowed for, the shares shrink until
-it holds. The reported rates are those that were checked.
+Apportionment chooses the shares, and the tests are calibrated from them. Then the whole contract is checked with the
+tests' exact error rates. If the two sides of an interval err more than the shares allow, the shares shrink until the
+contract holds. The reported rates are the checked ones.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,15 +34,14 @@ _MOST_ATTEMPTS = 40  # shrinking converges in a few; beyond, an interval is narr
 
 @dataclass(frozen=True, slots=True)
 class OneShotKind:
-    """The test of one functional: the price of a pair of shares, and the test that meets it.
+    """A kind of test: its loss for a pair of shares, and its calibration.
 
-    `loss(f, fnr, fpr)` gives epsilon and its slopes; `calibrate(f, fnr, fpr)` the test, or raises `Unachievable`.
-    `is_tied` when only the smaller share counts, `decides_several` when the mechanism decides several formulas on one
-    value. `bound_missed(test, distance)` and `bound_wrong(test, distance)` bound the rates at which the literal is
-    rejected and accepted at a distance. `calibrate_together(shares)` gives all tests at once, in the place of
-    `calibrate`, where their noise is not each one's own. With `has_closed_form` shares are those of the least sum of
-    losses, where no formula has a functional
-    twice: milliseconds where the least joint loss takes seconds.
+    `loss(f, fnr, fpr)` returns epsilon and its slopes. `calibrate(f, fnr, fpr)` returns the test or raises
+    `Unachievable`. `is_tied` if only the smaller share counts. `decides_several` if the mechanism decides several
+    formulas on one value. `bound_missed(test, distance)` and `bound_wrong(test, distance)` bound the rates at which the
+    literal is rejected and accepted at a distance. If tests share noise, `calibrate_together(shares)` replaces
+    `calibrate` and returns all tests. With `has_closed_form` the shares have the least sum of losses if no formula has
+    a functional twice. This takes milliseconds, and the least joint loss seconds.
     """
 
     loss: LossCurve
@@ -55,7 +54,7 @@ class OneShotKind:
     has_closed_form: bool = False
 
     def calibrate_all(self, shares: Shares, used: Sequence[int]) -> dict[int, FunctionalTest]:
-        """Return the tests of the functionals that are used: all at once where their noise is common to them."""
+        """Calibrate the tests of the functionals that are used, all at once if they share noise."""
         if self.calibrate_together is not None:
             return dict(self.calibrate_together(shares))
         return {one: self.calibrate(one, shares.fnr[one], shares.fpr[one]) for one in used}
@@ -63,11 +62,12 @@ class OneShotKind:
 
 @dataclass(frozen=True, slots=True)
 class _Promises:
-    """The conditions on all formulas that are not constant, `formulas`.
+    """The conditions that a contract sets for all formulas that are not constant.
 
-    Those with constraints have these, the others have bounds of their `trees`.
+    `trees` are the formulas with too many constraints to enumerate. For them the bound of the tree must hold.
 
-    `fnr`, `fpr` are all constraints, without repetitions; `empty` are the formulas whose relaxation always holds.
+    `fnr` and `fpr` are the constraints of the others, without repetitions. `empty` are the formulas whose relaxation
+    always holds.
     """
 
     formulas: tuple[Formula, ...]
@@ -78,7 +78,7 @@ class _Promises:
 
     @property
     def has_constraints(self) -> bool:
-        """Return True if any formula has its constraints."""
+        """True if at least one formula has constraints."""
         return len(self.trees) < len(self.formulas)
 
     @staticmethod
@@ -101,8 +101,8 @@ class _Promises:
 def check_task(task: DecisionTask, *, decides_several: bool = False) -> None:
     """Raise `Unachievable` or ValueError for a task that cannot be calibrated.
 
-    Rates outside (0, 1) or summing to one are `Unachievable`, and predicates unless `decides_several` formulas can be
-    decided. A malformed task is a ValueError.
+    Rates outside (0, 1), or with a sum of one or more, are `Unachievable`. So are predicates, unless `decides_several`.
+    A malformed task is a ValueError.
     """
     if task.predicates and not decides_several:
         raise Unachievable(SEVERAL_REFUSED, instead=_DECIDES_SEVERAL)
@@ -118,7 +118,7 @@ def check_task(task: DecisionTask, *, decides_several: bool = False) -> None:
 
 
 def list_tolerances(formula: Formula, functionals: int) -> tuple[int, ...]:
-    """Return each functional's tolerance: the least of its literals', zero if it has none."""
+    """Return each functional's tolerance, the least of its literals' tolerances, or zero if it has no literal."""
     least: dict[int, int] = {}
     for cut in list_literals(formula):
         least[cut.functional] = min(cut.tolerance, least.get(cut.functional, cut.tolerance))
@@ -126,7 +126,7 @@ def list_tolerances(formula: Formula, functionals: int) -> tuple[int, ...]:
 
 
 def list_task_tolerances(task: DecisionTask) -> tuple[int, ...]:
-    """Return each functional's tolerance: the least of its literals' in any formula, zero if it has none."""
+    """Return each functional's tolerance, the least over its literals in all formulas, or zero if it has no literal."""
     return list_tolerances(AllOf(task.formulas), len(task.sensitivities))
 
 
@@ -136,7 +136,7 @@ def compute_exact_epsilon(test: FunctionalTest, sensitivity: int) -> Fraction:
 
 
 def make_idle_test(task: DecisionTask) -> FunctionalTest:
-    """Return the stand-in for a functional that no formula mentions: nothing is drawn, nothing is revealed."""
+    """Return the test of a functional that no formula mentions. It draws and reveals nothing."""
     return FunctionalTest(
         epsilon=0.0,
         rate=Fraction(0),
@@ -186,13 +186,13 @@ def meet_contract(mechanism: str, task: DecisionTask, kind: OneShotKind) -> Cali
 def _use_wide_tolerances(
     first: Calibration, objective: Objective, promises: _Promises, kind: OneShotKind
 ) -> Calibration:
-    """Return the calibration or a cheaper one of the same contract.
+    """Return a cheaper calibration of the same contract, or the given one if none is found.
 
-    Its shares follow from the true errors of its tests at each literal's own tolerance.
+    Its shares follow from the true error rates of the first tests at each literal's own tolerance.
 
-    A functional is tested for the narrowest tolerance that any formula has on it. A formula with a wide one hardly ever
-    errs there, and leaves what it may err to the other functionals of its clauses. Once is enough: a second time saves
-    a ten-thousandth of the loss on average, three thousandths at most in 250 drawn scorecards, and takes as long.
+    A functional is tested for the narrowest tolerance that any formula has on it. A formula with a wider tolerance
+    hardly ever errs on it, and leaves its error rate to the other functionals of its clauses. One repetition is enough.
+    A second one saves a ten-thousandth of the loss on average, and at most three thousandths in 250 drawn scorecards.
     """
     if not promises.has_constraints:
         return first
@@ -226,7 +226,7 @@ def _divide_rates(rate: float, whole: float) -> float:
 
 
 def keep_contract(mechanism: str, task: DecisionTask, kind: OneShotKind, shares: Shares) -> Calibration:
-    """Calibrate one test per functional for shares apportioned before; they shrink where the contract needs it.
+    """Calibrate one test for each functional from given shares. Shares shrink where the contract needs it.
 
     Guarantee: that of `meet_contract`.
 
@@ -267,16 +267,16 @@ def _make_objective(task: DecisionTask, promises: _Promises, kind: OneShotKind, 
 
 
 def _list_used_exposures(task: DecisionTask, used: Sequence[int]) -> tuple[Exposure, ...]:
-    """Return the exposures' parts of the formulas' functionals, in the order of `used`.
+    """Return the exposures restricted to the functionals of `used`, in their order.
 
-    Exposures that others cover are left out.
+    Exposures that others dominate are left out.
     """
     check_covered(used, task.exposures)
     return drop_dominated(tuple(exposure[functional] for functional in used) for exposure in task.exposures)
 
 
 def _share_in_closed_form(objective: Objective) -> Shares | None:
-    """Return the least of the shares with which each formula by itself keeps its rates.
+    """Return for each functional the least of the shares with which each formula by itself keeps its rates.
 
     Return None if one has no closed form.
     """
@@ -323,7 +323,7 @@ def _apportion(
 
 @dataclass(frozen=True, slots=True)
 class _ShrinkFactors:
-    """By functional, the factor its share must shrink by."""
+    """The factors by which functionals' shares must shrink."""
 
     fnr: dict[int, float]
     fpr: dict[int, float]
@@ -331,7 +331,7 @@ class _ShrinkFactors:
 
 @dataclass(frozen=True, slots=True)
 class _TestRates:
-    """Each test's error rates by functional and distance, each computed once: the check and the result read them."""
+    """The tests' error rates by functional and distance, each computed once."""
 
     bound_missed: Callable[[int, int], float]
     bound_wrong: Callable[[int, int], float]
@@ -345,7 +345,7 @@ class _TestRates:
         )
 
     def bound_tree(self, formula: Formula) -> tuple[float, float]:
-        """Return the whole formula's bounds."""
+        """Return the tree bounds of a formula's false-negative and false-positive rates."""
         fnr, _ = bound_tree(formula, lambda cut: self.bound_missed(cut.functional, 1), is_fnr=True)
         fpr, _ = bound_tree(formula, lambda cut: self.bound_wrong(cut.functional, -cut.tolerance), is_fnr=False)
         return fnr, fpr

@@ -1,4 +1,4 @@
-"""Keys in parts of bounded memory, decided side by side where their noise may be drawn by several threads."""
+"""Parts of keys of bounded memory. Several threads decide them in parallel if they may draw noise."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -13,15 +13,15 @@ _Result = TypeVar("_Result")
 
 
 def cut_keys_into_parts(keys: int) -> list[slice]:
-    """Return the parts, in order; one without keys if there are none."""
+    """Return slices of `KEYS_AT_ONCE` keys in order, or one empty slice if there are no keys."""
     return [slice(start, min(keys, start + KEYS_AT_ONCE)) for start in range(0, max(keys, 1), KEYS_AT_ONCE)]
 
 
 def decide_in_parts(decide: Callable[[slice], _Result], keys: int, *, noise: Noise) -> Iterator[tuple[slice, _Result]]:
-    """Yield each part with the result of `decide`, which draws from `noise`; in order.
+    """Yield each part with the result of `decide`, in order. `decide` draws from `noise`.
 
     Raises:
-        Exception: what it raises for the first part for which it does.
+        Exception: the first exception of `decide`, in the order of parts.
     """
     parts = cut_keys_into_parts(keys)
     threads = noise.threads if isinstance(noise, ExactNoise) else 1

@@ -1,8 +1,8 @@
-"""Continuing noise paths: a later question about values that earlier ones have left noisy pays for the difference.
+"""The continuation of noise paths: a later question about the same values costs only the finer noise that it adds.
 
-`lay_on_paths` lays a calibrated question's tests on the paths' rates, from public inputs alone;
-`decide_on_known_values` decides it where what is known suffices, `decide_on_refined_paths` reveals what is missing. A
-functional without a path is drawn again in the same run.
+`lay_on_paths` fits a calibrated question's tests to the rates of the paths, from public inputs alone.
+`decide_on_known_values` decides the question if the known values suffice. `decide_on_refined_paths` also reveals
+missing values. A functional without a path gets new noise in the same run.
 
 | here | meaning |
 |---|---|
@@ -52,14 +52,14 @@ Paths: TypeAlias = tuple[NoisePath | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """A question laid on noise paths.
+    """A question whose tests look at the rates of stored noise paths.
 
-    `calibration` is what it does: its contract holds for a question and paths' rates fixed before the noise was seen,
-    its worst case is the whole of what it reads, known or not, which is the analyst's own loss. `paths` has by
-    functional the path that is continued, None where noise is drawn again. `fresh_by_key` is the most that is revealed
-    first, per key, given what was revealed before, and `fresh_worst` the largest of these; `public_fresh_worst` is the
-    joint loss of what lies above the paths' finest rates: it depends on public rates alone, and a key that stopped
-    early before may exceed it, though never what was reserved for all questions together.
+    The contract of `calibration` holds if the question and the paths' rates were fixed before the noise was seen. Its
+    worst case is the loss of all values that the question reads, known or new: the analyst's own loss. `paths` has for
+    each functional the path to continue, or None for new noise. `fresh_by_key` is the most loss that the question can
+    add for each key, given the values revealed before. `fresh_worst` is the largest of these. `public_fresh_worst` is
+    the joint loss of the rates above the paths' finest ones, and depends on public rates alone. A key that stopped
+    early in an earlier question may exceed it, but never the reservations of all questions together.
     """
 
     calibration: Calibration
@@ -70,16 +70,16 @@ class Continuation:
 
 
 def lay_on_paths(calibration: Calibration, paths: Paths) -> Continuation | None:
-    """Return the question on these paths; None if none of them is of use to it.
+    """Return the question on these paths, or None if no path saves loss.
 
     Guarantee: the calibration's contract, verified anew. Which paths are used, and what for, depends on the contract
     and the paths' rates alone, not on their values. No path is read up to a rate that costs more above its finest than
     noise drawn anew.
 
     Parameters:
-        calibration: as its mechanism made it.
-        paths: by functional, None where there is none; all for the calibration's keys in their order, and for the
-            functional's exact values as they are in the data now.
+        calibration: made by its mechanism.
+        paths: for each functional its path, or None. All are for the calibration's keys in their order, and for the
+            exact values that the data has now.
 
     Raises:
         ValueError: the paths are not one per functional, or of different numbers of keys.
@@ -128,7 +128,7 @@ def lay_on_paths(calibration: Calibration, paths: Paths) -> Continuation | None:
 
 
 def decide_on_known_values(continuation: Continuation, *, noise: Noise) -> Outcome | None:
-    """Decide every key on what is known; None where that may leave a key open.
+    """Decide every key on known values, or return None if that may leave a key open.
 
     Guarantee: the answer is the one `decide_on_refined_paths` gives; nothing is revealed, so the fresh losses are zero,
     and there are no new paths. The noise only tosses the coins of values on a boundary, and none where the result is
@@ -148,7 +148,7 @@ def decide_on_refined_paths(
     reads_known_first: bool = False,
     keeps_paths: bool = True,
 ) -> Outcome:
-    """Decide every key, refining its paths where what is known does not settle it.
+    """Decide every key, refining its paths if the known values do not settle it.
 
     Guarantee: all that was ever revealed of a functional on one path costs the finest level its key has reached;
     `fresh` is what this run adds, `epsilon` what the question has read. Neither exceeds its worst case.
@@ -159,8 +159,8 @@ def decide_on_refined_paths(
         questions
             about several functionals; but then `epsilon` tells what other questions have revealed, so never where
             analysts' own balances are kept apart.
-        keeps_paths: whether the outcome carries the paths as they are now. They must be kept if they are ever to be
-            continued again.
+        keeps_paths: True to return the paths with the new values. They must be stored if they are to be continued
+            again.
     """
     return decide_on_paths(
         continuation.calibration,
@@ -176,7 +176,7 @@ def decide_on_refined_paths(
 def decide_in_full(
     calibration: Calibration, aggregates: Integers, *, noise: Noise, keeps_paths: bool = True
 ) -> Outcome:
-    """Decide every key on fresh noise of which all is revealed at once, up to the finest rate of every functional.
+    """Decide every key on fresh noise, and count all of it as revealed, up to the finest rate of every functional.
 
     Guarantee: the answer has the law of the mechanism's own `decide`, since a look that is not needed decides nothing;
     every key's loss is the worst case. The noise depends on no earlier value of the run, so that its Rényi divergence
@@ -221,7 +221,7 @@ def _calibrate_on_path(
 
 
 def _price_above_path(test: FunctionalTest, path: NoisePath, sensitivity: int) -> Fraction:
-    """Return epsilon of the rates above a path's finest."""
+    """Return the epsilon of the rates above a path's finest rate."""
     return max(Fraction(0), test.rate - path.rates[-1]) * sensitivity
 
 

@@ -1,7 +1,7 @@
-"""One functional's noisy values, coarse to fine: what a path has, and what is revealed beyond it for the keys that ask.
+"""The noisy values of one functional, coarse to fine: values known from a path, and values that a run reveals.
 
-Keys that take a look are a few, by their numbers, or so many that it is cheaper to work on all and to keep what those
-of a mask were to have: of the others nothing is kept, and nothing counts as revealed.
+If few keys take a look, their numbers are used. If many do, it is cheaper to draw for all keys and keep only the values
+of a mask. Values of other keys are not kept and do not count as revealed.
 
 Proofs: docs/proofs/gradual_release.md, docs/proofs/reuse.md.
 """
@@ -26,10 +26,10 @@ _ALL = slice(None)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChosenKeys:
-    """Keys that take a look, numbered `where`.
+    """The keys that take a look.
 
-    Of all keys, which `where` is then, they are those of the mask `mask`. The draws and results for them have `size`
-    entries, one for each of `where`.
+    `where` has their numbers and `mask` is None, or `where` covers all keys and `mask` selects among them. Draws and
+    results have `size` entries, one for each key of `where`.
     """
 
     where: Integers | slice
@@ -38,14 +38,14 @@ class ChosenKeys:
 
     @staticmethod
     def from_mask(chosen: Booleans, *, allows_mask: bool) -> "ChosenKeys":
-        """Return the keys of a mask. Many keys keep the mask if they may."""
+        """Return the keys of a mask. Many keys keep it as a mask if `allows_mask`."""
         count = int(np.count_nonzero(chosen))
         if allows_mask and count > _FEW and count * _MANY_OF >= chosen.size:
             return ChosenKeys(_ALL, chosen, chosen.size)
         return ChosenKeys(np.flatnonzero(chosen), None, count)
 
     def settle(self, verdicts: Verdicts, found: Verdicts) -> None:
-        """Give those that have no verdict yet the one that was found for them."""
+        """Write the found verdicts for the chosen keys that have none yet."""
         if self.mask is None:
             before = verdicts[self.where]
             verdicts[self.where] = np.where(before == 0, found, before)
@@ -54,7 +54,7 @@ class ChosenKeys:
 
 
 class NoisyValues:
-    """The noisy values in one run: those of a path, and further ones as they are asked for.
+    """The noisy values in one run: the values of a path, and further ones that the run reveals.
 
     Guarantee: what is kept of a key, and counted as taken or reached, is what was revealed to it and nothing finer.
     """
@@ -82,7 +82,7 @@ class NoisyValues:
             self._noisy[: len(before)] = path.values
 
     def choose(self, keys: Booleans) -> ChosenKeys:
-        """Return the keys of a mask that take a look."""
+        """Return the keys of a mask, to take a look."""
         return ChosenKeys.from_mask(keys, allows_mask=self._fresh)
 
     def is_known(self, look: int) -> Booleans:
@@ -90,9 +90,9 @@ class NoisyValues:
         return np.asarray(self._before > self._rows[look], dtype=np.bool_)
 
     def reveal(self, look: int, keys: ChosenKeys, *, noise: Noise) -> None:
-        """Reveal the look's value for keys that have taken every look before it.
+        """Reveal the look's value for keys that have taken all earlier looks.
 
-        All coarser values are revealed with it, unless it is known.
+        Unless the value is known, all coarser values count as revealed with it.
         """
         if self._fresh:
             self._reveal_next(look, keys, noise)
@@ -108,9 +108,9 @@ class NoisyValues:
                 self._reveal_next(level, ChosenKeys(here, None, here.size), noise)
 
     def compute_distances(self, cut: Cut, look: int, keys: ChosenKeys) -> tuple[Integers, int]:
-        """Return the literal's noisy distances at a look that the keys have just taken, or had known.
+        """Return the literal's noisy values and an offset. The distance is the value minus the offset.
 
-        The second part is still to be subtracted; it is in blocks if the noise is.
+        The keys must know the look's value. Both results are in blocks if the noise is on block indices.
         """
         noisy = self._noisy[self._find_kept_row(self._rows[look]), keys.where]
         if self.test.block > 1:
@@ -120,19 +120,19 @@ class NoisyValues:
         return (noisy, cut.cut) if cut.above else (-noisy, -(cut.cut + 1))
 
     def compute_total_loss(self) -> Epsilons:
-        """Return epsilon of all that this question has read, per key, rounded up."""
+        """Return for each key the epsilon of all values that this question has read, rounded up."""
         lost: Epsilons = _tabulate_losses(list_levels(self.test), scale=self._scale)[0, self.taken]
         return lost
 
     def compute_fresh_loss(self) -> Epsilons:
-        """Return epsilon of what this run has revealed beyond what was known, per key, rounded up."""
+        """Return for each key the epsilon of the values that this run revealed first, rounded up."""
         lost: Epsilons = _tabulate_losses(self.rates, scale=self._scale)[self._before, self.reached]
         return lost
 
     def make_path(self) -> NoisePath | None:
-        """Return all that has been revealed.
+        """Return all revealed values as a path.
 
-        Return None if it was not kept, and for noise on block indices, which serves one threshold alone.
+        Return None if values were not kept, and for noise on block indices, which no other threshold can use.
         """
         if self.test.block > 1 or self._newest_alone:
             return None
@@ -142,7 +142,7 @@ class NoisyValues:
         return 0 if self._newest_alone else level
 
     def _reveal_next(self, level: int, keys: ChosenKeys, noise: Noise) -> None:
-        """Reveal a level of keys of which all coarser ones are revealed, and no other."""
+        """Reveal a level for keys that have revealed exactly the coarser levels."""
         drawn = self._draw_level(level, keys, noise)
         kept = self._noisy[self._find_kept_row(level)]
         if keys.mask is None:
@@ -182,13 +182,16 @@ class NoisyValues:
 
 
 def list_levels(test: FunctionalTest) -> tuple[Fraction, ...]:
-    """Return the rates at which a test looks, coarse to fine, the last one included."""
+    """Return the rates of all looks of a test, coarse to fine."""
     return (*(look.rate for look in test.looks), test.rate)
 
 
 @lru_cache(maxsize=128)
 def _tabulate_losses(rates: tuple[Fraction, ...], *, scale: int) -> Epsilons:
-    """Return epsilon from each level, 0 for none, to each other one, rounded up; zero to coarser ones."""
+    """Return a table of the epsilons from one level to another, rounded up.
+
+    Level 0 is no value. A coarser level costs zero.
+    """
     every = (Fraction(0), *rates)
     return np.array(
         [[round_up_to_float(max(Fraction(0), fine - coarse) * scale) for fine in every] for coarse in every]

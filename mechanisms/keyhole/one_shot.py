@@ -1,4 +1,4 @@
-"""Keyhole's one-shot mechanism: optimal tests under Keyhole's apportionment, every key at the same loss.
+"""Keyhole's one-shot mechanism: optimal tests under Keyhole's apportionment, with the same loss for every key.
 
 References: docs/proofs/optimal_test.md, docs/proofs/apportionment.md, docs/proofs/several_formulas.md.
 """
@@ -18,7 +18,7 @@ from mechanisms.threshold.one_shot import calibrate_test, find_least_epsilon
 
 
 class Keyhole:
-    """Least epsilon per test, least joint loss per question; both error rates bounded for every key.
+    """The one-shot mechanism of least epsilon for each test and least joint loss for each question.
 
     Guarantee: `P(not returned | formula true) <= fnr`, `P(returned | relaxed formula false) <= fpr`, per key, for any
     data, and likewise for the value of each predicate; the loss of a key is at most `worst_case_epsilon`.
@@ -34,7 +34,7 @@ class Keyhole:
         return meet_contract(self.name, task, self.make_kind(task))
 
     def make_kind(self, task: DecisionTask) -> OneShotKind:
-        """Return how a functional of the task is tested."""
+        """Return the kind of test for the task's functionals."""
         near = list_task_tolerances(task)
         alone = find_single_thresholds(task)
 
@@ -56,7 +56,7 @@ class Keyhole:
     def decide(
         self, calibration: Calibration, aggregates: Integers, *, noise: Noise, keeps_paths: bool = True
     ) -> Outcome:
-        """Decide every key on one noisy value per functional; the loss is the worst case for all keys alike."""
+        """Decide every key on one noisy value for each functional. Every key loses the worst case."""
         if calibration.task.common is not None:
             return decide_on_sums(calibration, aggregates, noise=noise)
         return decide_on_fresh_noise(
@@ -71,7 +71,7 @@ def decide_once(calibration: Calibration, aggregates: Integers, *, noise: Noise)
 
 
 def make_loss_curve(task: DecisionTask) -> LossCurve:
-    """Return the cost of a pair of shares for each functional with the optimal one-shot test.
+    """Return the loss of a functional's optimal one-shot test as a function of its pair of shares.
 
     Apportionment minimises it.
     """
@@ -92,9 +92,10 @@ def make_loss_curve(task: DecisionTask) -> LossCurve:
 
 
 def find_single_thresholds(task: DecisionTask) -> frozenset[int]:
-    """Return the functionals with one threshold in all formulas together.
+    """Return the functionals that have one threshold in all formulas together.
 
-    It may be crossed, not crossed, or both. Their noise may live on block indices if the task allows it.
+    Literals in either direction may use it. The noise of these functionals may be on block indices if the task allows
+    it.
     """
     thresholds = Counter(functional for functional, _ in {(cut.functional, cut.cut) for cut in task.list_literals()})
     alone = frozenset(functional for functional, count in thresholds.items() if count == 1)
@@ -102,10 +103,9 @@ def find_single_thresholds(task: DecisionTask) -> frozenset[int]:
 
 
 def price_cheaper_alone(calibration: Calibration) -> dict[int, float]:
-    """Return the epsilon of a test in blocks per functional, if that would be less than its shared noisy value.
+    """Return for each functional the epsilon of a test in blocks, if that is less than the epsilon of its shared value.
 
-    A block test serves one threshold only, so functionals with several cannot use it; EXPLAIN prints
-    the gap.
+    A block test serves one threshold, so functionals with several thresholds cannot use it. EXPLAIN prints the gap.
     """
     gaps: dict[int, float] = {}
     for functional, test in enumerate(calibration.tests):

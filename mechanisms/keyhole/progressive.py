@@ -1,7 +1,7 @@
-"""Keyhole's default mechanism: three-zone tests, three-valued formula, and every key charged what it revealed.
+"""Keyhole's default mechanism: three-zone tests, and each key is charged only for the values that it revealed.
 
-Look by look, from coarse to fine, a functional's value is refined only for the keys whose answer it can still change;
-a key is finished as soon as its formula is settled, and with it, where it is returned, each of its predicates.
+Look by look, from coarse to fine, a functional's value is refined only for the keys whose answer it can still change. A
+key is finished as soon as its formula is settled. If the key is returned, its predicates must be settled as well.
 
 Proofs: docs/proofs/three_zone.md, docs/proofs/short_cuts.md, docs/proofs/several_formulas.md.
 """
@@ -20,7 +20,7 @@ STRAY_GROUPS = 0.05  # of a question's empty groups, how many early looks may re
 
 
 class Progressive:
-    """Three-zone tests under Keyhole's apportionment; far keys stop early and cost little.
+    """Three-zone tests under Keyhole's apportionment. Far keys stop early and cost little.
 
     Guarantee: `P(not returned | formula true) <= fnr`, `P(returned | relaxed formula false) <= fpr`, per key, for any
     data, and likewise for the value of each predicate. Of each key's functionals exactly the looks taken are revealed:
@@ -77,7 +77,7 @@ class Progressive:
     def decide(
         self, calibration: Calibration, aggregates: Integers, *, noise: Noise, keeps_paths: bool = True
     ) -> Outcome:
-        """Decide every key, look by look; `aggregates` has shape (functionals, keys), within +-2**62."""
+        """Decide every key, look by look. `aggregates` has shape (functionals, keys), within +-2**62."""
         if calibration.task.common is not None:
             return decide_on_sums(calibration, aggregates, noise=noise)
         return decide_on_fresh_noise(
@@ -86,17 +86,18 @@ class Progressive:
 
 
 def find_empty_groups(task: DecisionTask, functional: int, tolerance: int) -> EmptyGroups | None:
-    """Return the distance from which a group without rows passes the literals that it fails by more than the tolerance.
+    """Return how far a group without rows, whose functionals are zero, is from passing a literal.
 
-    Its functionals are zero. Return None if there are no such literals.
+    Only literals that it fails by more than the tolerance count, and the nearest is taken. Return None if there is
+    none.
     """
     return _find_nearest(_list_shortfalls(task).get(functional, ()), tolerance, keys=task.keys)
 
 
 def _list_shortfalls(task: DecisionTask) -> dict[int, list[int]]:
-    """Return the distances of zero from each of its literals in any formula, by functional.
+    """Return for each functional the distances from zero to its literals in all formulas.
 
-    Negative where it passes.
+    A distance is negative if zero passes the literal.
     """
     found: dict[int, list[int]] = {}
     for cut in task.list_literals():
@@ -110,6 +111,6 @@ def _find_nearest(shortfalls: Sequence[int], tolerance: int, *, keys: int) -> Em
 
 
 def find_two_sided(task: DecisionTask) -> frozenset[int]:
-    """Return the functionals with literals of both directions, whether in one formula or in several."""
+    """Return the functionals that have literals in both directions, in one formula or in several."""
     directions = {(cut.functional, cut.above) for cut in task.list_literals()}
     return frozenset(f for f, _ in directions if {(f, True), (f, False)} <= directions)

@@ -1,9 +1,8 @@
-"""Looking at values, coarse to fine, until every key's formulas are settled; on fresh noise or on stored noise paths.
+"""The looks at noisy values, coarse to fine, until every key's formulas are settled; on fresh noise or stored paths.
 
-Values that a path has revealed before are read from it; it is refined only for keys where one of its undecided literals
-still matters. First it is found out which keys are returned, then what of their predicates is still open: of a key that
-is not returned nothing is looked at for its predicates. A question that wants one look at everything takes it for every
-key.
+Values that a path has are read from it. A path is refined only for keys for which one of its undecided literals still
+matters. First `formula` is settled, then the predicates. For a key that is not returned, no look is taken for its
+predicates. A one-shot question takes all looks for every key.
 
 | here | in the proofs |
 |---|---|
@@ -33,7 +32,7 @@ Paths = Sequence[NoisePath | None]
 def decide_on_fresh_noise(
     calibration: Calibration, aggregates: Integers, *, looks_at_everything: bool, keeps_paths: bool, noise: Noise
 ) -> Outcome:
-    """Decide every key on fresh noise; parameters as for `decide_on_paths`. All of the loss is fresh."""
+    """Decide every key on fresh noise. The parameters are those of `decide_on_paths`. All of the loss is fresh."""
     none = (None,) * len(calibration.task.sensitivities)
     return decide_on_paths(
         calibration,
@@ -56,7 +55,7 @@ def decide_on_paths(
     keeps_paths: bool,
     noise: Noise,
 ) -> Outcome:
-    """Decide every key, revealing what is not known yet.
+    """Decide every key, revealing the values that are needed and not known yet.
 
     Guarantee: exactly the looks taken are revealed, and of what had been revealed before nothing again: per functional
     and key the transcript of all questions on the path costs the finest level reached (docs/proofs/reuse.md). Where
@@ -64,16 +63,16 @@ def decide_on_paths(
 
     Parameters:
         aggregates: exact values, int64, shape (functionals, keys), within +-2**62; of the very rows `paths` speak of.
-        paths: by functional, what was revealed before; the calibration's tests look at their rates or above them.
-        looks_at_everything: look at every key's every functional, not only where it matters; then all keys lose the
-        worst case.
+        paths: by functional, the values revealed before. The calibration's tests look at their rates or above them.
+        looks_at_everything: take every look of every key, even if it no longer matters. Then all keys lose the worst
+            case.
         reads_known_first: take every look that costs nothing before any that does. Then which values the question has
         read,
             and so `epsilon`, depends on what others have revealed; else on the values it reads alone.
-        keeps_paths: whether the outcome carries the paths, which take as much memory as the looks times the keys.
+        keeps_paths: True to return the paths, which take memory for all looks of all keys.
 
     Raises:
-        ValueError: the paths are of another number of keys.
+        ValueError: the paths have another number of keys.
     """
     if any(path is not None and path.reached.size != aggregates.shape[1] for path in paths):
         raise ValueError("paths and aggregates are of the same keys")
@@ -99,15 +98,15 @@ def decide_on_paths(
 
     for part, closed in decide_in_parts(decide, aggregates.shape[1], noise=noise):
         decided.add_part(part, closed)
-    return decided.make_outcome(keep_paths=keeps_paths)
+    return decided.make_outcome(keeps_paths=keeps_paths)
 
 
 def decide_on_known(
     calibration: Calibration, paths: Paths, *, looks_at_everything: bool, noise: Noise
 ) -> Outcome | None:
-    """Decide every key on what was revealed before; None where that may leave a key open, whatever the coins.
+    """Decide every key on known values, or return None if that may leave a key open for some result of the coins.
 
-    The choice of None is made before any coin is tossed, so that trying again with more values favours no answer.
+    None is returned before any coin is tossed, so that a second attempt with more values favours no answer.
     """
     keys = next(path.reached.size for path in paths if path is not None)
     decided = _KeyResults.make_empty(keys, predicates=len(calibration.task.predicates), is_fresh=False)
@@ -122,11 +121,11 @@ def decide_on_known(
             return None
         run.toss_coins()
         decided.add_part(part, run.collect_results())
-    return decided.make_outcome(keep_paths=False)
+    return decided.make_outcome(keeps_paths=False)
 
 
 def price_unread(path: NoisePath | None, top: Fraction, *, sensitivity: int, keys: int) -> Epsilons:
-    """Return epsilon of what is still to be revealed of one functional up to the rate `top`, per key, rounded up."""
+    """Return for each key the epsilon of one functional's unrevealed values up to the rate `top`, rounded up."""
     if path is None:
         return np.full(keys, round_up_to_float(top * sensitivity))
     before = (Fraction(0), *path.rates)
@@ -141,7 +140,7 @@ def _slice_paths(paths: Paths, part: slice) -> list[NoisePath | None]:
 
 @dataclass(frozen=True, slots=True)
 class _PartResults:
-    """The rest of a run once its keys are decided."""
+    """The results of a run over some keys."""
 
     passed: Booleans
     predicates: tuple[Booleans, ...]
@@ -152,9 +151,9 @@ class _PartResults:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Formulas that are settled together, by the functionals that they mention, in a public order.
+    """Formulas that are settled together, listed by the functionals that they mention, in a public order.
 
-    `needs_returned` where they are open only for keys that may be returned.
+    With `needs_returned` they matter only for keys that may be returned.
     """
 
     formulas: Mapping[int, tuple[Formula, ...]]
@@ -196,13 +195,13 @@ class _KeysRun:
         }
 
     def read_known(self) -> None:
-        """Take every look that matters and costs nothing; values on the very boundary wait for their coins."""
+        """Take every look that matters and costs nothing. Values exactly on a boundary wait for `toss_coins`."""
         for stage, functional, look in self._list_turns():
             concerned = self._find_concerned(stage, functional, look)
             self._take_look(functional, look, concerned & self._values[functional].is_known(look), tosses_coins=False)
 
     def needs_values(self) -> bool:
-        """Return True if an unknown value could still matter, however the coins of `toss_coins` fall."""
+        """Return True if an unknown value could still matter for some result of `toss_coins`."""
         return any(
             self._find_unread(stage, functional).any() for stage in self._stages for functional in stage.formulas
         )
@@ -218,13 +217,13 @@ class _KeysRun:
                 self._decide_literals(functional, last, looked, tie=self._toss(functional, looked))
 
     def take_looks(self) -> None:
-        """Take looks until every key's formulas are settled, its predicates where it is returned."""
+        """Take looks until every key's formula is settled, and the predicates of returned keys."""
         for stage, functional, look in self._list_turns():
             last = look == len(self._values[functional].test.looks)
             self._take_look(functional, look, self._find_concerned(stage, functional, look), tosses_coins=last)
 
     def collect_results(self) -> _PartResults:
-        """Return the answers and losses of keys that are all settled."""
+        """Return the answers and losses of the keys, which must all be settled."""
         task, worst = self._task, self._calibration.worst_case_epsilon
         answer, *values_of = (settle_formula(formula, self._verdicts, keys=self._keys) for formula in task.formulas)
         assert np.all(answer != 0), "a key's formula is still open after every look"
@@ -249,7 +248,7 @@ class _KeysRun:
         )
 
     def _list_by_functional(self, formulas: Sequence[Formula]) -> dict[int, tuple[Formula, ...]]:
-        """Return the formulas that mention each functional, the cheapest to look at first."""
+        """Return the formulas that mention each functional. The functional that is cheapest to look at comes first."""
         mentioned = {formula: {cut.functional for cut in list_literals(formula)} for formula in formulas}
         own = {f: tuple(formula for formula, used in mentioned.items() if f in used) for f in self._order}
         return {functional: formulas for functional, formulas in own.items() if formulas}
@@ -257,7 +256,7 @@ class _KeysRun:
     def _list_turns(self) -> Iterator[tuple[_Stage, int, int]]:
         """Yield stages, their functionals and their looks in a public order.
 
-        Tests of a stage end together: those with fewer looks start later.
+        The tests of a stage end together, so a test with fewer looks starts later.
         """
         for stage in self._stages:
             looks = {functional: len(self._values[functional].test.looks) for functional in stage.formulas}
@@ -269,7 +268,7 @@ class _KeysRun:
                         yield stage, functional, look
 
     def _find_concerned(self, stage: _Stage, functional: int, look: int) -> Booleans:
-        """Return the keys that have the look still to come and for which it matters."""
+        """Return the keys whose next look this is and for which it matters."""
         return self._find_mattering(stage, functional, self._values[functional].taken == look)
 
     def _find_unread(self, stage: _Stage, functional: int) -> Booleans:
@@ -278,7 +277,7 @@ class _KeysRun:
         return self._find_mattering(stage, functional, left)
 
     def _find_mattering(self, stage: _Stage, functional: int, among: Booleans) -> Booleans:
-        """Return the keys, among some, whose functional can still change a formula of the stage that may be shown."""
+        """Return those keys of `among` for which the functional can still change a formula of the stage."""
         if self._everything:
             return among
         if stage.needs_returned:
@@ -322,7 +321,7 @@ class _KeysRun:
 
 @dataclass(frozen=True, slots=True)
 class _KeyResults:
-    """The decisions on all keys, part by part, in arrays that exist once."""
+    """The results of all keys, filled part by part into arrays that exist once."""
 
     passed: Booleans
     predicates: tuple[Booleans, ...]
@@ -332,7 +331,7 @@ class _KeyResults:
 
     @staticmethod
     def make_empty(keys: int, *, predicates: int, is_fresh: bool) -> "_KeyResults":
-        """Return the state in which nothing is decided."""
+        """Return results in which nothing is decided."""
         return _KeyResults(
             passed=np.zeros(keys, dtype=np.bool_),
             predicates=tuple(np.zeros(keys, dtype=np.bool_) for _ in range(predicates)),
@@ -342,7 +341,7 @@ class _KeyResults:
         )
 
     def add_part(self, part: slice, closed: _PartResults) -> None:
-        """Add keys that are settled."""
+        """Write the results of a part of the keys."""
         self.passed[part] = closed.passed
         self.lost[part] = closed.lost
         if self.fresh is not None:
@@ -351,14 +350,14 @@ class _KeyResults:
             all_[part] = own
         self.paths.append(closed.paths)
 
-    def make_outcome(self, *, keep_paths: bool) -> Outcome:
-        """Return the outcome of all keys."""
+    def make_outcome(self, *, keeps_paths: bool) -> Outcome:
+        """Return the results of all keys as an outcome."""
         return Outcome(
             passed=self.passed,
             predicates=self.predicates,
             epsilon=self.lost,
             fresh=self.fresh,
-            paths=tuple(map(_join_paths, zip(*self.paths, strict=True))) if keep_paths else (),
+            paths=tuple(map(_join_paths, zip(*self.paths, strict=True))) if keeps_paths else (),
         )
 
 

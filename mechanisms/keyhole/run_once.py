@@ -1,7 +1,7 @@
-"""Running one-shot tests: one noisy value per functional and key, shared by all literals on that functional.
+"""The run of one-shot tests: one noisy value for each functional and key, shared by all literals on that functional.
 
-The randomised tie is one coin per functional and key that moves the cut-off by one further unit, so the cut-offs of
-several literals keep the order of their thresholds under every outcome.
+The randomised tie is one coin for each functional and key. It moves the cut-offs of all literals by the same unit, so
+they keep the order of their thresholds.
 
 Proof: docs/proofs/optimal_test.md.
 """
@@ -15,7 +15,7 @@ from mechanisms.protocol import FunctionalTest, Noise
 
 
 def run_once(formula: Formula, tests: tuple[FunctionalTest, ...], aggregates: Integers, *, noise: Noise) -> Booleans:
-    """Return the keys that pass the formula, every literal decided on its functional's noisy value.
+    """Return the keys that pass the formula. Every literal is decided on its functional's noisy value.
 
     Guarantee: for one key the values revealed are `epsilon`-private per functional as calibrated; the keys' noise is
     independent; only functionals in the formula draw noise.

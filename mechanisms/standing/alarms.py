@@ -1,7 +1,8 @@
-"""A formula of thresholds watched through a window: an alarm of its own for each threshold, combined by the formula.
+"""A formula of thresholds watched through a window: one alarm for each threshold, combined by the formula.
 
-A key is in the answer from the first look on at which the formula holds of which alarms have rung, until the window
-closes. Then nothing of it is looked at any more: no alarm of a key that is in the answer keeps a secret.
+A literal counts as true once its alarm has rung. A key enters the answer at the first look at which the formula is true
+in this sense, and stays until the window closes. No further look is taken at a key in the answer, and its alarms keep
+no secret.
 
 | here | the proof |
 |---|---|
@@ -41,8 +42,8 @@ _MOST_ATTEMPTS = 40  # at shares that add up: the first does, but for what alarm
 def can_alarms_decide(formula: Formula, regimes: Sequence[Regime]) -> bool:
     """Return True if an alarm for each literal keeps the contract.
 
-    It does for AND and OR of values above their cuts, and under an AND for values that only grow. Other values might be
-    above their cuts one after the other, and never at once.
+    It does for AND and OR of values above their cuts, if the values under an AND only grow. Other values might be above
+    their cuts one after the other, and never at once.
 
     Guarantee: docs/proofs/standing.md.
 
@@ -62,7 +63,9 @@ def can_alarms_decide(formula: Formula, regimes: Sequence[Regime]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StandingAlarms:
-    """A calibrated standing question, a `Standing`; `literals` are its thresholds, each once, decided by `ladders`.
+    """A calibrated standing question with one alarm, or ladder, for each threshold. It is a `Standing`.
+
+    `literals` are its thresholds, each once. `ladders` has the alarm of each.
 
     Guarantee: the contract of `StandingTask`, with `fnr` and `fpr` at most those of the task. One key's window tells of
     one privacy unit `worst_case_epsilon` at most, and what it has told by then, `spent` (docs/proofs/standing.md).
@@ -77,7 +80,7 @@ class StandingAlarms:
     digest: bytes = field(repr=False)
 
     def draw_state(self, *, keys: int, noise: Noise) -> bytes:
-        """Draw as `Standing.draw_state` asks: numbers of its own for each key, literal and rung."""
+        """Draw as `Standing.draw_state`: independent numbers for each key, literal and rung."""
         rungs = []
         for ladder in self.ladders:
             drawn = draw_ladders(ladder, keys=keys, noise=noise)
@@ -124,7 +127,7 @@ class StandingAlarms:
     def _apply_formula(
         self, before: AlarmWindow, climbed: Sequence[Sequence[LadderState]], open_keys: Integers, look: int
     ) -> LookResult:
-        """Return the formula's decision from the alarms on the keys `open_keys`, which were not in the answer."""
+        """Decide the formula from the alarms of `open_keys`, the keys that were not in the answer."""
         rung = {
             _identify_alarm(literal): np.array([state.rang_at > 0 for state in states], dtype=np.bool_)
             for literal, states in zip(self.literals, climbed, strict=True)
@@ -159,12 +162,12 @@ class StandingAlarms:
 def calibrate_standing(task: StandingTask) -> StandingAlarms:
     """Calibrate the alarms of least loss that keep a standing question's contract.
 
-    They are ladders if it is `progressive`.
+    They are ladders if the task is `progressive`.
 
     Guarantee: that of `StandingAlarms`, checked by the alarms' own rates (docs/proofs/standing.md).
 
     Raises:
-        Unachievable: a formula that alarms do not decide, rates that promise nothing; as `calibrate_alarm`.
+        Unachievable: alarms cannot decide the formula, or the rates sum to one or more; also as `calibrate_alarm`.
 
     >>> both = AllOf(tuple(Cut(functional, 400, above=True, tolerance=39) for functional in (0, 1)))
     >>> growing = {"regimes": (Regime.GROWING,) * 2, "leasts": (0, 0)}
@@ -212,7 +215,7 @@ def _make_standing(
 
 
 def _identify_alarm(literal: Cut) -> tuple[int, int]:
-    """Return the common key of literals that share an alarm."""
+    """Return the functional and cut of a literal. Literals with the same pair share an alarm."""
     return literal.functional, literal.cut
 
 
@@ -255,9 +258,9 @@ def _calibrate_literal(task: StandingTask, literal: Cut, *, fnr: float, fpr: flo
 
 
 def _list_literal_exposures(task: StandingTask, literals: Sequence[Cut]) -> tuple[Exposure, ...]:
-    """Return the parts by which one unit changes all literals' values at once.
+    """Return exposures of the literals: the parts by which one unit changes their values at once.
 
-    Where one does not grow, it changes by the whole of each.
+    If a value may also fall, one unit counts as changing all of them in full.
     """
     if any(task.regimes[literal.functional] is not Regime.GROWING for literal in literals):
         return expose_all_at_once(len(literals))
@@ -267,9 +270,9 @@ def _list_literal_exposures(task: StandingTask, literals: Sequence[Cut]) -> tupl
 def _bound_loss(
     task: StandingTask, literals: Sequence[Cut], ladders: Sequence[LadderCalibration], begun: Sequence[int]
 ) -> float:
-    """Return the joint loss of so many rungs of each ladder, rounded up.
+    """Return the joint loss of the begun rungs of each ladder, rounded up.
 
-    The amount that rounding adds is not a part of a change.
+    The `ROUNDED` of each rung is added in full, since rounding is not part of the unit's change.
     """
     exact = [
         sum((rung.loss - ROUNDED for rung in ladder.rungs[:rungs]), start=Fraction(0))
@@ -281,13 +284,15 @@ def _bound_loss(
 
 
 def _separate_functionals(formula: Formula, literals: Sequence[Cut]) -> Formula:
-    """Return the formula with a functional of its own for each alarm."""
+    """Return the formula with a separate functional for each alarm."""
     places = {_identify_alarm(literal): place for place, literal in enumerate(literals)}
     return formula.map_literals(lambda one: replace(one, functional=places[_identify_alarm(one)], cut=0, tolerance=0))
 
 
 def _apportion(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> Shares:
-    """Return the part of the rates that each literal may use: Keyhole's split, with an alarm's price for the loss."""
+    """Return the share of the error rates that each literal may use: Keyhole's split with the price of an alarm as
+    loss.
+    """
 
     def lose(place: int, fnr: float, fpr: float) -> tuple[float, float, float]:
         literal = literals[place]
@@ -316,13 +321,13 @@ def _apportion(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> S
 
 
 def _weigh_evenly(functional: int, distance: int) -> float:
-    """Return a weight for which an alarm's share is its error, whatever the distance."""
+    """Return the weight one: an alarm's error rate is its share at any distance."""
     del functional, distance
     return 1.0
 
 
 def _bound_rates(apart: Formula, rates: Sequence[float], *, is_fnr: bool) -> float:
-    """Return the formula's error if its literals err so: the most over the sets that make it true, or false."""
+    """Bound the formula's error rate by its literals' rates: the largest sum over its terms, or over its clauses."""
     exact = derive_constraints(apart)
     if exact is not None:
         sets = [[part.functional for part in one.parts] for one in (exact.fnr if is_fnr else exact.fpr)]
@@ -334,9 +339,9 @@ def _bound_rates(apart: Formula, rates: Sequence[float], *, is_fnr: bool) -> flo
 
 
 def _list_ladder_states(window: AlarmWindow, rungs: slice) -> list[LadderState]:
-    """Return the states of one literal's ladder, for the keys that are not in the answer.
+    """Return the ladder states of one literal, for the keys that are not in the answer.
 
-    Those of its rungs that have rung are silent.
+    A rung that has rung has a state without secrets.
     """
     here = window.alerted_at == 0
     columns = []

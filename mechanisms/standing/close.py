@@ -46,7 +46,7 @@ class DecidedAtClose:
         return self.calibration.fpr
 
     def draw_state(self, *, keys: int, noise: Noise) -> bytes:
-        """Return the state before the only look; there is nothing to be drawn."""
+        """Return the state before the only look. Nothing is drawn."""
         del noise
         return self._write(_CloseState(has_looked=False, passed=np.zeros(keys, dtype=np.bool_), loss=np.zeros(keys)))
 
@@ -62,7 +62,7 @@ class DecidedAtClose:
         return LookResult(state=self._write(after), alerted=outcome.passed)
 
     def compute_spent(self, state: bytes) -> Epsilons:
-        """Return the loss as `Standing.compute_spent`: nothing before the look."""
+        """Return `Standing.compute_spent`: zero before the look."""
         return self._read(state).loss
 
     def _write(self, closed: "_CloseState") -> bytes:
@@ -81,7 +81,7 @@ class DecidedAtClose:
 
 @dataclass(frozen=True, slots=True)
 class _CloseState:
-    """The state: the look was made or not, the keys that passed and the cost of each, shape (keys,)."""
+    """The state: True once the look was made, the keys that passed, and each key's loss, shape (keys,)."""
 
     has_looked: bool
     passed: Booleans

@@ -1,11 +1,11 @@
-"""Any formula watched through a window: one alarm on how far a key is inside the whole of it.
+"""Any formula watched through a window: one alarm on a key's signed distance from the formula.
 
-The distance is that of the generalised sparse vector: `S - c` or `d + 1 - S` for a literal, in whole-number weights
-that bring the functionals to nearly one sensitivity; the least over AND, the greatest over OR. The formula is true
-where it is positive. One unit changes it by the largest weighted sensitivity, however many literals there are.
+The distance is that of the generalised sparse vector: `S - c` or `d + 1 - S` for a literal, the least over AND and the
+greatest over OR. Whole-number weights bring the functionals to nearly one sensitivity. The formula is true if the
+distance is positive. One unit changes it by the largest weighted sensitivity, for any number of literals.
 
-A key is in the answer from the first look on at which the alarm has rung, until the window closes: it says that the
-formula was true at a look, or nearly so, and not that it still is.
+A key is in the answer from the look at which the alarm rings until the window closes. So the formula was true, or
+nearly true, at a look, and may be false by now.
 
 Proof: docs/proofs/standing.md.
 """
@@ -27,13 +27,13 @@ from mechanisms.threshold.joint_loss import expose_all_at_once
 
 @dataclass(frozen=True, slots=True)
 class StandingDistance:
-    """A calibrated standing question with one alarm, or ladder, on its signed distance; a `Standing`.
+    """A calibrated standing question with one alarm, or ladder, on its signed distance. It is a `Standing`.
 
-    Guarantee: the contract of `StandingTask`, with `fnr` and `fpr` at most those of the task, whatever the formula. One
-    key's window tells of one privacy unit `worst_case_epsilon` at most (docs/proofs/standing.md).
+    Guarantee: the contract of `StandingTask`, with `fnr` and `fpr` at most those of the task, for any formula. One
+    key's window loses `worst_case_epsilon` of one privacy unit at most (docs/proofs/standing.md).
 
-    `scale` has each functional's weight. `alarm` watches the distance as if it were the only functional; of a literal
-    alone its own value, or what that lacks of nothing, which is held within no bounds.
+    `scale` has each functional's weight. `alarm` watches the distance as its only functional. If the formula is a
+    single literal, it watches the literal's own value, or its negative.
     """
 
     task: StandingTask
@@ -57,12 +57,12 @@ class StandingDistance:
 
     @property
     def regime(self) -> Regime:
-        """Return how one privacy unit changes the distance."""
+        """The way in which one privacy unit changes the distance."""
         (regime,) = self.alarm.task.regimes
         return regime
 
     def draw_state(self, *, keys: int, noise: Noise) -> bytes:
-        """Draw as `Standing.draw_state` asks."""
+        """Draw as `Standing.draw_state`."""
         return self.alarm.draw_state(keys=keys, noise=noise)
 
     def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
@@ -77,7 +77,7 @@ class StandingDistance:
         return self.alarm.take_look(state, distance[np.newaxis, :], look=look, noise=noise)
 
     def compute_spent(self, state: bytes) -> Epsilons:
-        """Return the loss as `Standing.compute_spent`."""
+        """Return `Standing.compute_spent`."""
         return self.alarm.compute_spent(state)
 
 

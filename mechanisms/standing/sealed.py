@@ -1,4 +1,4 @@
-"""States of windows as bytes: a version, the digest of the calibration that they belong to, a body and a checksum.
+"""Window states as bytes: a version, the digest of their calibration, a body and a checksum.
 
 The checksum detects accidents, not deliberate changes by somebody who can write states. Integers are little-endian.
 """
@@ -18,7 +18,10 @@ _NUMBER_BYTES = 4  # of the number of keys, of a look, of a width: more than any
 
 
 def compute_digest(calibration: object) -> bytes:
-    """Return the digest that identifies a calibration. It is made of frozen values, whose printed form says all.
+    """Return the digest that identifies a calibration in stored states.
+
+    It is a digest of `repr`, so the names of these classes and of their fields must never change: stored states would
+    no longer be read.
 
     >>> compute_digest((1, 2)) == compute_digest((1, 2)) != compute_digest((1, 3))
     True
@@ -37,10 +40,10 @@ def seal(body: bytes, *, digest: bytes) -> bytes:
 
 
 def unseal(state: bytes, *, digest: bytes) -> "StateReader":
-    """Return the body of a state that was sealed.
+    """Check a sealed state and return a reader of its body.
 
     Raises:
-        ValueError: bytes that were not sealed so, were cut off or changed, or belong to another calibration.
+        ValueError: the bytes are no sealed state, were cut off or changed, or belong to another calibration.
     """
     begin = len(_VERSION) + len(digest)
     if state[: len(_VERSION)] != _VERSION or state[len(_VERSION) : begin] != digest:
@@ -51,40 +54,40 @@ def unseal(state: bytes, *, digest: bytes) -> "StateReader":
 
 
 def write_number(number: int) -> bytes:
-    """Write a small whole number, as `StateReader.take_number` reads it."""
+    """Encode a small whole number. `StateReader.take_number` reads it."""
     return number.to_bytes(_NUMBER_BYTES, "little")
 
 
 @dataclass(slots=True)
 class StateReader:
-    """Takes what comes next of a state; raises ValueError where it ends too soon."""
+    """A reader of a state's bytes, from front to back. It raises ValueError if the state ends too soon."""
 
     body: memoryview
     position: int
 
     def take(self, size: int) -> memoryview:
-        """Return the next bytes, so many."""
+        """Return the next `size` bytes."""
         begin, self.position = self.position, self.position + size
         if self.position > len(self.body):
             raise ValueError("the states of a window are cut off")
         return self.body[begin : self.position]
 
     def take_number(self) -> int:
-        """Read a number of `write_number`."""
+        """Read a number that `write_number` encoded."""
         return int.from_bytes(self.take(_NUMBER_BYTES), "little")
 
     def take_array(self, size: int, kind: np.dtype[np.generic]) -> Integers:
-        """Read so many whole numbers of a kind."""
+        """Read `size` whole numbers of a numpy type."""
         return np.frombuffer(self.take(size * kind.itemsize), dtype=kind).astype(np.int64)
 
     def take_integers(self, size: int, width: int) -> list[int]:
-        """Read so many whole numbers of so many bytes each."""
+        """Read `size` whole numbers of `width` bytes each."""
         body = bytes(self.take(size * width))
         return [
             int.from_bytes(body[begin : begin + width], "little") for begin in range(0, size * width, max(1, width))
         ]
 
     def check_end(self) -> None:
-        """Raise ValueError unless all was read."""
+        """Raise ValueError unless all bytes were read."""
         if self.position != len(self.body):
             raise ValueError("the states of a window are followed by something else")

@@ -1,9 +1,10 @@
-"""A sliding window under noise drawn once for each tick, or for ticks and blocks of them; an alert clears at once.
+"""A sliding window with noise drawn once for each tick, or for ticks and blocks of ticks.
 
-A look sees the window's exact value and the noise of the ticks and blocks that the window is put together from: its
-blocks, and the ticks at either end that are added to them or taken away from them. That is the sum of noisy counts, so
-one event, which is in one tick and one block, loses what these two lose, however often it is looked at. The rates of
-error are promised for each look by itself.
+Alerts clear at the next look.
+
+A look compares the window's value with the noise of the window's parts: its blocks, and the ticks at either end that
+are added or subtracted. This equals a sum of noisy counts. One event is in one tick and one block, so it loses what
+these two lose, however many looks there are. The error rates are promised for each look by itself.
 
 | here | the proof |
 |---|---|
@@ -34,7 +35,7 @@ _STEP = 0.99  # of a share, by which the slope of a loss is found
 
 
 def _calibrate_test(shape: NoiseShape, *, tolerance: int, fnr: float, fpr: float, sensitivity: int) -> FunctionalTest:
-    """Return the least rate at which a threshold on a window's noisy value keeps both rates."""
+    """Calibrate the test of least rate at which a threshold on a window's noisy value keeps both error rates."""
 
     def enough(rate: Fraction) -> bool:
         tails = find_tails(shape, rate)
@@ -66,11 +67,12 @@ def _calibrate_test(shape: NoiseShape, *, tolerance: int, fnr: float, fpr: float
 
 @dataclass(frozen=True, slots=True)
 class SlidingNoise:
-    """Windows of so many looks that slide with each; a `Standing` whose state lasts for all looks of `looks`.
+    """A calibrated question about sliding windows. It is a `Standing` whose state lasts for `looks` looks.
 
-    Guarantee: at each look a key of which the formula is true is in the answer but with probability `fnr`, one of which
-    the relaxed formula is false with probability `fpr` at most. One event loses `worst_case_epsilon` over all looks of
-    a state, whatever they show (docs/proofs/standing.md). A state that is begun anew loses that once more.
+    Guarantee: at each look, a key for which the formula is true is missing with probability `fnr` at most. A key for
+    which the relaxed formula is false is in the answer with probability `fpr` at most. One event loses
+    `worst_case_epsilon` over all looks of a state, whatever they show (docs/proofs/standing.md). Each new state loses
+    that once more.
     """
 
     calibration: Calibration
@@ -80,7 +82,7 @@ class SlidingNoise:
 
     @property
     def worst_case_epsilon(self) -> float:
-        """Return `Standing.worst_case_epsilon`, of one event."""
+        """`Standing.worst_case_epsilon`, for one event."""
         return self.calibration.worst_case_epsilon
 
     @property
@@ -90,11 +92,11 @@ class SlidingNoise:
 
     @property
     def fpr(self) -> float | None:
-        """Of each look by itself."""
+        """`Standing.fpr`, for each look by itself."""
         return self.calibration.fpr
 
     def draw_state(self, *, keys: int, noise: Noise) -> bytes:
-        """Draw as `Standing.draw_state` asks: the noise of the first look's window."""
+        """Draw as `Standing.draw_state`: the noise of the first look's window."""
         return self._write(
             self._extend_noise(_DrawnNoise(0, 0, 0, self._make_empty(keys), self._make_empty(keys)), 1, noise)
         )
@@ -102,7 +104,7 @@ class SlidingNoise:
     def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
         """Look as `Standing.look` asks.
 
-        `alerted` are the keys in the answer now, which may leave it at the next look.
+        The result's `alerted` are the keys in the answer at this look. They may leave it at the next.
         """
         before = self._read(state)
         keys = before.ticks.shape[2]
@@ -123,18 +125,18 @@ class SlidingNoise:
         return LookResult(state=self._write(replace(drawn, last_look=look)), alerted=held)
 
     def compute_spent(self, state: bytes) -> Epsilons:
-        """Return the loss as `Standing.compute_spent`: all of it from the first look on."""
+        """Return `Standing.compute_spent`: all of the loss from the first look on."""
         drawn = self._read(state)
         return np.full(drawn.ticks.shape[2], self.worst_case_epsilon if drawn.last_look else 0.0)
 
     def _find_span(self, look: int) -> tuple[int, int, int, int]:
-        """Return the first tick and the one after the last whose noise a look may need, and likewise of blocks."""
+        """Return the ranges of ticks and of blocks whose noise a look may need, each as first and end."""
         block = self.shape.block
         edges, half = find_edges(self.shape, look - 1), block // 2
         return look - self.shape.window - half, look + half, edges.first, edges.last
 
     def _extend_noise(self, drawn: "_DrawnNoise", look: int, noise: Noise) -> "_DrawnNoise":
-        """Return the noise that a look needs: that drawn before, and that of ticks and blocks that are new."""
+        """Return the noise that a look needs: the noise drawn before, and new noise for new ticks and blocks."""
         first_tick, end_tick, first_block, end_block = self._find_span(look)
         kept = [drawn.ticks[:, max(0, first_tick - drawn.first_tick) :]]
         blocks = [drawn.blocks[:, max(0, first_block - drawn.first_block) :]]
@@ -146,7 +148,7 @@ class SlidingNoise:
         return _DrawnNoise(drawn.last_look, first_tick, first_block, ticks, coarse)
 
     def _draw_noise(self, drawn: "_DrawnNoise", size: int, part: Fraction, noise: Noise) -> Integers:
-        """Draw noise for each functional, so many ticks or blocks and each key."""
+        """Draw noise for each functional, each of `size` ticks or blocks, and each key."""
         keys, functionals = drawn.ticks.shape[2], len(self.calibration.tests)
         found = np.zeros((functionals, size, keys), dtype=np.int64)
         for functional, test in enumerate(self.calibration.tests):
@@ -156,7 +158,7 @@ class SlidingNoise:
         return found
 
     def _add_up(self, drawn: "_DrawnNoise", look: int) -> Integers:
-        """Return the noise of the window that a look sees: noise outside of it is taken away from its blocks."""
+        """Return the noise of a look's window. Noise of ticks outside of the window is subtracted from its blocks."""
         edges = find_edges(self.shape, look - 1)
         signs = np.zeros(drawn.ticks.shape[1], dtype=np.int64)
         for tick in edges.ticks:
@@ -187,7 +189,9 @@ class SlidingNoise:
 
 @dataclass(frozen=True, slots=True)
 class _DrawnNoise:
-    """The noise of ticks from `first_tick` and blocks from `first_block` on, shape (functionals, places, keys)."""
+    """The noise of the ticks from `first_tick` on and of the blocks from `first_block` on, shape (functionals, places,
+    keys).
+    """
 
     last_look: int
     first_tick: int
@@ -200,9 +204,9 @@ def calibrate_sliding(task: DecisionTask, *, window: int, looks: int) -> Sliding
     """Calibrate the noise of least loss that keeps a contract at each look of a sliding window.
 
     Parameters:
-        task: any formula over one window's values; `exposures` of one event.
-        window: in looks, so many consecutive ones an event is in.
-        looks: of a state, which may last for many windows.
+        task: any formula over one window's values. Its `exposures` are those of one event.
+        window: its length in looks, which is the number of looks that see an event.
+        looks: the number of looks of a state, which may last for many windows.
 
     Raises:
         Unachievable: rates or tolerances beyond what the noise can keep; predicates.

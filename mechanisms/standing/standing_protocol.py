@@ -1,4 +1,6 @@
-"""The interface that decides a standing question: calibrated without data, drawn before data are read, then used."""
+"""The interface of a mechanism for standing questions: its state is drawn before data are read, then used look by
+look.
+"""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -11,7 +13,7 @@ from mechanisms.protocol import Epsilons, Noise
 class LookResult:
     """The result of one look.
 
-    `state` is as secret as the data; `alerted` are the keys that are in the answer by now, shape (keys,).
+    `state` is as secret as the data. `alerted` is True for each key in the answer, shape (keys,).
     """
 
     state: bytes = field(repr=False)
@@ -19,40 +21,40 @@ class LookResult:
 
 
 class Standing(Protocol):
-    """A standing question's calibration. Windows are independent of each other; a state is of one window, all keys.
+    """The calibration of a standing question. Windows are independent, and a state is of one window and all keys.
 
-    `worst_case_epsilon` bounds what one key's window tells of one privacy unit, whatever comes. `fnr`, `fpr` are what
-    is guaranteed, None where nothing is.
+    `worst_case_epsilon` bounds the loss of one privacy unit by one key's window, for any data. `fnr` and `fpr` are the
+    guaranteed error rates, or None without a guarantee.
     """
 
     @property
     def worst_case_epsilon(self) -> float:
-        """Of one key and window, rounded up."""
+        """The loss bound of one key and window, rounded up."""
 
     @property
     def fnr(self) -> float | None:
-        """The chance, at most, that a key is missing at a look at which the formula is true."""
+        """A bound on the probability that a key is missing at a look at which the formula is true."""
 
     @property
     def fpr(self) -> float | None:
-        """The chance, at most, that a key for which the relaxed formula is false all through a window alerts in it."""
+        """A bound on the probability that a key alerts in a window in which the relaxed formula is always false."""
 
     def draw_state(self, *, keys: int, noise: Noise) -> bytes:
         """Draw the state of a window before its first look.
 
-        It must be stored before data are read, and is as secret as they are.
+        The state must be stored before data are read. It is as secret as the data.
         """
 
     def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
-        """Make one look, the `look`th of its window from 1 on. Looks may be left out.
+        """Take look number `look` of the window, counted from 1. Looks may be left out.
 
         Parameters:
-            state: after the look before.
+            state: the state after the look before.
             values: exact, int64, shape (functionals, keys), as of the look's time.
 
         Raises:
-            ValueError: a state or values of another number of keys, a look that was made.
+            ValueError: a state or values of another number of keys, or a look that is not after the last one.
         """
 
     def compute_spent(self, state: bytes) -> Epsilons:
-        """Return the loss of each key's window by then, rounded up, shape (keys,)."""
+        """Return the loss of each key's window up to this state, rounded up, shape (keys,)."""

@@ -1,8 +1,8 @@
-"""Published streams as monitors that release keys alone: an estimate of the window's value, held against a threshold.
+"""Published stream mechanisms as monitors that release only keys: estimates of a window's value against thresholds.
 
-A window's looks are the stream's ticks: each sees by how much a functional has grown since the look before. Estimates
-stay inside; a key is in the answer from the first look on at which the formula, lowered by its tolerances, holds of
-them. None of these bounds how often that is wrong.
+The looks of a window are the ticks of a stream. At each, the count is the growth of a functional since the look before.
+Estimates are not released. A key is in the answer from the first look at which the formula, with thresholds lowered by
+their tolerances, holds for the estimates. The error rates are not bounded.
 
 Proof: docs/proofs/standing.md.
 """
@@ -49,7 +49,7 @@ AnyStream = StreamMechanism[Any]
 
 @dataclass(frozen=True, slots=True)
 class PegasusSumState:
-    """A PeGaSus and the groups of its window."""
+    """The state of a PeGaSus and the groups of its window."""
 
     pegasus: PegasusState
     groups: WindowGroups
@@ -81,7 +81,7 @@ class PegasusSums:
         return PegasusSumState(pegasus=self.pegasus.start(), groups=self.smoother.start())
 
     def advance(self, states: Sequence[PegasusSumState], counts: Integers, *, noise: Noise) -> Tick[PegasusSumState]:
-        """Advance one tick of PeGaSus, and return the sums that follow from it."""
+        """Advance PeGaSus by one tick, and return the sums of the window."""
         tick = self.pegasus.advance([state.pegasus for state in states], counts, noise=noise)
         sums = self.smoother.advance([state.groups for state in states], tick)
         after = tuple(map(PegasusSumState, tick.states, sums.states))
@@ -89,7 +89,7 @@ class PegasusSums:
 
 
 def _make_stream(name: str, epsilon: Fraction, sensitivity: int, looks: int) -> AnyStream:
-    """Return the stream of a name, for one functional."""
+    """Return the stream mechanism of a name, for one functional."""
     match name:
         case "pegasus_window_sum":
             return PegasusSums(Pegasus(epsilon, sensitivity), WindowSumSmoother(looks))
@@ -111,7 +111,7 @@ def _make_stream(name: str, epsilon: Fraction, sensitivity: int, looks: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class StandingStream:
-    """A standing question watched by a published stream for each functional; a `Standing`.
+    """A standing question watched by a published stream for each functional. It is a `Standing`.
 
     Guarantee: `worst_case_epsilon` for one key's window (docs/proofs/standing.md). Neither of the rates is bounded.
     """
@@ -126,7 +126,7 @@ class StandingStream:
     fpr: None = None
 
     def draw_state(self, *, keys: int, noise: Noise) -> bytes:
-        """Draw as `Standing.draw_state` asks; noise is drawn look by look."""
+        """Return the state before the first look. Noise is drawn look by look."""
         del noise
         nothing = np.zeros(keys, dtype=np.int64)
         begun = [
@@ -164,7 +164,7 @@ class StandingStream:
         return LookResult(state=self._write(stage), alerted=alerted_at > 0)
 
     def compute_spent(self, state: bytes) -> Epsilons:
-        """Return the loss as `Standing.compute_spent`: all of it from the first look on."""
+        """Return `Standing.compute_spent`: all of the loss from the first look on."""
         stage = self._read(state)
         return np.full(stage.alerted_at.size, self.worst_case_epsilon if stage.last_look else 0.0)
 
@@ -194,14 +194,14 @@ def watch_by_stream(task: StandingTask, *, name: str, epsilon: Fraction) -> Stan
     """Return a standing question watched by a published stream, one for each functional that the formula mentions.
 
     Parameters:
-        task: its rates are not kept and its tolerances lower the thresholds; every literal is `S > cut`.
+        task: every literal is `S > cut`. Its tolerances lower the thresholds, and its error rates are not used.
         name: one of `WATCHING`.
-        epsilon: what a stream loses of one event; `zeros` loses nothing.
+        epsilon: the loss of one event by a stream. `zeros` loses nothing.
 
     Raises:
-        Unachievable: a literal that is not above its cut; a hierarchy's mechanism, for a standing question has none;
-            noise outside the range of exact sampling.
-        ValueError: a name that is none of a stream.
+        Unachievable: a literal is not `S > cut`; the mechanism is for a hierarchy, which a standing question has not;
+            or the noise is outside the range of exact sampling.
+        ValueError: no stream has this name.
 
     >>> from mechanisms.formula import Cut
     >>> many = Cut(0, 400, above=True, tolerance=40)
@@ -234,20 +234,20 @@ def watch_by_stream(task: StandingTask, *, name: str, epsilon: Fraction) -> Stan
 
 
 def _count_most_changes(regime: Regime, looks: int) -> int:
-    """Return the sensitivities by which one unit changes the counts between looks, all of a window together."""
+    """Return how many sensitivities one unit may change the counts of a window's looks in all."""
     if regime is Regime.SLIDING:
         raise Unachievable("streams watch what is added between looks, and a sliding window loses as much again")
     return {Regime.GROWING: 1, Regime.COMING_AND_GOING: looks, Regime.SIGNED: 2 * looks - 1}[regime]
 
 
 def _round_estimate(estimate: Fraction) -> Fraction:
-    """Round to whole parts of a unit, so that sums of many estimates have short numbers."""
+    """Round an estimate to whole parts of a unit, so that sums of estimates have short numbers."""
     return Fraction(max(-_MOST, min(_MOST, round(estimate * _GRAIN))), _GRAIN)
 
 
 @dataclass(frozen=True, slots=True)
 class _WatchedFunctional:
-    """One functional of all keys: its values and their estimates at the last look, and the streams' states."""
+    """One functional for all keys: its values and estimates at the last look, and the states of its streams."""
 
     values: Integers
     estimates: tuple[Fraction, ...]
@@ -256,7 +256,7 @@ class _WatchedFunctional:
 
 @dataclass(frozen=True, slots=True)
 class _WindowState:
-    """One window of all keys after `last_look`, and when each key came into the answer."""
+    """The state of one window for all keys after `last_look`, with the look at which each key entered the answer."""
 
     last_look: int
     alerted_at: Integers

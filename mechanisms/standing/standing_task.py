@@ -1,4 +1,4 @@
-"""A standing question as numbers: what is watched, how it changes while data arrive, and the contract."""
+"""A standing question as numbers: its formula, how units change its values over time, and its contract."""
 
 from dataclasses import dataclass
 
@@ -10,22 +10,22 @@ from mechanisms.protocol import Exposure
 
 @dataclass(frozen=True, slots=True)
 class StandingTask:
-    """One window of one key; everything in it is public.
+    """One window of one key. All of it is public.
 
-    The contract is that of `Standing`: at every look at which `formula` is true the key is in the answer but with
-    probability `fnr`; if the formula relaxed by its tolerances is false at every look of a window, it comes into the
-    answer at any of them with probability `fpr` at most.
+    The contract is that of `Standing`. At a look at which `formula` is true, the key is missing with probability `fnr`
+    at most. If the formula relaxed by its tolerances is false at every look of a window, the key enters the answer in
+    that window with probability `fpr` at most.
 
     Parameters:
-        formula: over functionals in integer units; what rings stays in the answer until its window closes.
+        formula: over functionals in integer units. A key that enters the answer stays until its window closes.
         sensitivities: by functional, the most one privacy unit changes it at one look, >= 1.
-        exposures: what one unit changes at once, as in `DecisionTask`, of a window's values at its last look.
+        exposures: as in `DecisionTask`, for a window's values at its last look.
         regimes: by functional, how one unit changes it from look to look.
-        leasts: by functional, what it is never below; None if nothing is known.
-        looks: at most so many are made in a window; 1 where it is decided once, when the window closes.
+        leasts: by functional, a lower bound of its values, None if none is known.
+        looks: the most looks of a window, 1 if it is decided only when it closes.
         fnr, fpr: in (0, 1).
-        progressive: rough alarms before sharp ones.
-        monotone: an alarm for each literal watches it; otherwise one watches the signed distance of the whole formula.
+        progressive: True for ladders, with rough alarms before sharp ones.
+        monotone: True for an alarm on each literal, False for one alarm on the signed distance of the whole formula.
     """
 
     formula: Formula

@@ -1,4 +1,4 @@
-"""The noise of a sliding window: which ticks and blocks it is put together from, and how likely it is to be large.
+"""The noise of a sliding window: the ticks and blocks that it is a sum of, and the law of this sum.
 
 | here | the proof |
 |---|---|
@@ -31,10 +31,10 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class NoiseShape:
-    """The parts of a window of `window` looks.
+    """The parts of which the noise of a window of `window` looks is a sum.
 
-    They are ticks alone if `block` is 1, else blocks of so many and the ticks that differ. `part` is the ticks' part of
-    the loss; `terms` is the number of ticks and blocks in a sum.
+    If `block` is 1 they are single ticks. Otherwise they are blocks of `block` ticks, and single ticks at the ends.
+    `part` is the ticks' part of the loss. `terms` are the possible numbers of ticks and of blocks in a sum.
     """
 
     window: int
@@ -45,7 +45,7 @@ class NoiseShape:
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """The blocks that make up most of a window, first to last (exclusive), and the ticks at its ends."""
+    """The blocks of a window, from first to last (exclusive), and the single ticks at its ends."""
 
     first: int
     last: int
@@ -53,9 +53,9 @@ class Edges:
 
 
 def find_edges(shape: NoiseShape, tick: int) -> Edges:
-    """Return the edges of the window that ends with a tick, numbered from 0 on.
+    """Return the edges of the window that ends with a tick. Ticks are numbered from 0.
 
-    Ticks before it were there before the first look.
+    Negative ticks are those before the first look.
 
     >>> shape = NoiseShape(window=7, block=3, part=Fraction(1, 2), terms=((2, 3),))
     >>> find_edges(shape, 10)
@@ -71,7 +71,7 @@ def find_edges(shape: NoiseShape, tick: int) -> Edges:
 
 @lru_cache(maxsize=64)
 def shape_window(window: int, *, fnr: float, fpr: float) -> NoiseShape:
-    """Return the shape of the least price for windows of so many looks.
+    """Return the shape of the least price for windows of `window` looks.
 
     >>> [shape_window(window, fnr=0.05, fpr=0.1).block for window in (24, 168)]
     [1, 16]
@@ -89,9 +89,9 @@ def shape_window(window: int, *, fnr: float, fpr: float) -> NoiseShape:
 
 
 def estimate_state_size(shape: NoiseShape, *, functionals: int, keys: int) -> int:
-    """Return the size of a state, to within some dozen bytes.
+    """Return the approximate size of a state in bytes, to within some dozen.
 
-    It has the noise of all ticks and blocks that a window may need.
+    A state has the noise of all ticks and blocks that a window may need.
     """
     at_a_look = find_edges(shape, 0)
     places = shape.window + 2 * (shape.block // 2) + (at_a_look.last - at_a_look.first) + (shape.block > 1)
@@ -108,11 +108,11 @@ def _covers(other: tuple[int, int], own: tuple[int, int]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Tails:
-    """The chances that a window's noise is large, wherever in a block it ends.
+    """The probabilities that a window's noise is large, over all ends of a window within a block.
 
-    Each draw is rounded to the nearest multiple of `step`, an odd number, so that noise which spreads far has a law of
-    few points; `lost` is by how much the sum of all of them may be off for it. `above[y]` is at least, `below[y]` at
-    most, the chance that the rounded sum is `y` steps or more.
+    In the computed law each draw is rounded to the nearest multiple of `step`, an odd number, so that wide noise has
+    few points. `lost` bounds the error of the sum by this rounding. `above[y]` is an upper bound, and `below[y]` a
+    lower bound, of the probability that the rounded sum is `y` steps or more.
     """
 
     step: int
@@ -121,7 +121,7 @@ class Tails:
     below: Floats
 
     def bound_reach_chance(self, distance: int) -> float:
-        """Return the chance that noise is at least `distance`, rounded up."""
+        """Return the probability that the noise is at least `distance`, rounded up."""
         if distance <= 0:
             place = min(-((distance - 1 - self.lost) // self.step), self.below.size - 1)
             return min(1.0, 1.0 - float(self.below[place]) + _SLACK)
@@ -129,7 +129,7 @@ class Tails:
         return 1.0 if place < 1 else min(1.0, float(self.above[min(place, self.above.size - 1)]) * (1.0 + _SLACK))
 
     def find_least_reach(self, chance: float) -> int:
-        """Return the least distance, 1 or more, that noise reaches with the chance at most."""
+        """Return the least distance, 1 or more, that the noise reaches with probability `chance` at most."""
         enough = np.flatnonzero(self.above[1:] * (1.0 + _SLACK) <= chance)
         if not enough.size:
             raise Unachievable("an error rate this small is beyond what the law of this noise is known to")
@@ -140,7 +140,7 @@ class Tails:
 def find_tails(shape: NoiseShape, rate: Fraction) -> Tails:
     """Return the law of the noise of a window.
 
-    Noise is symmetric and has one peak, so more of it reaches further: sums that others cover are left out.
+    Noise is symmetric with one peak, so a sum of more terms reaches further. Sums that others dominate are left out.
     """
     rates = (float(rate * shape.part), float(rate * (1 - shape.part)))
     reach = max(_find_reach(terms, rates) for terms in shape.terms)
@@ -158,16 +158,16 @@ def find_tails(shape: NoiseShape, rate: Fraction) -> Tails:
 
 
 def _find_reach(terms: tuple[int, int], rates: tuple[float, float]) -> float:
-    """Return the value beyond which a sum of so many ticks and blocks hardly ever is."""
+    """Return a value that a sum of these ticks and blocks almost never exceeds."""
     kinds = [(count, own) for count, own in zip(terms, rates, strict=True) if count]
     spread = math.sqrt(sum(2.0 * count / own**2 for count, own in kinds))
     return _REACH / min(own for _, own in kinds) + 12.0 * spread
 
 
 def _compute_transform(rate: float, angles: Floats, *, step: int) -> Floats:
-    """Return the characteristic function of discrete Laplace noise that is rounded to steps.
+    """Return the characteristic function of discrete Laplace noise that is rounded to multiples of `step`.
 
-    The parts are the middle step, and on both sides a part that falls by the same factor from step to step.
+    The rounded law is a mass at zero, and on both sides masses that fall by the same factor from step to step.
     """
     outside = math.exp(-rate * (step // 2 + 1)) / (1.0 + math.exp(-rate))
     ratio, gap = math.exp(-rate * step), -math.expm1(-rate * step)

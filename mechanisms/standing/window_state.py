@@ -1,8 +1,9 @@
-"""The state of alarms on many keys between the looks of one window, as bytes: canonical, and checked when read.
+"""The state of alarms on many keys between the looks of one window, as canonical bytes that are checked when read.
 
-Keys that are in the answer, and alarms that have rung, keep no secret. First come the number of keys and of the last
-look, and when each key alerted; then for each rung of each alarm when it rang, by key, and for the keys that it still
-watches, all of each kind together: how often their number was extended, the number, the most steps counted, the total.
+Keys in the answer, and alarms that have rung, keep no secret. The bytes begin with the number of keys, the last look,
+and the look at which each key alerted. For each rung of each alarm there follow the look at which it rang, by key, and
+the states of the keys that it still watches. These states are written column by column: how often the secret number was
+extended, the number, the most steps counted, and the total.
 """
 
 from collections.abc import Sequence
@@ -24,8 +25,8 @@ _FIRST_BYTES, _FURTHER_BYTES = FIRST_DIGITS // 8, FURTHER_DIGITS // 8
 class RungState:
     """One alarm on all keys.
 
-    It has the look at which each rang, 0 if it has not, shape (keys,), and the states of the keys that it still
-    watches, in their order.
+    `rang_at` is the look at which it rang for each key, or 0, shape (keys,). `watched` has the states of the keys that
+    it still watches, in their order.
     """
 
     rang_at: Integers
@@ -34,7 +35,9 @@ class RungState:
 
 @dataclass(frozen=True, slots=True)
 class AlarmWindow:
-    """One window of all keys after `last_look`; `alerted_at` is the look at which each came into the answer, or 0.
+    """The state of one window for all keys after `last_look`.
+
+    `alerted_at` is the look at which each key entered the answer, or 0.
 
     A rung watches the keys that are not in the answer and for which it has not rung; none when `over`.
     """
@@ -45,18 +48,18 @@ class AlarmWindow:
     is_over: bool
 
     def find_watched(self, rung: RungState) -> Booleans:
-        """Return the keys whose states a rung has."""
+        """Return True for each key that a rung still watches."""
         return find_watched_keys(self.alerted_at, rung.rang_at, is_over=self.is_over)
 
 
 def find_watched_keys(alerted_at: Integers, rang_at: Integers, *, is_over: bool) -> Booleans:
-    """Return the keys that an alarm still watches, shape (keys,)."""
+    """Return True for each key that an alarm still watches, shape (keys,)."""
     found: Booleans = (alerted_at == 0) & (rang_at == 0) & (not is_over)
     return found
 
 
 def write_window(state: AlarmWindow, *, digest: bytes) -> bytes:
-    """Return the state as bytes; equal states of equal calibrations have equal bytes."""
+    """Encode the state as bytes. Equal states of equal calibrations have equal bytes."""
     parts = [
         *map(write_number, (state.alerted_at.size, state.last_look)),
         state.alerted_at.astype(_LOOK).tobytes(),
@@ -68,10 +71,10 @@ def write_window(state: AlarmWindow, *, digest: bytes) -> bytes:
 
 
 def read_window(body: bytes, *, digest: bytes, rungs: int, looks: int) -> AlarmWindow:
-    """Read the state that was written for a calibration with so many rungs and looks.
+    """Decode the state of a calibration with this digest and these numbers of rungs and looks.
 
     Raises:
-        ValueError: bytes that were not written so, or for another calibration.
+        ValueError: the bytes are no such state, or belong to another calibration.
     """
     reader = unseal(body, digest=digest)
     keys, last_look = reader.take_number(), reader.take_number()
@@ -90,7 +93,7 @@ def read_window(body: bytes, *, digest: bytes, rungs: int, looks: int) -> AlarmW
 
 
 def _write_watched(states: Sequence[AlarmState]) -> list[bytes]:
-    """Write the states of the keys that a rung watches, column by column."""
+    """Encode the states of the keys that a rung watches, column by column."""
     if not states:
         return []
     extended = [(state.digits - FIRST_DIGITS) // FURTHER_DIGITS for state in states]
