@@ -100,7 +100,7 @@ def _watch_key(
     def release(samples: int) -> Transcripts:
         seen, claimed = [], []
         for _ in range(samples):
-            found = rank(calibration, np.array(values), taking_part=None, keep_path=True, noise=noise)
+            found = rank(calibration, np.array(values), taking_part=None, keeps_path=True, noise=noise)
             assert found.path is not None, "three keys are looked at"
             reached = found.path.reached
             told = found.path.values[: reached[0], 0] >= higher
@@ -119,7 +119,7 @@ def _watch_answer(rank: Ranker, calibration: RankingCalibration, values: tuple[i
     def release(samples: int) -> Transcripts:
         ranked = [
             rank(
-                calibration, np.array(values), taking_part=None, keep_path=False, noise=noise, partition=partition
+                calibration, np.array(values), taking_part=None, keeps_path=False, noise=noise, partition=partition
             ).ranked
             for _ in range(samples)
         ]

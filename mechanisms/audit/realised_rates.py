@@ -17,7 +17,7 @@ from scipy import stats
 from mechanisms.apportionment.clauses import derive_constraints
 from mechanisms.apportionment.tree import bound_tree
 from mechanisms.formula import Booleans, Cut, Formula, Integers, evaluate_formula, list_literals, relax_formula
-from mechanisms.noise.draw_discrete_laplace import compute_upper_tail
+from mechanisms.noise.discrete_laplace import compute_upper_tail
 
 
 @dataclass(frozen=True, slots=True)

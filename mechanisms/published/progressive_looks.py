@@ -22,7 +22,7 @@ import numpy as np
 
 from mechanisms.formula import Booleans, Cut, Formula, Integers, list_literals
 from mechanisms.keyhole.contract import OneShotKind, list_tolerances, meet_contract
-from mechanisms.noise.draw_discrete_laplace import compute_lower_tail, compute_upper_tail
+from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_upper_tail
 from mechanisms.noise.gradual_release import refine_noise
 from mechanisms.protocol import Calibration, DecisionTask, Epsilons, FunctionalTest, Look, Noise, Outcome
 from mechanisms.published.tslm import compute_shift_loss, refuse_zero_tolerance

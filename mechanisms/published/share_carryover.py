@@ -30,7 +30,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from mechanisms.noise.draw_discrete_laplace import compute_lower_tail
+from mechanisms.noise.discrete_laplace import compute_lower_tail
 from mechanisms.protocol import Look
 
 Values = npt.NDArray[np.float64]
@@ -63,8 +63,8 @@ def find_zones_of_misses(look: Look, *, is_last: bool) -> Zones:
 def make_zones_of_returns(tolerance: int) -> ZonesOf:
     """Return the zones of wrong returns: errors are acceptances at minus the tolerance, on the mirrored noise."""
 
-    def zones(look: Look, *, last: bool) -> Zones:
-        accepting = look.rejecting + 1 if last else look.accepting
+    def zones(look: Look, *, is_last: bool) -> Zones:
+        accepting = look.rejecting + 1 if is_last else look.accepting
         return Zones(win=-tolerance - accepting, lose=-tolerance - look.rejecting)
 
     return zones
@@ -94,7 +94,7 @@ def bound_any_rule(
         return low + (high - low) * node[1] / fine_steps if node[0] else high
 
     def zones(node: Node, parts: int) -> Zones:
-        return zones_of(look_of(rate(node), parts), last=node == last)
+        return zones_of(look_of(rate(node), parts), is_last=node == last)
 
     edges = {node: _list_edges(zones(node, 1), cells) for node in nodes if node != last}
     later: dict[Node, Values] = {}

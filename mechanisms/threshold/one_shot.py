@@ -14,7 +14,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from mechanisms.noise import weighted_sum
-from mechanisms.noise.draw_discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
+from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE
 from mechanisms.protocol import Beside, FunctionalTest, Unachievable
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache
 
-from mechanisms.noise.draw_discrete_laplace import compute_lower_tail, compute_upper_tail
+from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_upper_tail
 from mechanisms.noise.exact import LEAST_RATE
 from mechanisms.protocol import Beside, FunctionalTest, Look
 from mechanisms.threshold.boundary_crossing import MARGIN, Crossing, Zone

@@ -235,7 +235,7 @@ def decide(plan: Plan, on_paths: OnPaths | None, values: Integers, *, in_full: b
         )
     mechanism = CONTINUABLE.get(plan.calibration.mechanism)
     if mechanism is not None:
-        return mechanism.decide(plan.calibration, values, noise=noise, keep_paths=kept)
+        return mechanism.decide(plan.calibration, values, noise=noise, keeps_paths=kept)
     return MECHANISMS[plan.calibration.mechanism].decide(plan.calibration, values, noise=noise)
 
 

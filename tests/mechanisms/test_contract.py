@@ -12,7 +12,6 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mechanisms.noise.draw_discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from scipy import sparse
 from scipy.optimize import linprog
 
@@ -30,6 +29,7 @@ from mechanisms.formula import (
 )
 from mechanisms.keyhole.contract import EMPTY_PROMISE_NOTE, TREE_NOTE
 from mechanisms.keyhole.one_shot import Keyhole, price_cheaper_alone
+from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from mechanisms.protocol import Calibration, DecisionTask, FunctionalTest, Mechanism, Unachievable
 from mechanisms.published.nlm import Nlm
 from mechanisms.published.tslm import Tslm

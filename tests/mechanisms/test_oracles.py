@@ -46,11 +46,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 import pytest
-from mechanisms.noise.draw_discrete_laplace import compute_mass
 from scipy import stats
 
 import mechanisms
 from mechanisms.formula import Cut, Integers
+from mechanisms.noise.discrete_laplace import compute_mass
 from mechanisms.noise.exact import make_system_noise
 from mechanisms.noise.gradual_release import draw_chain, refine_noise
 from mechanisms.protocol import DecisionTask

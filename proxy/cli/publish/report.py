@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from mechanisms.noise.draw_discrete_laplace import compute_upper_tail
-
+from mechanisms.noise.discrete_laplace import compute_upper_tail
 from mechanisms.publishing.uniform_perturbation import compute_attribute_epsilon
 from proxy.cli.publish.place import WrittenFile
 from proxy.release.publication import Publication, TableMethod

@@ -42,7 +42,7 @@ def sharpened(
     aggregates: Integers,
     *,
     taking_part: Booleans | None,
-    keep_path: bool,
+    keeps_path: bool,
     noise: Noise,
     partition: Integers | None = None,
 ) -> Ranking:
@@ -50,7 +50,7 @@ def sharpened(
     looks = tuple(RankingLook(rate=2 * look.rate, gap=look.gap // 2) for look in calibration.looks)
     sharper = replace(calibration, rate=2 * calibration.rate, looks=looks)
     found = rank_keys(
-        sharper, aggregates, taking_part=taking_part, keeps_path=keep_path, noise=noise, partition=partition
+        sharper, aggregates, taking_part=taking_part, keeps_path=keeps_path, noise=noise, partition=partition
     )
     return replace(found, epsilon=found.epsilon / 2)
 
@@ -60,13 +60,13 @@ def told_at_the_first_look(
     aggregates: Integers,
     *,
     taking_part: Booleans | None,
-    keep_path: bool,
+    keeps_path: bool,
     noise: Noise,
     partition: Integers | None = None,
 ) -> Ranking:
     """Only the first look is charged, however far a key went."""
     found = rank_keys(
-        calibration, aggregates, taking_part=taking_part, keeps_path=keep_path, noise=noise, partition=partition
+        calibration, aggregates, taking_part=taking_part, keeps_path=keeps_path, noise=noise, partition=partition
     )
     return replace(found, epsilon=np.minimum(found.epsilon, float(calibration.levels[0])))
 
@@ -76,7 +76,7 @@ def stopped_by_the_truth(
     aggregates: Integers,
     *,
     taking_part: Booleans | None,
-    keep_path: bool,
+    keeps_path: bool,
     noise: Noise,
     partition: Integers | None = None,
 ) -> Ranking:
@@ -84,7 +84,7 @@ def stopped_by_the_truth(
     distance = np.abs(aggregates[1:] - aggregates[0]).min()
     settled = [look for look in calibration.looks if distance >= look.gap]
     cut = replace(calibration, looks=(), rate=settled[0].rate) if settled else calibration
-    found = rank_keys(cut, aggregates, taking_part=taking_part, keeps_path=keep_path, noise=noise, partition=partition)
+    found = rank_keys(cut, aggregates, taking_part=taking_part, keeps_path=keeps_path, noise=noise, partition=partition)
     return replace(found, epsilon=np.full(aggregates.size, float(cut.rate)))
 
 

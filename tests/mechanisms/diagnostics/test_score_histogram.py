@@ -4,7 +4,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from mechanisms.noise.draw_discrete_laplace import compute_mass
 from scipy import stats
 
 from benchmarks.diagnostics.data import CELLS, Scored
@@ -20,6 +19,7 @@ from mechanisms.diagnostics.score_histogram import (
     release_scores,
 )
 from mechanisms.formula import Integers
+from mechanisms.noise.discrete_laplace import compute_mass
 from tests.effort import rounds
 from tests.seeded_noise import SeededNoise
 

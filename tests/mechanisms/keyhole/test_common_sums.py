@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mechanisms.noise.draw_discrete_laplace import compute_mass
 from scipy import stats
 
 from mechanisms.audit.subjects import audit_mechanism
@@ -17,6 +16,7 @@ from mechanisms.formula import AllOf, AnyOf, Cut, Formula
 from mechanisms.keyhole.common_sums import read_functionals
 from mechanisms.keyhole.key_parts import KEYS_AT_ONCE
 from mechanisms.keyhole.noise_continuation import decide_in_full, lay_on_paths
+from mechanisms.noise.discrete_laplace import compute_mass
 from mechanisms.noise.exact import ExactNoise
 from mechanisms.noise.random_bytes import draw_random_bytes
 from mechanisms.protocol import Calibration, CommonSums, DecisionTask, FunctionalTest, Unachievable

@@ -469,7 +469,7 @@ def test_which_paths_are_there_is_public() -> None:
         for path, test in zip(outcome.paths, calibration.tests, strict=True):
             assert path is not None
             assert path.rates == (*(look.rate for look in test.looks), test.rate)
-        assert mechanism.decide(calibration, values, noise=SeededNoise(1), keep_paths=False).paths == ()
+        assert mechanism.decide(calibration, values, noise=SeededNoise(1), keeps_paths=False).paths == ()
 
 
 def test_noise_on_block_indices_leaves_no_path() -> None:

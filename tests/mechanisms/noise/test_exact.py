@@ -7,12 +7,12 @@ from fractions import Fraction
 import numpy as np
 import opendp.prelude as dp
 import pytest
-from mechanisms.noise.draw_discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from scipy import stats
 
 from mechanisms.certified import certify_moved, make_rational
 from mechanisms.formula import Integers
 from mechanisms.noise import random_bytes
+from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE, ExactNoise, _Coin, make_system_noise
 from mechanisms.protocol import Noise, Unachievable
 from tests.seeded_noise import SeededNoise

@@ -8,11 +8,11 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 import pytest
-from mechanisms.noise.draw_discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from scipy import stats
 
 from mechanisms.certified import certify_not_risen, certify_unchanged
 from mechanisms.formula import Integers
+from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from mechanisms.noise.exact import GREATEST_RATE, LEAST_RATE, ExactNoise, make_system_noise
 from mechanisms.noise.gradual_release import draw_chain, refine_noise
 from mechanisms.protocol import Unachievable

@@ -7,11 +7,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from mechanisms.noise.draw_discrete_laplace import compute_mass, compute_upper_tail
 from scipy import stats
 
 from mechanisms.formula import TRUE, AllOf, AnyOf, Cut, Formula
 from mechanisms.keyhole.one_shot import Keyhole
+from mechanisms.noise.discrete_laplace import compute_mass, compute_upper_tail
 from mechanisms.protocol import DecisionTask, Unachievable
 from mechanisms.published.sparse_vector import (
     GeneralisedSparseVector,

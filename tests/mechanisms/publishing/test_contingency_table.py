@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mechanisms.noise.draw_discrete_laplace import compute_mass
 from scipy import stats
 
+from mechanisms.noise.discrete_laplace import compute_mass
 from mechanisms.protocol import Unachievable
 from mechanisms.publishing.contingency_table import make_rows, release_table
 from tests.seeded_noise import SeededNoise

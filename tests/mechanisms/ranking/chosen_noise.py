@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from mechanisms.noise.draw_discrete_laplace import compute_mass
 
 from mechanisms.formula import Integers
+from mechanisms.noise.discrete_laplace import compute_mass
 from mechanisms.ranking.calibration import RankingCalibration
 from mechanisms.ranking.run import place_keys
 from mechanisms.threshold.boundary_crossing import compute_unchanged_chance

@@ -34,7 +34,7 @@ FAR = 10**9
 RUNS = rounds(6_000, quick=200)
 TASK = RankingTask(keys=12, limit=6, descending=True, sensitivity=1, tolerance=20, fnr=0.05, fpr=0.1)
 WINDOW = replace(TASK, offset=3)
-CUT = replace(TASK, limit=12, any_cut=True)
+CUT = replace(TASK, limit=12, allows_any_cut=True)
 
 
 def often(task: RankingTask, values: list[int], within: tuple[int, int], key: int, *, seed: int) -> int:
@@ -151,7 +151,7 @@ def test_a_unit_pays_for_as_many_keys_of_each_partition_as_are_returned() -> Non
 def test_a_price_gives_the_least_tolerance_in_two_digits(
     keys: int, limit: int, sensitivity: int, epsilon: float, any_cut: bool
 ) -> None:
-    task = replace(TASK, keys=keys, limit=limit, sensitivity=sensitivity, any_cut=any_cut)
+    task = replace(TASK, keys=keys, limit=limit, sensitivity=sensitivity, allows_any_cut=any_cut)
     found = find_ranking_tolerance(task, epsilon=epsilon)
     assert _digits(found) <= 2
     assert calibrate_ranking(replace(task, tolerance=found)).worst_case_epsilon <= epsilon * (1 + 1e-9)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mechanisms.noise.draw_discrete_laplace import compute_mass, compute_upper_tail
 from scipy import integrate
 
+from mechanisms.noise.discrete_laplace import compute_mass, compute_upper_tail
 from mechanisms.protocol import Unachievable
 from mechanisms.streams.grouper import NO_GROUP, Grouper, GrouperState, scale_deviation
 from tests.effort import examples

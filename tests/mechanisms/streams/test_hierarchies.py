@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mechanisms.noise.draw_discrete_laplace import compute_mass, compute_upper_tail
 
+from mechanisms.noise.discrete_laplace import compute_mass, compute_upper_tail
 from mechanisms.streams.hierarchy import Hierarchy, HierarchyMechanism, make_balanced_hierarchy, prune_below_small
 from mechanisms.streams.hs_pegasus import HierarchyState, HsLaplace, HsPegasus
 from mechanisms.streams.pegasus import Pegasus

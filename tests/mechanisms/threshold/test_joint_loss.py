@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mechanisms.noise.draw_discrete_laplace import compute_mass
 
 from mechanisms.formula import AllOf, AnyOf, Cut
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
+from mechanisms.noise.discrete_laplace import compute_mass
 from mechanisms.protocol import DecisionTask, Exposure, Mechanism
 from mechanisms.threshold.joint_loss import (
     compute_joint_loss,

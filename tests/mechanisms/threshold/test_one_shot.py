@@ -6,11 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from mechanisms.noise.draw_discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from scipy import stats
 
 from mechanisms.formula import Cut
 from mechanisms.keyhole.run_once import run_once
+from mechanisms.noise.discrete_laplace import compute_lower_tail, compute_mass, compute_upper_tail
 from mechanisms.protocol import FunctionalTest, Unachievable
 from mechanisms.threshold.one_shot import (
     calibrate_test,

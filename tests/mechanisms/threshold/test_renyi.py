@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mechanisms.noise.draw_discrete_laplace import compute_mass
 
 from mechanisms.formula import AllOf, Cut
 from mechanisms.keyhole.one_shot import Keyhole
 from mechanisms.keyhole.progressive import Progressive
+from mechanisms.noise.discrete_laplace import compute_mass
 from mechanisms.protocol import DecisionTask
 from mechanisms.threshold.joint_loss import expose_all_at_once, expose_sets_at_once
 from mechanisms.threshold.renyi import (
