@@ -138,8 +138,8 @@ def climb_at_values(
 ) -> tuple[LadderState, ...]:
     """Return the states after one look. If a rung rings at this look, the next rung makes the same look.
 
-    Guarantee, parameters, errors: as `look_at_values`, with the rates and the loss of the ladder; what a key has lost
-    at any time is the sum over the rungs that have begun, `sum_losses_so_far` (docs/proofs/alarm.md).
+    Guarantee, parameters, errors: as `look_at_values`, with the rates and the loss of the ladder. At any time a key has
+    lost the sum over the rungs that have begun, `sum_losses_so_far` (docs/proofs/alarm.md).
 
     Raises:
         ValueError: as `look_at_values`.
@@ -157,7 +157,7 @@ def climb_at_values(
 def sum_losses_so_far(calibration: LadderCalibration, state: LadderState) -> float:
     """Return the loss of a key's window so far, rounded up.
 
-    Whoever sees the charge learns it. The charge covers that as well.
+    The charge reveals this number, and covers that as well.
 
     Guarantee: docs/proofs/alarm.md.
     """

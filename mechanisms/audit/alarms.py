@@ -1,4 +1,4 @@
-"""Accumulating alarms as subjects of an audit: when each rang, on values that one unit changes as a regime allows.
+"""Accumulating alarms as subjects of an audit. A transcript is the look at which each alarm rang.
 
 Proof: docs/proofs/audit.md.
 """
@@ -29,7 +29,7 @@ Epochs = tuple[tuple[int, ...], ...]
 
 
 class Watcher(Protocol):
-    """A function that runs an alarm on many windows at once; tests pass broken ones."""
+    """A function that runs an alarm on many windows at once. Tests pass broken ones."""
 
     def __call__(self, calibration: AlarmCalibration, values: Integers, *, noise: Noise) -> Integers:
         """Return the look at which each window's alarm rang, 0 where it did not.
@@ -39,7 +39,7 @@ class Watcher(Protocol):
 
 
 def watch_windows(calibration: AlarmCalibration, values: Integers, *, noise: Noise) -> Integers:
-    """Watch windows as the product does, each window with a state of its own."""
+    """Run the alarm as the product does, with a separate state for each window."""
     states = draw_alarms(keys=len(values), noise=noise)
     for look, seen in enumerate(values.T, 1):
         states = look_at_values(calibration, states, seen, look=look, noise=noise)
@@ -60,10 +60,10 @@ def audit_alarms(
 
 
 def pair_windows(calibration: AlarmCalibration, watch: Watcher, *, noise: Noise) -> Neighbours:
-    """Return a unit that changes values just below those at which alarms ring half of the time.
+    """Return neighbours in which a unit changes values just below those at which alarms ring half of the time.
 
-    Its changes are those that the regime allows; of a sliding window two epochs together. The claim is the
-    calibration's worst case.
+    The unit changes them as the regime allows, in a sliding window in two epochs. The claim is the calibration's worst
+    case.
     """
     regime = calibration.task.regime
     near = _find_critical_value(calibration)
@@ -79,7 +79,10 @@ def pair_windows(calibration: AlarmCalibration, watch: Watcher, *, noise: Noise)
 
 
 def pair_ladders(*, noise: Noise) -> Neighbours:
-    """Return a unit that raises all values of a window by one, against the loss of the rungs that have begun."""
+    """Return neighbours in which a unit raises all values of a window by one.
+
+    The claim is the loss of the begun rungs.
+    """
     calibration = calibrate_ladder(make_audited_alarm(Regime.GROWING).task)
 
     def release_of(value: int) -> Release:
@@ -116,9 +119,9 @@ def make_audited_alarm(regime: Regime) -> AlarmCalibration:
 
 
 def _find_critical_value(calibration: AlarmCalibration) -> int:
-    """Return the highest value whose weight is at most what the secret draw is a multiple of.
+    """Return the highest value whose own weight and the next value's are at most the unit of the secret threshold.
 
-    The next value's weight is, too.
+    Near this unit a change by one moves the probabilities most.
     """
     shape = calibration.task.regime.shape
     below = shape.root * np.log(float(shape.high) / calibration.fnr) / float(calibration.rate)

@@ -1,12 +1,12 @@
-"""A privacy auditor that can fail: it looks for an event that tells neighbouring databases apart better than claimed.
+"""A privacy auditor: it searches for an event that distinguishes neighbouring databases better than claimed.
 
-From half of the draws it learns which transcripts speak for which database and chooses a few events by likelihood
-ratio; on the other, fresh half it bounds the events' probabilities (Clopper-Pearson, Bonferroni over pairs, directions
-and events) and from them epsilon from below. A lower bound above the claim is a violation; a bound below it is no
-proof, which only docs/proofs/ gives.
+From half of the draws it learns which transcripts are evidence for which database, and chooses a few events by
+likelihood ratio. On the other half it bounds the events' probabilities (Clopper-Pearson, Bonferroni over pairs,
+directions and events), and from them epsilon from below. A lower bound above the claim is a violation. A lower bound
+below the claim proves nothing. Proofs are in docs/proofs/.
 
-Ex-post losses are audited too: an event made of transcripts that claim a loss of `e` at most must not be more
-than `exp(e)` times as probable on either database.
+Ex-post losses are audited, too. An event of transcripts that each claim a loss of `e` at most must not be more than
+`exp(e)` times as probable on one database as on the other.
 
 Proof: docs/proofs/audit.md.
 """
@@ -29,7 +29,7 @@ Release = Callable[[int], Transcripts]
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """Two databases that differ by one privacy unit, as two sources of transcripts of a wanted number."""
+    """Two databases that differ by one privacy unit, each as a function that draws transcripts."""
 
     description: str
     first: Release
@@ -38,10 +38,12 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """The finding of an audit: the event that refutes the claim furthest or, if none does, the one that reveals most.
+    """The result of an audit.
 
-    With probability `1 - false_alarm` the subject's loss on that event is at least `epsilon_lower`; `claimed_epsilon`
-    is what it claimed for the event's transcripts. `samples` counts the draws from each database of each pair.
+    It is the event that refutes the claim furthest. If none does, it is the event of the largest bound.
+
+    With probability `1 - false_alarm` the subject's loss on that event is at least `epsilon_lower`. `claimed_epsilon`
+    is the most that it claimed for the event's transcripts. `samples` counts the draws from each database of each pair.
     """
 
     subject: str
@@ -54,20 +56,20 @@ class AuditReport:
 
     @property
     def is_flagged(self) -> bool:
-        """Return True if the claim is refuted."""
+        """True if the claim is refuted."""
         return self.epsilon_lower > self.claimed_epsilon
 
     @property
     def is_conclusive(self) -> bool:
-        """Return True if a claim of `LEAST_PROVED` times what was claimed would have been refuted.
+        """True if a claim of `LEAST_PROVED` times the actual claim would have been refuted.
 
-        An audit that could not even do that says nothing: its draws are too few, or never saw what it is about.
+        Otherwise the audit says nothing. Its draws were too few, or never showed the event in question.
         """
         return self.epsilon_lower > LEAST_PROVED * self.claimed_epsilon
 
 
 def claim_always(draw: Callable[[int], Integers], *, epsilon: float) -> Release:
-    """Return a subject that claims the same loss for every transcript, from a function that draws transcripts alone.
+    """Return a release that claims the same loss for every transcript, from a function that draws transcripts.
 
     Parameters:
         draw: gives int64 of shape (samples, width) for a number of samples, each independent of the others.
@@ -97,7 +99,7 @@ def audit(
     Parameters:
         pairs: at least one.
         samples: draws from each database of each pair, half for choosing events and half for measuring them; >= 2.
-        delta: the probability that the claims leave out: they are that `P(E) <= exp(e) P'(E) + delta`.
+        delta: the claims are that `P(E) <= exp(e) P'(E) + delta`.
         progress: called with each pair's description before it is drawn.
 
     Raises:
@@ -128,7 +130,7 @@ def audit(
 
 
 def _draw_halves(release: Release, half: int) -> tuple[Transcripts, Transcripts]:
-    """Draw the half to learn from and the half to measure on at once, for most of a small draw is its beginning."""
+    """Draw the half for learning and the half for measuring in one call, since a small draw costs mostly its setup."""
     drawn = release(2 * half)
     return (
         Transcripts(seen=drawn.seen[:half], claimed=drawn.claimed[:half]),

@@ -1,4 +1,4 @@
-"""Scans for a private bound as subjects of an audit: which candidate is released on neighbouring databases.
+"""Scans for a private bound as subjects of an audit. A transcript is the released candidate.
 
 Proof: docs/proofs/audit.md.
 """
@@ -15,7 +15,7 @@ from mechanisms.publishing.private_bounds import BoundScan, calibrate_scan, find
 
 
 def make_audited_scan() -> BoundScan:
-    """Return a scan whose claim few draws can refute: epsilon 1, a dozen candidates, a target well above zero."""
+    """Return a scan whose claim few draws could refute: epsilon 1, a dozen candidates, a target well above zero."""
     return calibrate_scan(list_candidates(13), epsilon=Fraction(1), units=1000, cut=Fraction(1, 20))
 
 
@@ -27,17 +27,17 @@ def audit_scan(
     subject: str = "bounds",
     progress: Callable[[str], None] | None = None,
 ) -> AuditReport:
-    """Audit the released index where the counts are at the target: there a release turns on one unit.
+    """Audit the released index on counts at the target, where one unit decides what is released.
 
-    A unit lies between the first two candidates, which is what the proof's bound is attained by, between some in the
-    middle, or beyond all but the last.
+    The unit lies between the first two candidates, between two in the middle, or beyond all but the last. The first
+    case attains the proof's bound.
 
     Parameters:
-        scan: of four candidates or more, its target positive.
+        scan: has four candidates or more, and a positive target.
         samples: as for `audit`.
 
     Raises:
-        ValueError: fewer candidates, or nothing that a scan could release but the first.
+        ValueError: there are fewer candidates, or the scan could release only the first.
     """
     number = len(scan.candidates)
     if number < 4 or scan.target < 1:

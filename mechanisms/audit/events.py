@@ -1,4 +1,4 @@
-"""The events that tell two databases apart best, chosen on half of the draws and measured on the other.
+"""The events that distinguish two databases best, chosen on half of the draws and measured on the other half.
 
 Proof: docs/proofs/audit.md.
 """
@@ -24,9 +24,9 @@ _MOST_CLAIMS = 32  # of the claimed losses, spread evenly: each is another set o
 
 @dataclass(frozen=True, slots=True)
 class Transcripts:
-    """Draws of everything a subject reveals: `seen` has shape (samples, width), `claimed` the loss claimed by each.
+    """Draws of all that a subject reveals: `seen` has shape (samples, width), `claimed` the loss claimed by each draw.
 
-    The claim is revealed with the rest, so that what is seen need not tell it.
+    The claim is part of a transcript, so `seen` need not contain it.
     """
 
     seen: Integers
@@ -35,7 +35,7 @@ class Transcripts:
 
 @dataclass(frozen=True, slots=True)
 class _Event:
-    """Transcripts (by code), and the most loss that they claim."""
+    """A set of transcripts, by their codes, and the largest loss that they claim."""
 
     members: Integers
     claimed: float
@@ -48,12 +48,12 @@ def bound_epsilon(
     error: float,
     delta: float = 0.0,
 ) -> list[tuple[float, float]]:
-    """Lower bounds of epsilon with the claims they are to be compared with, both directions.
+    """Return lower bounds of epsilon in both directions, each with the claim to compare it with.
 
     Parameters:
-        learned, fresh: draws from two neighbouring databases, for choosing events and for measuring them; all as many.
+        learned, fresh: draws from two neighbouring databases, for choosing events and for measuring them; equally many.
         error: the failure probability of each Clopper-Pearson bound.
-        delta: the probability that the claims leave out.
+        delta: that of the claims.
     """
     half = len(fresh[0].claimed)
     codes = _number_transcripts(
@@ -93,7 +93,10 @@ def bound_epsilon_from_below(
 
 
 def _choose_events(counts: Integers, rival: Integers, claims: Epsilons, *, error: float, delta: float) -> list[_Event]:
-    """Return the most promising events for our database, among the best transcripts that claim at most so much."""
+    """Return the events that are the best evidence for one database against its rival.
+
+    For each of some claims, only transcripts that claim at most as much are used.
+    """
     samples = int(counts.sum())
     order = np.lexsort((-counts, -(counts + 0.5) / (rival + 0.5)))
     order = order[counts[order] + rival[order] > 0]
@@ -114,9 +117,9 @@ def _choose_events(counts: Integers, rival: Integers, claims: Epsilons, *, error
 
 
 def _number_transcripts(draws: Sequence[Integers]) -> list[Integers]:
-    """Return each transcript, a row, as one small number, the same for equal transcripts of all draws.
+    """Assign numbers to the transcripts, which are rows. Equal transcripts of all draws get the same number.
 
-    Columns are written one after the other into one integer as long as it has room for them.
+    Columns are packed into one integer, one after the other, as long as there is room.
     """
     every = np.concatenate(draws)
     codes, values = np.zeros(len(every), dtype=np.int64), 1
@@ -129,7 +132,10 @@ def _number_transcripts(draws: Sequence[Integers]) -> list[Integers]:
 
 
 def _number_values(column: Integers) -> tuple[Integers, int]:
-    """Return each value as a number below the returned bound. The bound is at most a few times the column's length."""
+    """Assign numbers to the values of a column.
+
+    Return the numbers and a bound above them, a few times the column's length at most.
+    """
     low, high = int(column.min()), int(column.max())
     if high - low < _SPARSEST * column.size:
         return column - low, high - low + 1

@@ -1,8 +1,8 @@
-"""Cells of joined tables as subjects of an audit: one person's rows in one cell leave all groups of the person.
+"""Cells of joined tables as subjects of an audit: a person's rows in one cell change all groups of the person.
 
-A person is in three wards, and all of the person's tests lie on one day. A question by ward about stays joined with
-tests loses the person in all three wards if that day's tests are taken away. What is claimed is what the ledger charges
-to the cell of that day: the losses of all three wards, twice if totals can have either sign.
+A person is in three wards, and all of the person's tests are on one day. A question by ward joins stays with tests.
+Without that day's tests it loses the person in all three wards. The claim is the charge of the ledger to the cell of
+that day: the losses of all three wards, or twice that if totals can have either sign.
 
 Proof: docs/proofs/cells.md, docs/proofs/audit.md.
 """
@@ -27,7 +27,7 @@ Claim: TypeAlias = Callable[[Epsilons, int], Epsilons]
 
 
 def claim_all_groups(losses: Epsilons, times: int) -> Epsilons:
-    """Return what the ledger charges to a cell of a joined table: `CellReach` with all groups within reach."""
+    """Return the charge of the ledger to a cell of a joined table: `CellReach` with all groups within reach."""
     charged: Epsilons = times * losses.sum(axis=1)
     return charged
 
@@ -41,12 +41,12 @@ def audit_joined_cells(
     subject: str = "join",
     progress: Callable[[str], None] | None = None,
 ) -> AuditReport:
-    """Audit a person's presence in one cell of a joined table, by the answers for the person's groups.
+    """Audit a person's presence in one cell of a joined table, from the answers for the person's groups.
 
     Parameters:
         mechanism: decides keys one by one.
         samples: as for `audit`.
-        claim: another rule of charging cells.
+        claim: the rule of charging cells.
     """
     pairs = []
     for name, times in (("one condition", 1), ("coarse units", 2)):
@@ -60,7 +60,7 @@ def audit_joined_cells(
 
 
 def _list_neighbours(task: DecisionTask, times: int) -> Iterator[tuple[Values, Values]]:
-    """Yield values of a ward with the cell and without it: off by the sensitivity, or by its double from +5 to -5."""
+    """Yield the values of a ward with the cell and without it. They differ by `times` the sensitivity."""
     moving = replace(task, sensitivities=tuple(times * most for most in task.sensitivities))
     yield from list_critical_neighbours(moving, depths=MIDDLE)
 

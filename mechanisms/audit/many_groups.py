@@ -1,7 +1,7 @@
-"""One privacy unit in many groups of one question, whose noise is drawn in full: the audit of its (epsilon, delta).
+"""The audit of (epsilon, delta) for one privacy unit in many groups of a question whose noise is drawn in full.
 
-What is seen is what tells most: for each functional, the sum over the groups of how much nearer the finest values lie
-to one database than to the other. Proofs: docs/proofs/renyi.md, docs/proofs/audit.md.
+A transcript has for each functional the sum, over the groups, of how much nearer the finest values are to one database
+than to the other. This is the most informative statistic. Proofs: docs/proofs/renyi.md, docs/proofs/audit.md.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _KEYS_AT_ONCE = 1 << 21  # bounds memory
 
 
 def claim_by_curve(calibration: Calibration, *, groups: int, delta: float) -> float:
-    """Return the balance of a unit after one such question alone, with a delta."""
+    """Return the balance of a unit after this question alone, with a delta."""
     by_curve = map(sum, zip(compute_curve(calibration, groups=groups), convert_to_epsilon(delta), strict=True))
     return min(groups * calibration.worst_case_epsilon, min(by_curve) / 1e9)
 
@@ -42,7 +42,7 @@ def audit_many_groups(
     """Audit a question about `GROUPS` groups that one unit is in, with `DELTA`. Parameters as for `audit_mechanism`.
 
     Parameters:
-        claim: what is claimed for a unit; what `claim_by_curve` says, if not given.
+        claim: the claim for a unit, by default `claim_by_curve`.
 
     Raises:
         Unachievable: the mechanism cannot calibrate the task.

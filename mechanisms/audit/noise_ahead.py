@@ -1,7 +1,7 @@
-"""Noise drawn ahead: for audits that run one small question tens of thousands of times.
+"""Noise that is drawn in advance, for audits that run one small question tens of thousands of times.
 
-A draw of a few values costs its calls more than its values. So each kind of draw is made many at a time and handed out
-in order, each value once.
+A draw of a few values costs mostly the call. So many values of each law are drawn at a time and handed out in order,
+each value once.
 
 Proof: docs/proofs/audit.md.
 """
@@ -26,7 +26,7 @@ Drawn = TypeVar("Drawn", Integers, Booleans)
 
 @dataclass(slots=True)
 class _Stock(Generic[Drawn]):
-    """Values of one law that nobody has seen, from `first` on, and how many were drawn the last time."""
+    """Drawn values of one law, unused from `first` on, and the number that was drawn the last time."""
 
     values: Drawn
     first: int
@@ -34,9 +34,9 @@ class _Stock(Generic[Drawn]):
 
 
 class NoiseAhead:
-    """A source's draws, made ahead.
+    """A source of noise whose values are drawn in advance from another source.
 
-    Guarantee: values of the source's laws, independent of each other as the source's are; none is handed out twice.
+    Guarantee: the values have the source's laws and are as independent as the source's. None is handed out twice.
     """
 
     def __init__(self, source: Noise) -> None:

@@ -1,4 +1,4 @@
-"""Rankings as subjects of an audit: the order that is returned, how far each key went, and what its values told.
+"""Rankings as subjects of an audit. Transcripts have the returned order and what the revealed values suggest.
 
 Proof: docs/proofs/audit.md.
 """
@@ -32,7 +32,7 @@ _TASK = RankingTask(keys=3, limit=1, descending=True, sensitivity=1, tolerance=4
 
 
 class Ranker(Protocol):
-    """A function with the signature of `rank_keys`; tests pass broken ones."""
+    """A function with the signature of `rank_keys`. Tests pass broken ones."""
 
     def __call__(
         self,
@@ -60,13 +60,14 @@ def audit_ranking(
 
 
 def pair_rankings(rank: Ranker, *, schedule: RankingSchedule, noise: Noise) -> tuple[Neighbours, ...]:
-    """Return pairs of rankings.
+    """Return the pairs of databases on which rankings are audited.
 
-    In the first two, one of three keys moves near the others, or so far from them that an early look may settle it,
-    against its loss ex post. In the others, two keys move at once, with one look and no values kept, against
-    `bound_unit_loss`: keys of one partition, and three keys of two partitions.
+    In the first two pairs one of three keys moves: near the others, or so far from them that an early look may settle
+    it. The claim is the key's loss ex post. In the other pairs several keys move at once, with one look and no values
+    kept: two keys of one partition, or three keys of two partitions. The claim is `bound_unit_loss`.
 
-    Of a key that moves is seen how many of its values are nearer to the one database, and whether the finest is.
+    For a key that moves, the transcript has the number of its values that are nearer to one database, and True if the
+    finest value is.
     """
     several, one = calibrate_ranking(_TASK, schedule=schedule), calibrate_ranking(_TASK, schedule=ONE_LOOK)
     parted = calibrate_ranking(replace(_TASK, keys=2, partitions=2), schedule=ONE_LOOK)
@@ -95,7 +96,7 @@ def pair_rankings(rank: Ranker, *, schedule: RankingSchedule, noise: Noise) -> t
 def _watch_key(
     rank: Ranker, calibration: RankingCalibration, values: tuple[int, ...], higher: int, noise: Noise
 ) -> Release:
-    """Return a release of the answer, how far keys went, and which exact value the first key's noisy values suggest."""
+    """Return a release of the answer, the number of revealed values, and evidence for the first key's exact value."""
 
     def release(samples: int) -> Transcripts:
         seen, claimed = [], []
@@ -112,7 +113,7 @@ def _watch_key(
 
 
 def _watch_answer(rank: Ranker, calibration: RankingCalibration, values: tuple[int, ...], noise: Noise) -> Release:
-    """Return a release of the answer alone, against the loss of a unit that is in all of the keys."""
+    """Return a release of the answer alone. Its claim is the loss of a unit in all of the keys."""
     loss = bound_unit_loss(calibration, groups=len(values), signed=False)
     partition = np.arange(len(values)) % calibration.task.partitions
 

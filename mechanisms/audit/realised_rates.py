@@ -1,6 +1,6 @@
 """The true error rates of an answer, and a bound on them that needs no truth.
 
-`count_realised_rates` compares a key set with the truth: for data owners and benchmarks, never for an analyst.
+`count_realised_rates` compares a key set with the truth, for data owners and benchmarks, never for an analyst.
 `bound_realised_fpr` is computed from the noisy values alone, so it costs nothing and may be shown to anyone. ProBE's
 `EstimateFPs` (eq. 22-23) is meant for the same purpose and is no bound: it takes the probability of a high noisy value
 given a negative for that of a negative given a high noisy value.
@@ -22,10 +22,11 @@ from mechanisms.noise.discrete_laplace import compute_upper_tail
 
 @dataclass(frozen=True, slots=True)
 class RealisedRates:
-    """Counts of one answer against the truth, with the papers' rates and the contract's.
+    """The counts of right and wrong keys of one answer, with the papers' error rates and the contract's.
 
-    `positives`, `negatives`: keys for which the formula holds, or does not; `beyond`: negatives that stay so within the
-    tolerances. `missed`, `wrong`, `wrong_beyond`: those of them that were decided wrongly. A rate over no key is zero.
+    `positives` counts the keys for which the formula holds, `negatives` the others. `beyond` counts the negatives whose
+    relaxed formula fails, too. `missed`, `wrong` and `wrong_beyond` count the wrongly decided keys of each kind. A rate
+    over no key is zero.
     """
 
     positives: int
@@ -37,22 +38,22 @@ class RealisedRates:
 
     @property
     def fnr(self) -> float:
-        """Share of the true keys that is missing."""
+        """The share of true keys that are missing."""
         return self.missed / max(self.positives, 1)
 
     @property
     def fpr(self) -> float:
-        """Share of the false keys that was returned, as the papers count."""
+        """The share of false keys that were returned, as the papers count."""
         return self.wrong / max(self.negatives, 1)
 
     @property
     def fpr_beyond_tolerance(self) -> float:
-        """Share returned of the keys that are false by more than the tolerances: what the contract bounds."""
+        """The share of keys false by more than the tolerances that were returned, which the contract bounds."""
         return self.wrong_beyond / max(self.beyond, 1)
 
 
 def count_realised_rates(formula: Formula, aggregates: Integers, passed: Booleans) -> RealisedRates:
-    """Count one answer's errors against the true aggregates; the result is as private as they are.
+    """Count the errors of one answer against the true aggregates. The result is as private as these.
 
     Parameters:
         aggregates: exact values, int64, shape (functionals, keys).
@@ -73,9 +74,11 @@ def count_realised_rates(formula: Formula, aggregates: Integers, passed: Boolean
 
 @dataclass(frozen=True, slots=True)
 class RealisedBound:
-    """With the confidence asked for: at most `false_positives` returned keys are false, at least `negatives` keys are.
+    """A bound on an answer's errors.
 
-    `fpr` is their quotient, at most one.
+    At most `false_positives` returned keys are false, and at least `negatives` keys are false.
+
+    It holds with the confidence that was asked for. `fpr` is the quotient, at most one.
     """
 
     false_positives: int
@@ -92,7 +95,7 @@ def bound_realised_fpr(
     shifts: Sequence[Sequence[int]],
     delta: float,
 ) -> RealisedBound:
-    """Return a bound on the share of false keys that was returned, from noisy values alone.
+    """Bound the share of false keys that were returned, from noisy values alone.
 
     Guarantee: whatever the data and however `passed` was chosen, all three numbers hold together with probability `1 -
     delta` at least. So if an answer is withheld when `fpr` exceeds alpha, `P(answered and realised FPR > alpha) <=
@@ -135,7 +138,7 @@ def _evaluate_on_noisy(formula: Formula, noisy: Integers) -> Booleans:
 def _bound_errors(
     formula: Formula, rates: tuple[tuple[float, ...], ...], shift: tuple[int, ...], *, keys: int, level: float
 ) -> tuple[int, int]:
-    """Return the quantiles at `level` of how many false keys err, and how many true ones, whatever the data."""
+    """Return the quantiles at `level` of the numbers of wrongly decided false keys and true keys, for any data."""
 
     def tail(functional: int) -> float:
         return min(1.0, sum(compute_upper_tail(rate, shift[functional] + 1) for rate in rates[functional]))
@@ -147,7 +150,7 @@ def _bound_errors(
 def _shift_thresholds(formula: Formula, shift: Sequence[int], *, outward: int) -> Formula:
     """Return the formula with every threshold loosened (`outward` 1) or tightened (-1) by its functional's shift.
 
-    Tolerances dropped.
+    Tolerances become zero.
     """
 
     def shift_cut(literal: Cut) -> Cut:
@@ -158,7 +161,10 @@ def _shift_thresholds(formula: Formula, shift: Sequence[int], *, outward: int) -
 
 
 def _bound_chance(formula: Formula, tail: Callable[[int], float], *, is_fnr: bool) -> float:
-    """Return the largest probability that a term (or clause) whose literals all hold (or fail) has one that errs."""
+    """Bound the probability that some literal of a term or clause errs.
+
+    For false negatives it is a term whose literals all hold, for false positives a clause whose literals all fail.
+    """
     bound, _ = bound_tree(formula, lambda cut: tail(cut.functional), is_fnr=is_fnr)
     last = max((literal.functional for literal in list_literals(formula)), default=-1)
     exact = derive_constraints(_shift_thresholds(formula, [0] * (1 + last), outward=1))

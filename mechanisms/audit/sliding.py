@@ -1,4 +1,4 @@
-"""Noise on ticks of a sliding window as a subject of an audit: the answers of all looks that see one event.
+"""Noise on ticks of a sliding window as a subject of an audit. A transcript has the answers of all looks.
 
 Proof: docs/proofs/audit.md.
 """
@@ -26,7 +26,7 @@ _SHAPES = ((2, 1), (4, 2))  # windows and blocks
 
 
 def watch_answers(sliding: SlidingNoise, values: Integers, noise: Noise) -> Integers:
-    """Watch keys as the product does: the noise of a tick is drawn once, and kept in the state."""
+    """Run the looks as the product does. The noise of a tick is drawn once and kept in the state."""
     state, seen = sliding.draw_state(keys=values.shape[1], noise=noise), []
     for look, one in enumerate(values, 1):
         looked = sliding.take_look(state, one[np.newaxis, :], look=look, noise=noise)
@@ -36,9 +36,9 @@ def watch_answers(sliding: SlidingNoise, values: Integers, noise: Noise) -> Inte
 
 
 def make_audited_sliding(window: int, block: int) -> SlidingNoise:
-    """Return noise with a loss of two, split evenly where there are blocks.
+    """Return noise with a loss of two, split evenly between ticks and blocks if there are blocks.
 
-    The audit asks if a noisy value is above zero.
+    A key is in the answer if its noisy value is above zero.
     """
     task = DecisionTask(Cut(0, 0, above=True, tolerance=1), (1,), expose_all_at_once(1), fnr=0.05, fpr=0.1)
     found = calibrate_sliding(task, window=window, looks=window + 2)
@@ -52,10 +52,10 @@ def make_audited_sliding(window: int, block: int) -> SlidingNoise:
 def pair_sliding(
     sliding: SlidingNoise, watch: SlidingWatcher, *, noise: Noise, late: int = 0, charged: float = 1.0
 ) -> Neighbours:
-    """Return an event in the second tick, which is in the windows of all looks but the first and the last.
+    """Return neighbours that differ by an event in the second tick. All looks but the first and the last see it.
 
     Parameters:
-        late: for how many looks that have its tick it is not there yet; then it counts, which breaks the proof.
+        late: the number of looks for which the event is missing although its tick is past. This breaks the proof.
         charged: the part of the worst case that is claimed.
     """
     window = sliding.shape.window
@@ -72,6 +72,6 @@ def pair_sliding(
 
 
 def pair_sliding_windows(*, noise: Noise) -> Iterator[Neighbours]:
-    """Yield ticks alone, and ticks with blocks."""
+    """Yield neighbours for noise on ticks alone, and for noise on ticks and blocks."""
     for window, block in _SHAPES:
         yield pair_sliding(make_audited_sliding(window, block), watch_answers, noise=noise)

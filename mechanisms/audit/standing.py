@@ -1,4 +1,4 @@
-"""Formulas of alarms as subjects of an audit: when a key came into the answer, and what it was charged.
+"""Formulas of alarms as subjects of an audit. A transcript is the look at which a key entered the answer.
 
 Proof: docs/proofs/audit.md.
 """
@@ -32,7 +32,7 @@ StandingWatcher: TypeAlias = Callable[[Watched, Integers, Noise], tuple[Integers
 
 
 def watch_keys(standing: Watched, values: Integers, noise: Noise) -> tuple[Integers, Epsilons]:
-    """Watch keys as the product does: each window has a key's state of its own, written and read at each look."""
+    """Run the looks as the product does. The state of each window is written and read at each look."""
     state = standing.draw_state(keys=values.shape[2], noise=noise)
     alerted_at = np.zeros(values.shape[2], dtype=np.int64)
     for look, seen in enumerate(values, 1):
@@ -49,7 +49,7 @@ def make_audited_standing(
     progressive: bool = False,
     looks: int = _LOOKS,
 ) -> StandingAlarms:
-    """Return two growing values above their thresholds, both or either."""
+    """Return a standing question about two growing values: both, or either, above their thresholds."""
     joined: Formula = formula(tuple(Cut(functional, 0, above=True, tolerance=_TOLERANCE) for functional in (0, 1)))
     return calibrate_standing(
         StandingTask(
@@ -67,9 +67,9 @@ def make_audited_standing(
 
 
 def pair_formulas(*, noise: Noise) -> Iterator[Neighbours]:
-    """Yield both and either of two values, plain and as ladders.
+    """Yield neighbours for both, and for either, of two values, plain and as ladders.
 
-    Further ones are either, where a unit changes one of them alone, and formulas watched by their distance.
+    Further pairs are for either value if a unit changes only one of them, and for formulas watched by their distance.
     """
     for progressive in (False, True):
         yield pair_both(make_audited_standing(AllOf, progressive=progressive), watch_keys, noise=noise)
@@ -81,9 +81,10 @@ def pair_formulas(*, noise: Noise) -> Iterator[Neighbours]:
 
 
 def make_audited_distance(regime: Regime) -> StandingDistance:
-    """Return a signed distance: one value above its cut while another is below its own, both growing.
+    """Return a standing question watched by its signed distance.
 
-    The other form has both above, of values that come and go.
+    In the regime `SIGNED` one growing value is above its cut and another below. Otherwise both are above, and come and
+    go.
     """
     signed = regime is Regime.SIGNED
     tolerance = _SIGNED_TOLERANCE if signed else _COMING_TOLERANCE
@@ -93,10 +94,10 @@ def make_audited_distance(regime: Regime) -> StandingDistance:
 
 
 def pair_signed(standing: StandingDistance, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
-    """Return a unit that raises both values at all looks.
+    """Return neighbours in which a unit raises both values at all looks.
 
-    At the first look the value to be above decides, so the distance rises. At the second the value to be below decides,
-    and the distance falls.
+    At the first look the value that must be above its cut decides, so the distance rises. At the second look the other
+    value decides, so the distance falls.
     """
     near = _find_critical_distance(standing)
     values = np.array([[near, -_FAR], [near, _FAR], [near, _FAR]], dtype=np.int64)[:, :, np.newaxis]
@@ -104,7 +105,7 @@ def pair_signed(standing: StandingDistance, watch: StandingWatcher, *, noise: No
 
 
 def pair_coming(standing: StandingDistance, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
-    """Return a unit that raises the first of two values at the first look, and is gone then."""
+    """Return neighbours in which a unit raises the first of two values at the first look only."""
     near = _find_critical_distance(standing)
     values = np.array([[near, _FAR], [-_FAR, _FAR], [-_FAR, _FAR]], dtype=np.int64)[:, :, np.newaxis]
     more = values + np.array([[1, 0], [0, 0], [0, 0]], dtype=np.int64)[:, :, np.newaxis]
@@ -112,7 +113,7 @@ def pair_coming(standing: StandingDistance, watch: StandingWatcher, *, noise: No
 
 
 def pair_both(standing: StandingAlarms, watch: StandingWatcher, *, noise: Noise) -> Neighbours:
-    """Return a unit that raises both values where their alarms ring half of the time: both ring more often."""
+    """Return neighbours in which a unit raises both values near the point at which alarms ring half of the time."""
     near = _find_middle(standing)
     values = np.full((_LOOKS, 2, 1), near, dtype=np.int64)
     return _make_pair(f"both of two values near {near}", standing, watch, (values, values + 1), noise)
@@ -121,9 +122,9 @@ def pair_both(standing: StandingAlarms, watch: StandingWatcher, *, noise: Noise)
 def pair_either(
     standing: StandingAlarms, watch: StandingWatcher, *, noise: Noise, changed: tuple[int, int] = (1, 1)
 ) -> Neighbours:
-    """Return a unit that raises `changed` of two values.
+    """Return neighbours in which a unit raises the values by `changed`.
 
-    Their alarms ring more often than not: that neither does becomes less likely.
+    The alarms ring more often than not, and the unit makes it less likely that neither rings.
     """
     near = _find_middle(standing) + 1
     values = np.full((_LOOKS, 2, 1), near, dtype=np.int64)
@@ -146,15 +147,15 @@ def _make_pair(
 
 
 def _find_middle(standing: StandingAlarms) -> int:
-    """Return the value at which the first literal's alarm rings by its first look half of the time, rounded down."""
+    """Return the value, rounded down, at which the first literal's alarm rings at its first look half of the time."""
     sharpest = standing.ladders[0].rungs[-1]
     return -int(np.ceil(np.log(0.5 / sharpest.fnr) / float(sharpest.rate)))
 
 
 def _find_critical_distance(standing: StandingDistance) -> int:
-    """Return the highest distance whose weight is at most what the secret draw is a multiple of.
+    """Return the highest distance whose own weight and the next one's are at most the unit of the secret threshold.
 
-    The next distance's weight is, too.
+    Near this unit a change by one moves the probabilities most.
     """
     sharpest = standing.alarm.ladders[0].rungs[-1]
     shape = sharpest.task.regime.shape

@@ -1,4 +1,4 @@
-"""Mechanisms for streams as subjects of an audit: a few ticks of two streams, or hierarchies, that differ by one event.
+"""Stream mechanisms as subjects of an audit, on a few ticks of two streams, or hierarchies, that differ by one event.
 
 Proof: docs/proofs/audit.md.
 """
@@ -34,9 +34,9 @@ _EVEN = Fraction(1, 2)  # of the loss for groups: both parts are large enough to
 
 @dataclass(frozen=True, slots=True)
 class StreamTwins:
-    """A mechanism, a few ticks' counts of one stream, and the tick at which a neighbour has one more.
+    """A mechanism, the counts of one stream for a few ticks, and the tick at which a neighbour has one more.
 
-    Of a hierarchy, which is a chain, the counts are its leaf's.
+    A hierarchy is a chain, and the counts are those of its leaf.
     """
 
     mechanism: AnyStream
@@ -45,7 +45,10 @@ class StreamTwins:
 
 
 def list_twins() -> dict[str, tuple[StreamTwins, ...]]:
-    """Return the worst-case pair of streams of each mechanism, by name; `zeros` has nothing to reveal."""
+    """Return the worst-case pairs of streams of each mechanism, by name.
+
+    `zeros` is left out, since it reveals nothing.
+    """
     one, two = Fraction(1), Fraction(2)
     found: dict[str, tuple[StreamTwins, ...]] = {}
     for name, smooth in SMOOTHERS.items():
@@ -80,7 +83,7 @@ def audit_stream(
     subject: str = "",
     progress: Callable[[str], None] | None = None,
 ) -> AuditReport:
-    """Audit one mechanism on the streams of `list_twins`.
+    """Audit one stream mechanism on the streams of `list_twins`.
 
     Parameters:
         name: as in `list_twins`.
@@ -91,10 +94,10 @@ def audit_stream(
 
 
 def pair_streams(twins: StreamTwins, *, noise: Noise) -> Neighbours:
-    """Return both streams as sources of transcripts.
+    """Return both streams as neighbours.
 
-    A transcript has, at each tick, whether each estimate is as large as the larger stream's true answer or not. It also
-    has the number of ticks in its group, none where it is pruned.
+    At each tick a transcript has True for each estimate that is at least the larger stream's true answer. It also has
+    the number of ticks of each group, or nothing for a pruned node.
     """
     mechanism, counts = twins.mechanism, twins.counts
     larger = tuple(count + (tick == twins.changed) for tick, count in enumerate(counts))
@@ -129,7 +132,7 @@ def _repeat_count(mechanism: AnyStream, count: int, samples: int) -> Integers:
 
 
 def _count_groups(state: object) -> tuple[int, ...]:
-    """Return how many ticks the latest group has, of each PeGaSus in a state."""
+    """Return the number of ticks of the latest group of each PeGaSus in a state."""
     if isinstance(state, PegasusState):
         return (len(state.noisy),)
     if isinstance(state, HierarchyState):

@@ -1,4 +1,4 @@
-"""Mechanisms as subjects of an audit: what each reveals on neighbouring databases, and every audit there is to run.
+"""Mechanisms as subjects of an audit, and the list of all audits.
 
 Proof: docs/proofs/audit.md.
 """
@@ -68,14 +68,13 @@ _KEYS_INDEPENDENT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PlannedAudit:
-    """One audit by the names of its mechanism and question.
+    """One audit, by the names of its mechanism and question.
 
-    `continued` together with a later one on the same noise, `many_groups` of a unit that is in many of them, against
-    what its balance counts with a delta.
+    With `is_continued` a later question continues the same noise. With `has_many_groups` one unit is in many groups,
+    and the claim is its balance with a delta.
 
-    Those of `SCAN` and `TABLE` are of releases and ask no question, that of `RANKING` asks for an order, that of
-    `ALARM` watches a window, and that of `JOIN` takes one cell away from a joined table. Those of `STREAMED` are of
-    mechanisms that no question may name.
+    `SCAN` and `TABLE` audit releases, `RANKING` an order, `ALARM` the looks at a window, and `JOIN` a cell of a joined
+    table. `STREAMED` audits mechanisms that no question may name.
     """
 
     mechanism: str
@@ -85,13 +84,13 @@ class PlannedAudit:
 
     @property
     def subject(self) -> str:
-        """Return the name of its report."""
+        """The name of its report."""
         told = f"{self.mechanism}, {self.question}{', continued' * self.is_continued}"
         return f"{told}, a unit in {GROUPS} groups, delta {DELTA:g}" if self.has_many_groups else told
 
     @property
     def effort(self) -> int:
-        """Return its duration relative to others, so a caller can run the longest first."""
+        """Its relative duration, so that a caller can run the longest first."""
         if self in (SCAN, TABLE):
             return 1
         if self == JOIN:
@@ -106,7 +105,7 @@ class PlannedAudit:
         return len(_list_neighbours(self.mechanism, task)) * price_draw(self.mechanism)
 
     def run(self, *, samples: int, noise: Noise, progress: Callable[[str], None] | None = None) -> AuditReport | None:
-        """Return the report; None where the mechanism does not answer such a question.
+        """Run the audit. Return its report, or None if the mechanism cannot answer the question.
 
         Parameters as for `audit_all`.
         """
@@ -161,14 +160,12 @@ UNASKED = (*STREAMED, ALARM, JOIN, RANKING, SCAN, TABLE)
 
 
 def plan_audits(mechanisms: Iterable[str] = ()) -> tuple[PlannedAudit, ...]:
-    """Return the planned audits of every mechanism, those registered if none are named, on five questions.
+    """List the audits of the named mechanisms, or of all if none are named.
 
-    These are one condition, coarse units, two conditions joined by AND and by OR, and one whose rows move sums by parts
-    of their sensitivities or, where filters are disjoint, not at all. Mechanisms that decide several formulas are asked
-    on a scorecard as well, and on a mean with a threshold on either side. Where a mechanism leaves noise paths, each
-    question also comes together with a later one that continues them. Two of them come with all of their noise drawn at
-    once for a unit in many groups. If none are named, or their names are, mechanisms for streams, alarms, cells of
-    joined tables, rankings, the scan for a private bound and published tables are audited as well.
+    Each mechanism is audited on the questions of `make_audit_tasks`. Only mechanisms that decide several formulas get
+    the scorecard and the two sides of a mean. If a mechanism leaves noise paths, each question is also audited together
+    with a later one that continues them, and two questions for a unit in many groups with all noise drawn at once.
+    Audits of `UNASKED` are included if none are named, or if their names are.
     """
     named = tuple(mechanisms)
     questions = tuple(
@@ -191,11 +188,11 @@ def audit_all(
     mechanisms: Iterable[str] = (),
     progress: Callable[[str], None] | None = None,
 ) -> tuple[AuditReport, ...]:
-    """Run the audits of `plan_audits`, one after the other; questions that a mechanism cannot answer are left out.
+    """Run the audits of `plan_audits`, one after the other. Questions that a mechanism cannot answer are skipped.
 
     Parameters:
-        samples: as for `audit`; 100000 finds noise that is a quarter too small where keys are decided one by one, and
-            20000 noise that is half of what it should be in a sparse vector, drawn as whole questions.
+        samples: as for `audit`. 100000 find noise that is a quarter too small, if keys are decided one by one. 20000
+            find noise of half the right size in a sparse vector, which is drawn as whole questions.
         progress: called with the mechanism's name, the question and the databases being drawn.
     """
     reports = (planned.run(samples=samples, noise=noise, progress=progress) for planned in plan_audits(mechanisms))
@@ -211,13 +208,14 @@ def audit_mechanism(
     subject: str = "",
     progress: Callable[[str], None] | None = None,
 ) -> AuditReport:
-    """Audit a mechanism's answers and the losses it reports, near the thresholds, all functionals moved at once.
+    """Audit a mechanism's answers and reported losses near the thresholds, with all functionals moved at once.
 
-    One key's aggregates move by one privacy unit, others stay. Mechanisms that decide each key by itself are drawn as
-    many keys at once; of others every draw is a question of three keys or more, one for every two to sixteen of
-    `samples`, and the transcript is the whole answer; they are drawn in the middle of the bands alone, where the answer
-    turns on what moves. Where the loss covers the whole question, a unit in all of six keys moves them, the last
-    against the others: that is what a sparse vector's noisy threshold and its positives have to hide at once.
+    One key's aggregates move by one privacy unit, and the other keys stay. Mechanisms that decide each key by itself
+    are drawn as many keys at once. For the others every draw is a question of three keys or more, and the transcript is
+    the whole answer. One such draw counts as two to sixteen of `samples`. These questions are drawn only in the middle
+    of the bands, where the answer depends on the key that moves. If the loss covers the whole question, one unit is in
+    all of six keys and moves the last against the others. A sparse vector's noisy threshold and its positives must hide
+    that at once.
 
     Raises:
         Unachievable: the mechanism cannot calibrate the task.
@@ -242,7 +240,7 @@ def audit_mechanism(
 
 
 def price_draw(mechanism: str) -> int:
-    """Return the number of an audit's samples that one draw of a mechanism stands for: 1 if keys are decided singly."""
+    """Return the number of samples that one draw of a mechanism counts as: 1 if it decides each key by itself."""
     return 1 if _decides_keys_alone(mechanism) else _CHEAPER.get(mechanism, _COST_OF_A_QUESTION)
 
 
@@ -255,10 +253,10 @@ def audit_reuse(
     subject: str = "",
     progress: Callable[[str], None] | None = None,
 ) -> AuditReport:
-    """Audit two questions on one noise path together: the second is sharper and continues what the first revealed.
+    """Audit two questions on one noise path together. The second is sharper and continues the path of the first.
 
-    The transcript of a key is both answers and, for each functional, how far it was revealed and the finest value; what
-    is claimed with it is the loss of the first question and the fresh loss of the second.
+    The transcript of a key has both answers and, for each functional, the number of revealed values and the finest one.
+    The claim is the loss of the first question plus the fresh loss of the second.
 
     Parameters as for `audit_mechanism`.
 
@@ -315,19 +313,19 @@ def _release_single_keys(
 
 
 def _list_answers(outcome: Outcome) -> list[Integers]:
-    """Return whether each key was returned, with each predicate's value, per key."""
+    """Return arrays of 0 and 1 over keys: returned or not, and the value of each predicate."""
     return [answer.astype(np.int64) for answer in (outcome.passed, *outcome.predicates)]
 
 
 def _release_whole_questions(
     mechanism: Mechanism, calibration: Calibration, values: Values, neighbour: Values, noise: Noise
 ) -> Release:
-    """Return a release in which the first key has the values, and the others only just hold in either database.
+    """Return a release of whole questions. The first key has the values, and the others are the same in both databases.
 
-    A crowd moves all at once.
+    If the loss covers the whole question, a unit in all keys moves them at once.
 
-    A mechanism that may deny a question gets one that it mostly answers, most keys being false beyond doubt, and of the
-    others' answers their number is seen.
+    A mechanism that may deny a question gets one that it mostly answers, in which most keys are clearly false. Its
+    transcript has the first key's answer, the number of returned keys, and the denial.
     """
     task, deniable = calibration.task, calibration.deniable
 

@@ -1,4 +1,4 @@
-"""Tables of counts as subjects of an audit: what is published of neighbouring databases.
+"""Published tables of counts as subjects of an audit.
 
 Proof: docs/proofs/audit.md.
 """
@@ -28,11 +28,11 @@ def audit_tables(
     draw: Draw | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> AuditReport:
-    """Audit a table of three cells and the rows made of it: a unit is in one cell, or in two at twice the loss.
+    """Audit a table of three cells and the rows made from it. A unit is in one cell, or in two at twice the loss.
 
     Parameters:
         samples: as for `audit`.
-        draw: another release in the place of the running one, of loss 1 in a cell.
+        draw: replaces the product's release; its loss is 1 in a cell.
     """
     made = draw or draw_tables(noise)
     counts = np.array(_COUNTS, dtype=np.int64)
@@ -50,9 +50,9 @@ def audit_tables(
 
 
 def draw_tables(noise: Noise, *, epsilon: Fraction = Fraction(1)) -> Draw:
-    """Return a draw of what the running release shows at a loss in each cell.
+    """Return a draw of the product's release at a loss in each cell.
 
-    It shows noisy counts, far ones as one, and if rows are made in the first cell.
+    A transcript has coarse noisy counts, and True if rows are made in the first cell.
     """
 
     def draw(counts: Integers) -> Callable[[int], Integers]:

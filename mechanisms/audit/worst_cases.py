@@ -1,7 +1,7 @@
-"""The questions that are audited, and the databases on which they may tell most of one privacy unit.
+"""The questions that are audited, and the neighbouring databases on which they may reveal most.
 
-A question has to look at what differs and to answer, and the loss claimed for it has to be one that so many draws can
-refute: so its tolerances are widened until the mechanism claims little enough.
+The claimed loss must be small enough for the draws to refute it. So the tolerances of a question are widened until the
+mechanism claims little enough.
 """
 
 import math
@@ -32,7 +32,10 @@ Values: TypeAlias = tuple[int, ...]
 
 
 def make_audit_tasks() -> dict[str, DecisionTask]:
-    """Return the questions. Their tolerances are small, so losses are large enough to tell apart."""
+    """Return the audited questions by name.
+
+    Their tolerances are small, so that losses are large enough to be noticed.
+    """
     first = Cut(functional=0, cut=20, above=True, tolerance=4)
     second = Cut(functional=1, cut=30, above=False, tolerance=4)
     together, apart = expose_all_at_once(2), expose_sets_at_once(((0,), (1,)), functionals=2)
@@ -83,9 +86,9 @@ def make_audit_tasks() -> dict[str, DecisionTask]:
 
 
 def widen_tolerances(mechanism: Mechanism, task: DecisionTask, *, most_epsilon: float) -> DecisionTask:
-    """Return the task with tolerances some whole number of times as wide.
+    """Return the task with all tolerances multiplied by a whole number.
 
-    An answer then claims to cost `most_epsilon` at most, or hardly more. Public inputs alone are read.
+    The claimed loss of an answer is then `most_epsilon` at most, or hardly more. Only public inputs are read.
 
     Raises:
         Unachievable: the mechanism cannot calibrate the task.
@@ -111,13 +114,13 @@ def _change_literals(task: DecisionTask, change: Callable[[Cut], Cut]) -> Decisi
 
 
 def _price_answer(calibration: Calibration) -> float:
-    """Return the worst case, or of what is reserved for several phases that of one."""
+    """Return the worst case of an answer, or of one phase if several phases are reserved."""
     phases = PHASES_RESERVED if calibration.deniable else 1
     return calibration.worst_case_epsilon / phases
 
 
 def sharpen_task(task: DecisionTask) -> DecisionTask:
-    """Return the task at thresholds one further, with half of the tolerances."""
+    """Return the task with all thresholds raised by one, and half of the tolerances."""
 
     def sharpen(literal: Cut) -> Cut:
         return replace(literal, cut=literal.cut + 1, tolerance=literal.tolerance // 2)
@@ -128,7 +131,7 @@ def sharpen_task(task: DecisionTask) -> DecisionTask:
 def list_critical_neighbours(
     task: DecisionTask, *, depths: Sequence[float] = DEPTHS, leaves_out_ends: bool = False
 ) -> Iterator[tuple[Values, Values]]:
-    """Yield one key's values near every threshold, and the same after one privacy unit moved all it can move at once.
+    """Yield one key's values near every threshold, and the same values after one privacy unit moved all that it can.
 
     All literals are at the same depth of their bands, from just true (0) to just false beyond the tolerance (1), at
     each of `depths`. They move together, inward or outward, each by its part of an exposure. Of several literals on one
@@ -180,18 +183,19 @@ def _list_neighbours_on_sums(
 
 
 def make_values_at(task: DecisionTask, depths: Sequence[float]) -> Values:
-    """Return one key's values, each functional at a depth of its band.
+    """Return one key's values, each at a depth of its functional's band.
 
-    Depth 0 is just true, 1 just false beyond the tolerance, and so on; functionals that no formula mentions are 0. Of
+    Depth 0 is just true, and depth 1 just false beyond the tolerance. Functionals that no formula mentions are 0. Of
     several literals on one functional the last one counts.
     """
     return _make_values(_list_bands(task)[-1], depths)
 
 
 def _list_bands(task: DecisionTask) -> list[dict[int, Cut]]:
-    """Return dictionaries of one literal by functional.
+    """Return dictionaries that map each functional to one of its literals.
 
-    The first has the first literals, the second the second ones, and so on; functionals without one are left out.
+    The first dictionary has the first literals, the second one the second literals, and so on. Functionals without a
+    literal are left out.
     """
     own: dict[int, list[Cut]] = {}
     for literal in dict.fromkeys(task.list_literals()):
@@ -212,7 +216,7 @@ def _make_values(bands: Mapping[int, Cut], depths: Sequence[float]) -> Values:
 
 
 def _depends_on(formula: Formula, functionals: set[int], *, are_others_true: bool) -> bool:
-    """Return True if the formula's value is that of the functional's literals, the others all holding or failing."""
+    """Return True if the literals of `functionals` decide the formula, while all others are true, or all false."""
 
     def literal(cut: Cut) -> Booleans:
         return np.array([True, False] if cut.functional in functionals else [are_others_true] * 2)

@@ -1,8 +1,8 @@
 """The least noise that keeps a ranking's contract, by public inputs alone.
 
-Each key's value gets discrete Laplace noise; the `limit` keys with the greatest noisy values (ascending: the least) are
-returned in their order, ties in the order of the public key domain. Early looks at coarser noise settle keys that stand
-apart by more than a gap.
+Each key's value gets discrete Laplace noise. The `limit` keys with the greatest noisy values (ascending: the least) are
+returned in their order, ties in the order of the public key domain. Early looks at coarser noise settle the order of
+keys whose noisy values differ by more than a gap.
 
 | here | the proof |
 |---|---|
@@ -41,7 +41,7 @@ _SURCHARGED = Fraction(21, 20)  # of the rate of one look: what early looks may 
 class RankingLook:
     """One early look: the rate at which it reveals values, and the gap beyond which it settles the order of two keys.
 
-    Where all keys are returned the gap may be -1: then the look settles every order.
+    If all keys are returned the gap may be -1. Then the look settles every order.
     """
 
     rate: Fraction
@@ -52,9 +52,9 @@ class RankingLook:
 class RankingCalibration:
     """The calibration of a ranking, fixed before any data is touched.
 
-    `fnr`, `fpr` are what it guarantees per key and `swapped` per pair of keys `task.tolerance` apart. The loss of any
-    single key is `worst_case_epsilon` at most, whatever the data: `rate * sensitivity`, rounded up. The rate is zero
-    where the answer is known in public.
+    `fnr` and `fpr` are guaranteed for each key, and `swapped` for each pair of keys `task.tolerance` apart. Any single
+    key loses at most `worst_case_epsilon`, which is `rate * sensitivity` rounded up, for any data. The rate is zero if
+    the answer is known in public.
     """
 
     task: RankingTask
@@ -73,7 +73,7 @@ class RankingCalibration:
 
 @dataclass(frozen=True, slots=True)
 class RankingSchedule:
-    """Early looks: their rates as rising parts of the last rate, and what of the smaller error rate each may use."""
+    """Early looks: their rates as rising parts of the last rate, and their shares of the smaller error rate."""
 
     rates: tuple[Fraction, ...]
     shares: tuple[float, ...]
@@ -127,12 +127,12 @@ def calibrate_ranking(task: RankingTask, *, schedule: RankingSchedule = SCHEDULE
 
 @lru_cache(maxsize=128)
 def find_ranking_tolerance(task: RankingTask, *, epsilon: float) -> int:
-    """Return the least tolerance, or hardly more, at which a key of the ranking loses at most `epsilon`, in two digits.
+    """Return about the least tolerance, in two digits, at which a key of the ranking loses at most `epsilon`.
 
-    `task.tolerance` means nothing here. Depends on the arguments alone, as everything here does.
+    `task.tolerance` is ignored. The result depends only on the arguments.
 
     Raises:
-        Unachievable: no tolerance within the range of integers is worth so little.
+        Unachievable: no tolerance within the range of integers costs so little.
 
     >>> task = RankingTask(keys=30, limit=5, descending=True, sensitivity=1, tolerance=1, fnr=0.05, fpr=0.1)
     >>> find_ranking_tolerance(task, epsilon=0.25), find_ranking_tolerance(task, epsilon=0.0025)
@@ -162,18 +162,18 @@ def find_ranking_tolerance(task: RankingTask, *, epsilon: float) -> int:
 
 
 def _round_to_two_digits(number: float) -> int:
-    """Return the number rounded up to a whole one of which only the first two digits are not 0."""
+    """Round a number up to a whole number whose digits after the first two are 0."""
     whole = max(1, math.ceil(number))
     unit = int("1".ljust(len(str(whole)) - 1, "0"))
     return -(-whole // unit) * unit
 
 
 def bound_unit_loss(calibration: RankingCalibration, *, groups: int, signed: bool) -> float:
-    """Return an upper bound on the loss by the answer of a privacy unit in `groups` keys, rounded up.
+    """Return an upper bound on the loss of a privacy unit in `groups` keys by the answer, rounded up.
 
-    Guarantee: `groups` times the worst case of a key. Where there are no early looks and nothing but the answer is
-    kept, not even the noisy values for later questions, never more than `limit` times it for each partition, or twice
-    that where a unit may raise some keys' values and lower others' (`signed`). Proof: docs/proofs/ranking.md.
+    Guarantee: `groups` times the worst case of a key. Without early looks, and if nothing but the answer is kept, not
+    even noisy values for later questions, it is at most `limit` times the worst case for each partition. It is twice
+    that if a unit may raise some keys' values and lower others' (`signed`). Proof: docs/proofs/ranking.md.
 
     >>> task = RankingTask(keys=52, limit=1, descending=True, sensitivity=1, tolerance=100, fnr=0.05, fpr=0.1)
     >>> add_union_looks, one_look = calibrate_ranking(task), calibrate_ranking(task, schedule=ONE_LOOK)
@@ -185,17 +185,17 @@ def bound_unit_loss(calibration: RankingCalibration, *, groups: int, signed: boo
 
 
 def count_charged_groups(task: RankingTask, *, groups: int, signed: bool) -> int:
-    """Return the number of keys for which a privacy unit in `groups` of them bears the loss.
+    """Return the number of keys whose losses are charged to a privacy unit in `groups` keys.
 
-    There are no early looks, and nothing but the answer is kept: see `bound_unit_loss`.
+    This is for a ranking without early looks of which only the answer is kept. See `bound_unit_loss`.
     """
     return min(groups, (1 + signed) * task.limit * task.partitions)
 
 
 def _list_chances(task: RankingTask, rate: float) -> Iterator[tuple[float, float]]:
-    """Yield, for each condition, its chance at the worst case of one look, and the allowed chance.
+    """Yield for each condition its worst-case probability with one look, and the allowed probability.
 
-    Where only orders are promised, the chance is that of two keys being swapped.
+    If only orders are promised, it is the probability that two keys are swapped.
     """
     for behind, ahead, allowed in task.conditions:
         yield bound_overtaken(rate=rate, behind=behind, ahead=ahead, distance=task.tolerance), allowed
@@ -204,15 +204,18 @@ def _list_chances(task: RankingTask, rate: float) -> Iterator[tuple[float, float
 
 
 def _compute_excess(task: RankingTask, rate: float, early: float) -> float:
-    """Return the logarithm by which the worst of the chances exceeds what early looks leave of it."""
+    """Return the logarithm of the worst ratio of a condition's probability to the allowed one.
+
+    The allowed probability is reduced by the part that early looks use.
+    """
     worst = max(chance / ((allowed - early) * _KEPT) for chance, allowed in _list_chances(task, rate))
     return math.log(max(_TINIEST, worst))
 
 
 def _round_rate(task: RankingTask, *, early: float, near: float) -> Fraction:
-    """Return the rate at which the contract is just met, searched near a given one.
+    """Return the rate at which the contract is just kept, searched near a given one.
 
-    It is rounded up until it certainly is.
+    It is rounded up until the contract certainly holds.
     """
     floor = _solve_rate(task, early, near=near)
     for widening in range(_MOST_WIDENINGS):
@@ -225,7 +228,10 @@ def _round_rate(task: RankingTask, *, early: float, near: float) -> Fraction:
 
 
 def _solve_rate(task: RankingTask, early: float, *, near: float) -> float:
-    """Return the rate at which the contract is just met, by secants; the excess falls by the tolerance, about."""
+    """Return the rate at which the contract is just kept, by the secant method.
+
+    The excess falls by about the tolerance for each unit of the rate.
+    """
     least, most = float(LEAST_RATE), float(GREATEST_RATE)
     low, high, slope = least, most, -float(task.tolerance)
     rate = min(most, max(least, near))
@@ -251,10 +257,10 @@ def _solve_rate(task: RankingTask, early: float, *, near: float) -> float:
 
 
 def _calibrate_look(task: RankingTask, rate: Fraction, *, chance: float) -> RankingLook:
-    """Return a look that wrongly parts a key within the limit from one beyond it with at most the chance.
+    """Return an early look that wrongly separates two keys with at most the given probability.
 
-    The chance holds over all keys on both sides at once. Where all are returned, it holds for two keys whose order is
-    promised.
+    This is the probability that any key within the limit falls behind any key beyond it. If all keys are returned, it
+    is for two keys whose order is promised.
     """
     noise, everything = float(rate), task.keys <= task.limit
 
@@ -267,9 +273,9 @@ def _calibrate_look(task: RankingTask, rate: Fraction, *, chance: float) -> Rank
 
 
 def _find_least_gap(chance_beyond: Callable[[int], float], chance: float, *, least: int, rate: float) -> int:
-    """Return the least gap, or hardly more, exceeded with at most the chance.
+    """Return about the least gap that is exceeded with at most the given probability.
 
-    The chance falls about as `exp(-rate * gap)`.
+    The probability falls roughly as `exp(-rate * gap)`.
     """
     limit = chance * _KEPT
     low, high = least - 1, None
@@ -314,7 +320,7 @@ def _state_rates(task: RankingTask, rate: Fraction, looks: tuple[RankingLook, ..
 
 
 def _state_both(task: RankingTask, chances: list[float]) -> tuple[float, float]:
-    """Return a key's chance of being missed, and of being returned, by those of the conditions."""
+    """Return the probabilities that a key is missed and that it is wrongly returned, from those of the conditions."""
     match chances:
         case [above, below] if task.allows_any_cut:
             return above + below, above + below

@@ -1,8 +1,8 @@
-"""The chance that one of some keys overtakes one of others that truly stand ahead: the law of extremes of equal noise.
+"""The probability that one of some keys overtakes one of others that are truly ahead: extremes of equal noise.
 
-`P(max of M draws >= min of N draws + distance)`, all draws independent discrete Laplace noise of one rate. One pass
-over the law of the maximum: where it is too long for that, neighbouring values are taken together and count as the
-last of them, so that what is returned is never below the chance. Floating point; the caller keeps `MARGIN`.
+It is `P(max of M draws >= min of N draws + distance)`, for independent discrete Laplace draws of one rate. It is
+computed in one pass over the law of the maximum. If that has too many values, neighbouring values are joined and count
+as the last of them, so the result is never below the probability. Computed in floating point, so callers keep `MARGIN`.
 
 | here | the proof |
 |---|---|
@@ -54,7 +54,7 @@ def bound_overtaken(*, rate: float, behind: int, ahead: int, distance: int) -> f
 def compute_swapped(*, rate: float, distance: int) -> float:
     """Return `P(K >= K' + distance)` of two draws.
 
-    A key then stands before one which is truly `distance` ahead, or level.
+    It is the probability that a key is ranked before, or level with, one that is truly `distance` ahead.
 
     Parameters:
         rate: of the noise, per unit of the distance.
@@ -69,7 +69,7 @@ def compute_swapped(*, rate: float, distance: int) -> float:
 
 
 def _compute_log_at_most(rate: float, values: Floats) -> Floats:
-    """Return `ln P(K <= value)`, accurate wherever the probability or its complement is tiny."""
+    """Return `ln P(K <= value)`, accurate even if the probability or its complement is tiny."""
     spread = log1p(exp(-rate))
     falling = np.minimum(values, -1.0) * rate - spread
     rising = np.log1p(-np.exp(-(np.maximum(values, 0.0) + 1.0) * rate - spread))

@@ -13,25 +13,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RankingTask:
-    """One ranking; everything in it is public.
+    """One ranking as numbers. All of them are public.
 
     With `v` the values from the greatest to the least (ascending: from the least to the greatest, and all below with
-    opposite signs): a key with `S <= v[limit] - tolerance` is returned with probability at most `fpr`, and one with
-    `S >= v[limit + 1] + tolerance` is missed with probability at most `fnr`, for every database. Of two keys whose
-    values are `tolerance` apart or more both are returned with the wrong one first with probability at most the smaller
-    of the two. Where `limit >= keys` all are returned, and only the last sentence says anything.
+    opposite signs): a key with `S <= v[limit] - tolerance` is returned with probability at most `fpr`, and one with `S
+    >= v[limit + 1] + tolerance` is missed with probability at most `fnr`, for every database. Of two keys whose values
+    are `tolerance` apart or more, both are returned in the wrong order with probability at most the smaller of the two
+    rates. If `limit >= keys` all are returned, and only the last sentence matters.
 
-    With `offset` the first so many are passed over: a key that lies between `v[offset]` and `v[limit + 1]`, and is
-    `tolerance` away from both, is missed with probability at most `fnr`, and one that is `tolerance` outside of
+    With `offset`, that number of keys at the front is skipped: a key that lies between `v[offset]` and `v[limit + 1]`,
+    and is `tolerance` away from both, is missed with probability at most `fnr`, and one that is `tolerance` outside of
     `v[offset + 1]` and `v[limit]` is returned with probability at most `fpr`. With `allows_any_cut` all are returned,
     and for any two places that are fixed beforehand a key truly between them that is `tolerance` away from the keys
     beyond stands outside with probability at most the smaller rate. With `partitions` each has `keys` of its own, and
-    all of this is said of each.
+    all of this holds in each.
 
     Parameters:
-        keys: how many the public key domain of one partition has; a mask may leave some out.
-        limit: how many are returned at most of a partition; >= 0.
-        descending: whether the greatest come first.
+        keys: the size of the public key domain of one partition. A mask may leave some out.
+        limit: the most keys that are returned of a partition, >= 0.
+        descending: True if the greatest come first.
         sensitivity: the most one privacy unit changes one key's value, integer units, >= 1.
         tolerance: integer units, >= 1.
         fnr, fpr: in (0, 1).
@@ -57,20 +57,20 @@ class RankingTask:
 
     @property
     def is_known_in_public(self) -> bool:
-        """Return True if the answer is known without data: nothing is returned, or there is one key at most."""
+        """True if the answer is known without data: nothing is returned, or there is one key at most."""
         return self.keys <= 1 or min(self.limit, self.keys) <= self.offset
 
     @property
     def has_one_edge(self) -> bool:
-        """Return True if only one place separates the returned keys from the rest, if any does."""
+        """True if the returned keys are separated from the rest at one place at most."""
         return not self.offset and not self.allows_any_cut
 
     @property
     def conditions(self) -> tuple[tuple[int, int, float], ...]:
-        """Return the events that must be rare, as `(behind, ahead, chance)`.
+        """The events that must be rare, as `(behind, ahead, chance)`.
 
-        One of `behind` keys then overtakes one of `ahead` others that are `tolerance` before it. Return nothing where
-        only orders are promised.
+        In such an event one of `behind` keys overtakes one of `ahead` others that are `tolerance` before it. There is
+        none if only orders are promised.
         """
         size, first, last, least = self.keys, self.offset, self.limit, min(self.fnr, self.fpr) / 2.0
         if self.allows_any_cut:

@@ -1,9 +1,9 @@
-"""Ranking keys by noisy values, coarse to fine, until each key's place is settled or it stands beyond the limit.
+"""The run of a ranking on noisy values, coarse to fine, until each key's place is settled or beyond the limit.
 
-At each look the keys whose order is still open stand in blocks, one behind the other; a block takes the places from its
-own first one on. Its keys are put in the order of their noisy values. Keys that lie further below the last place within
-the limit than the look's gap are out, and where two neighbours lie further apart than that the block is cut in two. A
-block of one key is settled, and so is one beyond the limit; only keys of the others are looked at again.
+At each look the keys whose order is open are in blocks, one behind the other. A block takes consecutive places. The
+look sorts the keys of a block by their noisy values. A key further below the last place within the limit than the
+look's gap is dropped. If two neighbours differ by more than the gap, the block is split between them. A block of one
+key is settled, and so is a block beyond the limit. Only keys of the other blocks are looked at again.
 
 Proof: docs/proofs/ranking.md.
 """
@@ -23,11 +23,11 @@ from mechanisms.threshold.one_shot import round_up_to_float
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
-    """An answer and what it cost, ex post.
+    """The answer of a ranking and its losses, ex post.
 
-    `ranked` has the indices of the returned keys, the first one first, partition by partition, and `places` the place
-    of each in its own, counted from 1. `epsilon` is each key's loss, zero where nothing of it was looked at. `path` has
-    all that was revealed, None where the caller wanted none or nothing was.
+    `ranked` has the indices of the returned keys in their order, partition by partition. `places` has the place of each
+    in its partition, counted from 1. `epsilon` is each key's loss, zero if no look was taken at it. `path` has all
+    revealed values, or None if the caller wanted none or none were revealed.
     """
 
     ranked: Integers
@@ -56,10 +56,10 @@ def rank_keys(
         taking_part: which keys are ranked, None for all; public, or found by what does not depend on this noise. The
             others' values are not touched.
         partition: the number of each key's partition, counted from 0, public; None where there is one.
-        keeps_path: whether the outcome carries the noisy values; all of a unit's keys count then (`bound_unit_loss`).
+        keeps_path: True to return the noisy values. Then all of a unit's keys are charged (`bound_unit_loss`).
 
     Raises:
-        ValueError: aggregates or a mask of another number of keys.
+        ValueError: aggregates or a mask have another number of keys.
     """
     task = calibration.task
     size = task.keys * task.partitions
@@ -85,12 +85,12 @@ def rank_keys(
 def place_keys(
     calibration: RankingCalibration, members: Integers, reveal: Callable[[int, Integers], Integers]
 ) -> Integers:
-    """Return the first keys in their order, decided by revealed values alone.
+    """Return the first keys in their order, from revealed values alone.
 
     Parameters:
         members: the keys that take part, in the order of the key domain.
-        reveal: the noisy values of some keys at a level. It is asked for the levels one after the other, and at each
-            for keys only that it was asked for at the one before.
+        reveal: returns the noisy values of some keys at a level. It is called for one level after the other, and only
+            for keys that it was called for at the level before.
     """
     limit, descending = calibration.task.limit, calibration.task.descending
     blocks = [_Block(first=0, members=members)]
@@ -108,9 +108,9 @@ def place_keys(
 def _place_in_partitions(
     calibration: RankingCalibration, members: Integers, partition: Integers, reveal: Callable[[int, Integers], Integers]
 ) -> tuple[Integers, Integers]:
-    """Return the first keys of each partition in their order, and the place of each in its own.
+    """Return the first keys of each partition in their order, with their places in their partitions.
 
-    By one look all partitions are put in their order at once: a key that is alone in its own is not looked at.
+    With one look all partitions are sorted at once. No look is taken at a key that is alone in its partition.
     """
     within = partition[members]
     if calibration.looks:
@@ -128,7 +128,7 @@ def _place_in_partitions(
 
 
 def number_within(partition: Integers) -> Integers:
-    """Return the number of each element in its partition, counted from 1; elements of one stand together.
+    """Count the elements of each partition from 1. Elements of one partition are adjacent.
 
     >>> number_within(np.array([4, 4, 4, 0, 2, 2])).tolist()
     [1, 2, 3, 1, 1, 2]
@@ -140,7 +140,7 @@ def number_within(partition: Integers) -> Integers:
 
 
 class _NoisyValues:
-    """Noisy values of one run, drawn as they are asked for, and how far each key has come."""
+    """The noisy values of one run, drawn when they are needed, and the number of levels that each key has revealed."""
 
     def __init__(self, aggregates: Integers, rates: tuple[Fraction, ...], *, noise: Noise) -> None:
         self.reached: Levels = np.zeros(aggregates.size, dtype=np.int8)
@@ -150,7 +150,7 @@ class _NoisyValues:
         self._noisy: list[Integers] = []
 
     def reveal(self, level: int, where: Integers) -> Integers:
-        """Reveal the values of some keys at a level, all coarser ones of which have been revealed."""
+        """Reveal the values of some keys at a level. The keys have revealed all coarser levels."""
         while len(self._noisy) <= level:
             self._noisy.append(np.zeros(self.reached.size, dtype=np.int64))
         exact = self._aggregates[where]
@@ -165,27 +165,28 @@ class _NoisyValues:
         return noisy
 
     def make_path(self) -> NoisePath:
-        """Return all that has been revealed."""
+        """Return all revealed values as a path."""
         never = [np.zeros(self.reached.size, dtype=np.int64)] * (len(self._rates) - len(self._noisy))
         return NoisePath(rates=self._rates, values=np.array([*self._noisy, *never]), reached=self.reached)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Block:
-    """Keys that take the places from `first` on, in an order that is open; here in that of the key domain."""
+    """Keys that take the places from `first` on. Their order is open, and they are listed in that of the key domain."""
 
     first: int
     members: Integers
 
     def is_open(self, limit: int) -> bool:
-        """Return True if the order of its keys matters and is not known."""
+        """Return True if the order of the keys matters and is not known."""
         return self.members.size > 1 and self.first < limit
 
     def split(self, noisy: Integers, *, limit: int, look: RankingLook | None) -> "Iterator[_Block]":
-        """Yield the blocks of keys near one another that a look leaves; single keys by the last look, which is None.
+        """Yield the blocks that a look leaves. The last look, which is None, leaves single keys.
 
         Parameters:
-            noisy: its keys' noisy values, in the order of its keys; the greatest come first, ties as they stand.
+            noisy: the keys' noisy values, in the order of the keys. The greatest is placed first, and ties keep their
+                order.
         """
         order = np.argsort(-noisy, kind="stable")
         members, ordered = self.members[order], noisy[order]

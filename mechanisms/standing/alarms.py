@@ -7,7 +7,7 @@ no secret.
 | here | the proof |
 |---|---|
 | `literals`, `ladders` | the literals, an alarm for each; a ladder with one rung is an alarm |
-| `worst_case_epsilon`, `spent` | the loss of all rungs, of those that have begun |
+| `worst_case_epsilon`, `compute_spent` | the loss of all rungs, of those that have begun |
 
 Proof: docs/proofs/standing.md.
 """
@@ -67,8 +67,8 @@ class StandingAlarms:
 
     `literals` are its thresholds, each once. `ladders` has the alarm of each.
 
-    Guarantee: the contract of `StandingTask`, with `fnr` and `fpr` at most those of the task. One key's window tells of
-    one privacy unit `worst_case_epsilon` at most, and what it has told by then, `spent` (docs/proofs/standing.md).
+    Guarantee: the contract of `StandingTask`, with `fnr` and `fpr` at most those of the task. One key's window loses
+    `worst_case_epsilon` of one privacy unit at most, and up to a state its `compute_spent` (docs/proofs/standing.md).
     """
 
     task: StandingTask
@@ -91,7 +91,7 @@ class StandingAlarms:
         return self._write(AlarmWindow(last_look=0, alerted_at=_make_zeros(keys), rungs=tuple(rungs), is_over=False))
 
     def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
-        """Look as `Standing.look` asks. Keys that are in the answer are not looked at."""
+        """Take a look as `Standing.take_look`. Keys in the answer are skipped."""
         before = self._read(state)
         if values.shape != (len(self.task.sensitivities), before.alerted_at.size):
             raise ValueError("a look has a value of each functional for each key")
@@ -107,7 +107,7 @@ class StandingAlarms:
         return self._apply_formula(before, climbed, open_keys, look)
 
     def compute_spent(self, state: bytes) -> Epsilons:
-        """Return the loss as `Standing.spent`: nothing before the first look, then the loss of the begun rungs."""
+        """Return `Standing.compute_spent`: zero before the first look, then the loss of the begun rungs."""
         window = self._read(state)
         keys = window.alerted_at.size
         if window.last_look == 0:
@@ -290,9 +290,7 @@ def _separate_functionals(formula: Formula, literals: Sequence[Cut]) -> Formula:
 
 
 def _apportion(task: StandingTask, apart: Formula, literals: Sequence[Cut]) -> Shares:
-    """Return the share of the error rates that each literal may use: Keyhole's split with the price of an alarm as
-    loss.
-    """
+    """Return the shares of the error rates for the literals: Keyhole's split with the price of an alarm as loss."""
 
     def lose(place: int, fnr: float, fpr: float) -> tuple[float, float, float]:
         literal = literals[place]

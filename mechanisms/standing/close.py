@@ -51,7 +51,7 @@ class DecidedAtClose:
         return self._write(_CloseState(has_looked=False, passed=np.zeros(keys, dtype=np.bool_), loss=np.zeros(keys)))
 
     def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
-        """Look as `Standing.look` asks."""
+        """Take the only look as `Standing.take_look`."""
         before = self._read(state)
         if values.shape != (len(self.calibration.task.sensitivities), before.passed.size):
             raise ValueError("a look has a value of each functional for each key")

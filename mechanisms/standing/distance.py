@@ -66,7 +66,7 @@ class StandingDistance:
         return self.alarm.draw_state(keys=keys, noise=noise)
 
     def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
-        """Look as `Standing.look` asks. The values themselves are not kept, their distance alone is added up."""
+        """Take a look as `Standing.take_look`. The state keeps only totals of the distance, not the values."""
         if values.ndim != 2 or len(values) != len(self.task.sensitivities):
             raise ValueError("a look has a value of each functional for each key")
         lone = _find_lone(self.task.formula)

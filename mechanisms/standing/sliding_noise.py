@@ -102,7 +102,7 @@ class SlidingNoise:
         )
 
     def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
-        """Look as `Standing.look` asks.
+        """Take a look as `Standing.take_look`.
 
         The result's `alerted` are the keys in the answer at this look. They may leave it at the next.
         """
@@ -189,9 +189,7 @@ class SlidingNoise:
 
 @dataclass(frozen=True, slots=True)
 class _DrawnNoise:
-    """The noise of the ticks from `first_tick` on and of the blocks from `first_block` on, shape (functionals, places,
-    keys).
-    """
+    """The noise of ticks from `first_tick` and of blocks from `first_block` on, shape (functionals, places, keys)."""
 
     last_look: int
     first_tick: int

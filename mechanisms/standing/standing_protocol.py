@@ -1,6 +1,4 @@
-"""The interface of a mechanism for standing questions: its state is drawn before data are read, then used look by
-look.
-"""
+"""The interface of mechanisms for standing questions. A state is drawn before data are read, then used at each look."""
 
 from dataclasses import dataclass, field
 from typing import Protocol

@@ -135,7 +135,7 @@ class StandingStream:
         return self._write(_WindowState(last_look=0, alerted_at=nothing, watched=tuple(begun)))
 
     def take_look(self, state: bytes, values: Integers, *, look: int, noise: Noise) -> LookResult:
-        """Look as `Standing.look` asks. The ticks between two looks that were made count as one tick."""
+        """Take a look as `Standing.take_look`. All ticks since the last look count as one tick."""
         before = self._read(state)
         if values.shape != (len(self.task.sensitivities), before.alerted_at.size):
             raise ValueError("a look has a value of each functional for each key")

@@ -39,7 +39,7 @@ class AlarmWindow:
 
     `alerted_at` is the look at which each key entered the answer, or 0.
 
-    A rung watches the keys that are not in the answer and for which it has not rung; none when `over`.
+    A rung watches the keys that are not in the answer and for which it has not rung. It watches none if `is_over`.
     """
 
     last_look: int

@@ -1,10 +1,11 @@
-"""The exact law of a progressive test: at which look, and on which side, a noisy path leaves the undecided zone.
+"""The exact law of a progressive test: the look and the side at which a noisy path leaves the undecided zone.
 
 Drawn fine to coarse, gradual release is a walk with independent steps, `z_(j-1) = z_j + W`, and `W` is zero with a
 known probability, else discrete Laplace of the coarser rate. So `g_j(z) = P(undecided at looks 1 .. j-1 | z_j = z)`
 follows from `g_(j-1)` by one convolution over the zone of look `j - 1`. On nested zones every `g_j` is a sum of
-exponentials, at most two more per look; the probabilities below are sums of geometric series, computed in closed form
-at a cost that depends on the number of looks alone. Floating point; the caller keeps a margin of `MARGIN`.
+exponentials, with at most two more for each look. The probabilities below are sums of geometric series in closed form.
+Their cost depends only on the number of looks. They are computed in floating point, so callers keep a margin of
+`MARGIN`.
 
 | here | the proof |
 |---|---|
@@ -46,7 +47,7 @@ def _make_wave(weight: float, slope: float, reference: int, rate: float) -> _Wav
 class _Incoming(NamedTuple):
     """The function `g_j` on `low <= z <= high`: a sum of waves, one below and one above.
 
-    It has the rate of look `j`, with the chance that noise of that rate is zero.
+    `rate` is that of look `j`, and `normal` is the probability that noise of this rate is zero.
     """
 
     rate: float
@@ -64,7 +65,7 @@ class _Incoming(NamedTuple):
         return _Incoming(rate, _compute_mass_at_zero(rate), -inf, inf, everywhere, (), ())
 
     def compute_at_most(self, last: float, *, distance: int) -> float:
-        """Return `P(undecided before, and z_j <= last)` at a true distance."""
+        """Return `P(undecided before, and z_j <= last)` for a true distance."""
         rate, low, high = self.rate, self.low, self.high
         total = _sum_waves(self.below, rate, distance, -inf, last if last < low else low - 1)
         if last >= low:
@@ -74,7 +75,7 @@ class _Incoming(NamedTuple):
         return self.normal * total
 
     def compute_at_least(self, first: float, *, distance: int) -> float:
-        """Return `P(undecided before, and z_j >= first)` at a true distance, accurate where it is tiny."""
+        """Return `P(undecided before, and z_j >= first)` for a true distance, accurate even if it is tiny."""
         rate, low, high = self.rate, self.low, self.high
         total = _sum_waves(self.above, rate, distance, first if first > high else high + 1, inf)
         if first <= high:
@@ -84,13 +85,13 @@ class _Incoming(NamedTuple):
         return self.normal * total
 
     def compute_within(self, zone: Zone, *, distance: int) -> float:
-        """Return `P(undecided before, and z_j in the zone)`, of a zone within this one, at a true distance."""
+        """Return `P(undecided before, and z_j in the zone)` for a true distance and a zone within this one."""
         return self.normal * _sum_waves(self.inside, self.rate, distance, zone.low, zone.high)
 
     def pass_zone(self, zone: Zone, *, finer: float) -> "_Incoming":
-        """Return `g` of the next look, of rate `finer`, when `zone` (within this one) leaves the look undecided.
+        """Return `g` of the next look, of rate `finer`, if values in `zone`, within this one, stay undecided.
 
-        Both edges' sums over the zone and the inner waves are written out: they share what they are made of.
+        The sums at both edges of the zone and the inner waves are computed in one loop, since they share terms.
         """
         rate, low, high = self.rate, zone.low, zone.high
         further = high - low
@@ -120,7 +121,7 @@ class _Incoming(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """A progressive test's early looks and the rate of its last one, with the law of leaving them."""
+    """The early looks of a progressive test and the rate of its last look, with the law of the look that decides."""
 
     zones: tuple[Zone, ...]
     last_rate: float
@@ -128,7 +129,7 @@ class Crossing:
 
     @staticmethod
     def from_zones(zones: Sequence[Zone], *, last_rate: float) -> "Crossing":
-        """Return the crossing of early looks, coarse to fine, each zone non-empty and within the one before.
+        """Return the law for early looks, coarse to fine. Each zone is non-empty and within the one before.
 
         Raises:
             ValueError: zones that are not nested, or rates that do not rise.
@@ -143,29 +144,29 @@ class Crossing:
         return Crossing(zones=tuple(zones), last_rate=last_rate, _incoming=tuple(incoming))
 
     def list_early_rejections(self, distance: int) -> tuple[float, ...]:
-        """Return the probability of being decided false at each early look."""
+        """Return for each early look the probability that it decides the literal false."""
         return tuple(
             incoming.compute_at_most(zone.low - 1, distance=distance)
             for zone, incoming in zip(self.zones, self._incoming, strict=False)
         )
 
     def list_early_acceptances(self, distance: int) -> tuple[float, ...]:
-        """Return the probability of being decided true at each early look."""
+        """Return for each early look the probability that it decides the literal true."""
         return tuple(
             incoming.compute_at_least(zone.high + 1, distance=distance)
             for zone, incoming in zip(self.zones, self._incoming, strict=False)
         )
 
     def compute_last_at_most(self, value: int, distance: int) -> float:
-        """Return the probability of being undecided at all early looks, with a last noisy value of at most `value`."""
+        """Return the probability that no early look decides and the last noisy value is at most `value`."""
         return self._incoming[-1].compute_at_most(value, distance=distance)
 
     def compute_last_at_least(self, value: int, distance: int) -> float:
-        """Return the probability of being undecided at all early looks, with a last noisy value of at least `value`."""
+        """Return the probability that no early look decides and the last noisy value is at least `value`."""
         return self._incoming[-1].compute_at_least(value, distance=distance)
 
     def list_undecided_chances(self, distance: int) -> tuple[float, ...]:
-        """Return the probability of still being undecided after each early look."""
+        """Return for each early look the probability that the literal is undecided after it."""
         return tuple(
             incoming.compute_within(zone, distance=distance)
             for zone, incoming in zip(self.zones, self._incoming, strict=False)
@@ -173,7 +174,7 @@ class Crossing:
 
 
 def compute_unchanged_chance(*, coarse: float, fine: float) -> float:
-    """Return the probability that a coarser noise equals the finer one it is drawn from, apart from chance."""
+    """Return the probability that gradual release adds nothing to the finer noise to get the coarser one."""
     return (expm1(-coarse) / expm1(-fine)) ** 2 * exp(coarse - fine)
 
 

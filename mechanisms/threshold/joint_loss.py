@@ -1,6 +1,6 @@
 """The loss of one key: the most that one privacy unit can reveal through all functionals together.
 
-Guarantee: a record changes the functionals by parts of their sensitivities that a mixture of the exposures covers, so
+Guarantee: a record changes the functionals by parts of their sensitivities that a mixture of the exposures covers. So
 the loss of a key is the largest sum, over the exposures, of epsilons times parts. Proof: docs/proofs/joint_loss.md.
 """
 
@@ -34,7 +34,7 @@ def expose_sets_at_once(sets: Iterable[Iterable[int]], *, functionals: int) -> t
 
 
 def drop_dominated(exposures: Iterable[Exposure]) -> tuple[Exposure, ...]:
-    """Return the exposures without those that another one covers in every part; the largest first, then by their parts.
+    """Return the exposures without those that another one covers in every part, the largest first.
 
     Guarantee: for all epsilons >= 0 the joint loss is the same.
 
@@ -70,7 +70,9 @@ def compute_joint_loss(epsilons: Sequence[Fraction], exposures: Iterable[Exposur
 
 
 def compute_joint_losses(epsilons: Mapping[int, Epsilons], exposures: Iterable[Exposure], *, keys: int) -> Epsilons:
-    """Return the joint loss of functionals per key, rounded up. A functional missing in `epsilons` has lost nothing.
+    """Return each key's joint loss over functionals, rounded up.
+
+    A functional that is not in `epsilons` has lost nothing.
 
     Parameters:
         epsilons: by functional, shape (keys,), each already rounded up.
@@ -86,7 +88,7 @@ def compute_joint_losses(epsilons: Mapping[int, Epsilons], exposures: Iterable[E
 
 
 def list_sum_rates(calibration: Calibration) -> tuple[Fraction, ...]:
-    """Return the rate of every common sum's noise at the last look; zero for one that nothing reads."""
+    """Return the rate of every common sum's noise at the last look, or zero for a sum that no test reads."""
     common = calibration.task.common
     assert common is not None
     rates = [Fraction(0)] * len(common.sensitivities)

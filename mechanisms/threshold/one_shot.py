@@ -1,9 +1,8 @@
 """The optimal one-shot threshold test: least epsilon for two bounded error rates and a tolerance.
 
-With one noisy value `y = S + K`, accept `S > c` when `y > c - shift`, reject when `y < c - shift`, and on the
-boundary accept with probability `tie`. Distances are in the literal's own direction: `d = S - c` for `S > c`
-and `d = c + 1 - S` for `S <= c`, so the literal holds from `d = 1` on and its relaxation is false up to `d =
--tolerance`.
+With one noisy value `y = S + K`, the test accepts `S > c` if `y > c - shift` and rejects it if `y < c - shift`. On the
+boundary it accepts with probability `tie`. Distances are in the literal's own direction: `d = S - c` for `S > c` and `d
+= c + 1 - S` for `S <= c`, so the literal holds from `d = 1` on and its relaxation is false up to `d = -tolerance`.
 
 References: Awan and Slavkovic (Tulap, without its uniform part). Proof: docs/proofs/optimal_test.md.
 """
@@ -27,7 +26,7 @@ _MOST_WIDENINGS = 60  # each doubles what is added to the rate: the thirty-first
 
 @dataclass(frozen=True, slots=True)
 class LeastRate:
-    """The least noise rate of a test, and how it moves with the logarithms of the shares (both slopes <= 0)."""
+    """The least noise rate of a test, and its slopes in the logarithms of the shares (both <= 0)."""
 
     rate: float
     slope_fnr: float
@@ -35,9 +34,9 @@ class LeastRate:
 
 
 def find_least_rate(*, tolerance: int, fnr: float, fpr: float) -> LeastRate:
-    """Return the least rate with which some test of unit sensitivity meets both shares.
+    """Return the least rate at which some test of sensitivity one keeps both shares.
 
-    The linear programme's recursion gives it.
+    It is the solution of a linear programme, by its recursion.
 
     Guarantee: solves `fpr = a**(n2) * (1 - fnr * a**(-n1))`, `n1 + n2 = tolerance + 1`, `n1` the number of
     steps that the acceptance probability falls by the complement's ratio; zero when the shares sum to one or
@@ -78,7 +77,7 @@ def _solve_least_rate(tolerance: int, fnr: float, fpr: float) -> LeastRate:
 
 
 def _is_too_low(rate: float, tolerance: int, fnr: float, fpr: float) -> bool:
-    """Return True if `find_least_rate` is surely above a rate. This takes less than solving for it."""
+    """Return True if `find_least_rate` is surely above a rate. This is faster than solving for it."""
     if rate <= 0.0:
         return False
     return _compute_false_positives(rate, tolerance, fnr, math.log(fnr))[0] > math.log(fpr) + _SURELY
@@ -87,7 +86,7 @@ def _is_too_low(rate: float, tolerance: int, fnr: float, fpr: float) -> bool:
 def _compute_false_positives(rate: float, tolerance: int, fnr: float, log_fnr: float) -> tuple[float, float, float]:
     """Return ln of the false-positive rate at `c - tolerance` when the false-negative rate is exactly the share.
 
-    With it the odds of rejection there, and how fast the logarithm falls in the rate.
+    Return with it the odds of rejection there, and the speed at which the logarithm falls in the rate.
     """
     lead = -rate - math.log1p(math.exp(-rate)) - log_fnr
     steps = 0 if lead <= 0.0 else tolerance + 1 if lead >= rate * (tolerance + 1) else math.ceil(lead / rate)
@@ -98,9 +97,9 @@ def _compute_false_positives(rate: float, tolerance: int, fnr: float, log_fnr: f
 
 
 def count_blocks_in_tolerance(*, sensitivity: int, tolerance: int, most_steps: int | None = None) -> int:
-    """Return the tolerance in whole blocks of `sensitivity` units, aligned at the threshold.
+    """Return the tolerance in whole blocks of `sensitivity` units that are aligned at the threshold.
 
-    It is below `most_steps` blocks.
+    The result is at most `most_steps - 1`.
 
     >>> [count_blocks_in_tolerance(sensitivity=20, tolerance=tolerance) for tolerance in (100, 10)]
     [5, 0]
@@ -114,7 +113,7 @@ def count_blocks_in_tolerance(*, sensitivity: int, tolerance: int, most_steps: i
 def find_least_epsilon(
     *, sensitivity: int, tolerance: int, fnr: float, fpr: float, allow_block: bool, most_steps: int | None = None
 ) -> tuple[float, float, float]:
-    """Return the least epsilon and its slopes in `ln fnr` and `ln fpr`, without rounding. Apportionment minimises it.
+    """Return the least epsilon, without rounding, and its slopes in `ln fnr` and `ln fpr`. Apportionment minimises it.
 
     Parameters as for `calibrate_test`.
 
@@ -138,7 +137,7 @@ def find_least_epsilon(
 def calibrate_test(
     *, sensitivity: int, tolerance: int, fnr: float, fpr: float, allow_block: bool, most_steps: int | None = None
 ) -> FunctionalTest:
-    """Return the test of least epsilon that keeps both error rates.
+    """Calibrate the test of least epsilon that keeps both error rates.
 
     False negatives are <= `fnr` at `c + 1`, false positives <= `fpr` at `c - tolerance`.
 
@@ -151,7 +150,7 @@ def calibrate_test(
         fnr, fpr: this functional's shares, in (0, 1); sums of one or more get the least rate of all.
         allow_block: noise on the index of blocks of `sensitivity` units when that is cheaper; only sound to
             allow for a functional with one literal whose noisy value serves nothing else.
-        most_steps: how many blocks of the tolerance such a test uses at most; None for all of them.
+        most_steps: the most blocks of the tolerance that a test in blocks uses, None for all of them.
 
     Raises:
         Unachievable: no rate within the sampler's range meets the shares.
@@ -186,7 +185,7 @@ def calibrate_test(
 
 
 def choose_block(*, sensitivity: int, tolerance: int, fnr: float, fpr: float, most_steps: int | None = None) -> int:
-    """Return units per block if noise on block indices costs less than noise on the sum, else one.
+    """Return the units of a block if noise on block indices costs less than noise on the sum, otherwise one.
 
     Parameters as for `calibrate_test`.
     """
@@ -199,10 +198,9 @@ def choose_block(*, sensitivity: int, tolerance: int, fnr: float, fpr: float, mo
 
 
 def calibrate_at_rate(*, rate: Fraction, tolerance: int, fnr: float, fpr: float) -> FunctionalTest | None:
-    """Return the test of unit sensitivity at a rate given beforehand.
+    """Return the test of sensitivity one at a given rate, or None if it cannot keep both shares.
 
-    False negatives are at their share, false positives as low as that allows. Return None if they do not stay within
-    theirs.
+    False negatives use all of their share, so that false positives are as rare as possible.
 
     Parameters:
         rate: within the sampler's range, exact as a float.
@@ -221,7 +219,7 @@ def calibrate_at_rate(*, rate: Fraction, tolerance: int, fnr: float, fpr: float)
 
 
 def _round_rate(*, least: float, tolerance: int, fnr: float, fpr: float) -> tuple[Fraction, int, Fraction]:
-    """Return the rate rounded up until an exact cut-off meets both shares, with that cut-off."""
+    """Round the rate up until an exact cut-off keeps both shares. Return the rate and the cut-off."""
     floor = max(least, float(LEAST_RATE))
     for widening in range(_MOST_WIDENINGS):
         rate = round_rate_up(floor * (1.0 + 2.0 ** (widening - _RATE_BITS)))
@@ -262,7 +260,7 @@ def round_rate_up(rate: float) -> Fraction:
 
 
 def round_up_to_float(value: Fraction) -> float:
-    """Return the least float that is not below an exact value, so a printed epsilon never understates.
+    """Return the least float that is not below an exact value, so that a printed epsilon is never too small.
 
     >>> round_up_to_float(Fraction(1, 4)), Fraction(round_up_to_float(Fraction(1, 3))) >= Fraction(1, 3)
     (0.25, True)
@@ -291,14 +289,14 @@ def compute_acceptance(test: FunctionalTest, distance: int) -> float:
 
 
 def compute_rejection(test: FunctionalTest, distance: int) -> float:
-    """Return the probability that the literal is rejected at `distance`, accurate where it is tiny."""
+    """Return the probability that the literal is rejected at `distance`, accurate even if it is tiny."""
     if test.beside is not None:
         return compute_tail_of_two_sums(test, test.rate, test.shift + test.beside.scale * distance)
     return _compute_rejection(float(test.rate), test.shift, test.tie, _convert_to_blocks(test, distance))
 
 
 def compute_tail_of_two_sums(test: FunctionalTest, rate: Fraction, value: int) -> float:
-    """Return the probability that the noise of a test on two noisy sums is at least a value, at the look of a rate."""
+    """Return the probability that the noise of a test on two noisy sums is at least `value`, at a look of this rate."""
     assert test.beside is not None
     assert not test.tie, "what is read off two noisy sums is decided without a coin"
     # `beside.rate * rate / test.rate`, rounded once: a quotient of fractions would first look for common divisors
@@ -309,7 +307,7 @@ def compute_tail_of_two_sums(test: FunctionalTest, rate: Fraction, value: int) -
 
 
 def find_quantile_of_two_sums(rate: float, limit: float, beside: Beside) -> int:
-    """Return the least `q >= 0` that noise with further noise beside it reaches with probability `limit` at most."""
+    """Return the least `q >= 0` that the sum of two noises reaches with probability `limit` at most."""
     other = float(beside.rate)
 
     def is_likelier(value: int) -> bool:

@@ -1,7 +1,8 @@
-"""Tests that fit a noise path: its rates as looks, and at most a few higher ones where its finest is too coarse.
+"""Tests that look at the rates of a noise path, and at a few higher rates if its finest is too coarse.
 
-The last look is at the first rate of the path that meets the shares; what that rate would allow beyond them goes to the
-early looks, so that values stop earlier. Rates, zones and shares depend on the contract and the path's rates alone.
+The last look is at the first rate of the path that keeps the shares. Any room that this rate leaves in the shares goes
+to the early looks, so that values stop earlier. Rates, zones and shares depend only on the contract and the path's
+rates.
 
 Proofs: docs/proofs/three_zone.md, docs/proofs/reuse.md.
 """
@@ -45,10 +46,10 @@ _ALL_EARLY = sum(SCHEDULE.shares)
 def calibrate_one_shot_on_path(
     rates: Rates, *, sensitivity: int, tolerance: int, fnr: float, fpr: float
 ) -> FunctionalTest:
-    """Return one look at the first of the path's rates that meets both shares, or at the least higher rate that does.
+    """Return a test with one look, at the first rate of the path that keeps both shares, or at the least higher rate.
 
     Parameters:
-        rates: the path's, per unit of the functional.
+        rates: the rates of the path, per unit of the functional.
         sensitivity, tolerance, fnr, fpr: as for `calibrate_test`.
 
     Raises:
@@ -72,11 +73,11 @@ def calibrate_three_zone_on_path(
     is_two_sided: bool,
     empty: EmptyGroups | None = None,
 ) -> FunctionalTest:
-    """Return a three-zone test whose looks are the path's rates up to the first that meets both shares.
+    """Return a three-zone test with looks at the path's rates, up to the first rate that keeps both shares.
 
-    Guarantee: that of `calibrate_three_zone`, whose parameters these are; it looks at every rate of the path up to its
-    last one. Where the path is too coarse, the last rate is the least that meets the shares with these looks, and
-    further looks stand between it and the path.
+    Guarantee: that of `calibrate_three_zone`, which has the same parameters. The test looks at every rate of the path
+    up to its own last rate. If the path is too coarse, the last rate is the least that keeps the shares with these
+    looks, and further looks lie between it and the path.
 
     Raises:
         Unachievable: no rate within the sampler's range meets the shares.
@@ -90,7 +91,7 @@ def calibrate_three_zone_on_path(
 def _calibrate_unit_test(
     rates: Rates, tolerance: int, fnr: float, fpr: float, *, exact: bool, empty: EmptyGroups | None
 ) -> FunctionalTest:
-    """Return the test for sensitivity one, with these very shares."""
+    """Return the test for sensitivity one and these shares."""
     least = find_least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr).rate
     found = None
     for place, rate in enumerate(rates):
@@ -111,9 +112,9 @@ def _calibrate_within_path(
     exact: bool,
     empty: EmptyGroups | None,
 ) -> FunctionalTest | None:
-    """Return the last look at a rate of the path.
+    """Return the test with its last look at a rate of the path, or None if it cannot keep the shares.
 
-    Its early looks have the widest shares that the contract leaves room for.
+    Its early looks get the largest shares that the contract leaves room for.
     """
     if not early:
         return calibrate_at_rate(rate=rate, tolerance=tolerance, fnr=fnr * (1.0 - MARGIN), fpr=fpr * (1.0 - MARGIN))
@@ -150,7 +151,7 @@ def _calibrate_within_path(
 def _calibrate_beyond_path(
     rates: Rates, tolerance: int, fnr: float, fpr: float, *, exact: bool, empty: EmptyGroups | None
 ) -> FunctionalTest:
-    """Return the last look above the path, as low as the shares allow."""
+    """Return the test with its last look above the path, at a rate as low as the shares allow."""
     floor = _find_next_rate(rates)
     least = find_least_rate(tolerance=tolerance, fnr=fnr, fpr=fpr)
     kept = cap_early_shares(SCHEDULE, least).last * (1.0 - MARGIN)
@@ -186,7 +187,10 @@ def _calibrate_beyond_path(
 
 
 def _make_schedule(early: Sequence[Fraction], last: Fraction, empty: EmptyGroups | None) -> Schedule:
-    """Return a schedule of given rates: shares in proportion to them, in all no more than the standard schedule's."""
+    """Return a schedule with looks at these rates.
+
+    Shares are in proportion to the rates, and sum to at most the usual sum.
+    """
     parts = tuple(rate / last for rate in early)
     shares = [float(part) / 20 for part in parts]
     factor = min(1.0, _ALL_EARLY / sum(shares))
@@ -196,7 +200,10 @@ def _make_schedule(early: Sequence[Fraction], last: Fraction, empty: EmptyGroups
 def _lay_test(
     schedule: Schedule, rate: Fraction, tolerance: int, fnr: float, fpr: float, *, exact: bool
 ) -> FunctionalTest | None:
-    """Return the test at a fixed last rate, by the exact distribution if that may be used, else by the union bound."""
+    """Return the test at a fixed last rate, or None if it cannot keep the shares.
+
+    The exact distribution is used if `exact`, otherwise the union bound.
+    """
     kept = schedule.last * (1.0 - MARGIN)
     union = calibrate_at_rate(rate=rate, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept)
     if exact:
@@ -220,12 +227,12 @@ def _scale_shares(schedule: Schedule, factor: float) -> Schedule:
 
 
 def _find_next_rate(rates: Rates) -> Fraction:
-    """Return the least rate that may follow a path's finest: refining it must be within the sampler's range."""
+    """Return the least rate that may follow a path's finest rate within the sampler's range."""
     return max(rates[-1] * _LEAST_GROWTH, rates[-1] + LEAST_RATE * 2)
 
 
 def _raise_to_floor(test: FunctionalTest, floor: Fraction) -> FunctionalTest:
-    """Return the test, or one of the same shares at `floor` if its rate is lower."""
+    """Return the test, or one with the same shares at the rate `floor` if its rate is lower."""
     if test.rate >= floor:
         return test
     rate = round_rate_up(float(floor))

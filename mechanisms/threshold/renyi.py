@@ -1,4 +1,4 @@
-"""Rényi divergences of discrete Laplace noise: what one privacy unit can reveal through many noisy values at once.
+"""Rényi divergences of discrete Laplace noise: the loss of one privacy unit through many noisy values at once.
 
 Guarantee: `compute_curve` of a calibration bounds, at every order of `ORDERS`, the Rényi divergence in either direction
 between everything that a question reveals of one key with and without one unit, when each value is drawn once, at its
@@ -40,7 +40,7 @@ _ROUNDED = Decimal("1e-30")  # far more than what is lost to rounding, far less 
 
 
 def compute_divergence(*, rate: Fraction, moved: Fraction, order: int) -> Decimal:
-    """Return the Rényi divergence between discrete Laplace noise of a rate and the same moved, in nats.
+    """Return the Rényi divergence, in nats, between discrete Laplace noise and the same noise shifted by `moved`.
 
     Guarantee: exact to thirty digits for whole `moved`; between them its convex extension. Never above `rate * moved`.
 
@@ -70,7 +70,7 @@ def compute_divergence(*, rate: Fraction, moved: Fraction, order: int) -> Decima
 
 
 def bound_divergence(*, epsilon: Decimal, order: int) -> Decimal:
-    """Return the largest Rényi divergence of anything whose pure loss is `epsilon`: that of randomised response.
+    """Return the largest Rényi divergence at a pure loss of `epsilon`, which randomised response has.
 
     >>> round(bound_divergence(epsilon=Decimal(1), order=2), 4)
     Decimal('0.7353')
@@ -84,7 +84,7 @@ def bound_divergence(*, epsilon: Decimal, order: int) -> Decimal:
 
 
 def compute_curve(calibration: Calibration, *, groups: int) -> Curve:
-    """Return the loss of one privacy unit by order, where all of the question's noise is drawn at the finest rates.
+    """Return the loss of one privacy unit by order, if all of the question's noise is drawn at the finest rates.
 
     Guarantee: for one noisy value per functional (or common sum) and key at the rates of the calibration's tests, with
     all coarser values on its path, and one unit in `groups` keys: `groups` times the pointwise maximum over the
@@ -103,7 +103,7 @@ def compute_curve(calibration: Calibration, *, groups: int) -> Curve:
 
 
 def _list_test_parts(calibration: Calibration) -> list[_Parts]:
-    """Return the rates of the tests' noise and the distance that a unit moves each noisy value, by exposure."""
+    """Return for each exposure the rates of the tests' noise, with the distances by which a unit moves their values."""
     task, tests = calibration.task, calibration.tests
     return [
         tuple(
@@ -116,7 +116,7 @@ def _list_test_parts(calibration: Calibration) -> list[_Parts]:
 
 
 def _list_sum_parts(calibration: Calibration) -> list[_Parts]:
-    """Return the same of the common sums that functionals are read off: these alone have noise."""
+    """Return the same for the common sums, which are the only values with noise then."""
     common, rates = calibration.task.common, list_sum_rates(calibration)
     assert common is not None
     return [
@@ -131,7 +131,7 @@ def _list_sum_parts(calibration: Calibration) -> list[_Parts]:
 
 @lru_cache(maxsize=256)
 def bound_curve(epsilon_nano: int, *, groups: int) -> Curve:
-    """Return the largest curve of any question with a pure loss of a group of `epsilon_nano`.
+    """Return the largest curve of any question whose pure loss in a group is `epsilon_nano`.
 
     One unit is in `groups` of them.
     """
@@ -142,7 +142,7 @@ def bound_curve(epsilon_nano: int, *, groups: int) -> Curve:
 
 @lru_cache(maxsize=64)
 def convert_to_epsilon(delta: float) -> Curve:
-    """Return the term that turns a sum of divergences into an epsilon that holds with `delta`, by order, in 1e-9.
+    """Return by order the term that turns a sum of divergences into an epsilon that holds with `delta`, in 1e-9.
 
     Guarantee: at every order with its own equal part of `delta`, so that the order may be chosen afterwards.
     """
@@ -156,9 +156,9 @@ def convert_to_epsilon(delta: float) -> Curve:
 
 @lru_cache(maxsize=64)
 def convert_to_tail_bound(delta: float) -> Curve:
-    """Return the same for a bound on the outcome's own loss in one direction.
+    """Return by order the term that turns a sum of divergences into a bound on the outcome's own loss, in 1e-9.
 
-    It fails with probability `delta` at most.
+    The bound is on one direction and fails with probability `delta` at most.
     """
     with localcontext(_EXACT):
         part = Decimal(delta) / len(ORDERS)
@@ -166,7 +166,7 @@ def convert_to_tail_bound(delta: float) -> Curve:
 
 
 def to_nano(nats: Decimal) -> int:
-    """Return a value in 1e-9, rounded up."""
+    """Convert nats to whole 1e-9, rounded up."""
     with localcontext(_EXACT):
         return int(((nats + _ROUNDED) * 10**9).to_integral_value(ROUND_CEILING)) if nats > 0 else 0
 

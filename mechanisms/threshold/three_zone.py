@@ -1,8 +1,8 @@
-"""The three-zone test: a few cheap looks decide far values, the last look is the optimal one-shot test.
+"""The three-zone test: a few cheap looks decide far values, and the last look is the optimal one-shot test.
 
-At each early look the noisy distance decides the literal false (low), true (high) or leaves it undecided; the values
-are one gradual release, so a key that stops at a look has paid that look's rate alone. Looks, rates and shares depend
-on the contract only.
+At each early look the noisy distance decides the literal false (low) or true (high), or leaves it undecided. The values
+are one gradual release, so a key that stops at a look has lost only that look's rate. Looks, rates and shares depend on
+the contract only.
 
 Proof: docs/proofs/three_zone.md.
 """
@@ -45,11 +45,12 @@ rounding."""
 
 @dataclass(frozen=True, slots=True)
 class EmptyGroups:
-    """Groups without rows, which may be most of a large key domain.
+    """What is known of groups without rows, which may be most of a large key domain.
 
-    Early looks may return one of them by chance: `chance` is what all early looks together may add to the last look's.
+    Early looks may return one of them by chance. `chance` bounds the probability that all early looks together add to
+    that of the last look.
 
-    `distance` is how far beyond the threshold they fail, in integer units (of a schedule: in steps of the noise).
+    `distance` is how far from passing these groups are, in integer units. In a schedule it is in steps of the noise.
     """
 
     distance: int
@@ -58,10 +59,10 @@ class EmptyGroups:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The relation of early looks to the last: rates as parts of its rate (dyadic, rising), shares as parts of its own.
+    """The early looks of a test: rates as rising parts of the last rate, and shares as parts of the error rates.
 
-    The shares sum to less than one; the last look has the rest. Early looks accept no empty group more often than the
-    last does, or than `empty` says, whichever is more.
+    The rates are dyadic. The shares sum to less than one, and the last look has the rest. Early looks accept an empty
+    group no more often than the last look does, or than `empty` allows, whichever is more.
     """
 
     rates: tuple[Fraction, ...]
@@ -70,7 +71,7 @@ class Schedule:
 
     @property
     def last(self) -> float:
-        """Return the part of each rate that the last look keeps under the union bound."""
+        """The part of each error rate that the last look keeps under the union bound."""
         return 1.0 - sum(self.shares)
 
 
@@ -95,7 +96,8 @@ def calibrate_three_zone(
 ) -> FunctionalTest:
     """Calibrate a progressive test of both error rates.
 
-    It is decided false with at most `fnr` at `c + 1` and true with at most `fpr` at `c - tolerance`.
+    The literal is decided false with probability at most `fnr` at `c + 1`, and true with at most `fpr` at `c -
+    tolerance`.
 
     Guarantee: both hold over all looks together, for true values beyond by monotonicity; a value whose literal is
     decided at a look of rate `r` has lost `r * sensitivity` (block form: `r`). One-sided, the crossing probabilities
@@ -108,7 +110,8 @@ def calibrate_three_zone(
         allow_block, most_steps: noise on block indices where that is cheaper, see `calibrate_test`.
         is_two_sided: whether the functional has literals of both directions.
         schedule: the early looks.
-        empty: what is known of groups without rows; it moves early boundaries outward, and the worst case hardly.
+        empty: what is known of groups without rows. It moves early boundaries outward, and hardly changes the worst
+            case.
 
     Raises:
         Unachievable: no rate within the sampler's range meets the shares.
@@ -136,9 +139,10 @@ def calibrate_three_zone(
 def _list_grains(
     sensitivity: int, tolerance: int, fnr: float, fpr: float, *, allow_block: bool, most_steps: int | None
 ) -> list[tuple[int, int]]:
-    """Return units per block and the tolerance in steps of the noise.
+    """Return pairs of units of a block and the tolerance in steps of the noise.
 
-    The noise is on the sum or on blocks, or on both where early looks may decide which of them costs less.
+    One pair is for noise on the sum, one for noise on blocks. Both are returned if early looks may decide which is
+    cheaper.
     """
     on_sum = (1, tolerance)
     if not allow_block or sensitivity == 1:
@@ -155,7 +159,7 @@ def _list_grains(
 
 
 def cap_early_shares(schedule: Schedule, least: LeastRate) -> Schedule:
-    """Return smaller early shares if the contract is so loose that they would raise the last rate over `_SURCHARGE`."""
+    """Return the schedule with smaller early shares if they would raise the last rate by more than `_SURCHARGE`."""
     surcharge = -(least.slope_fnr + least.slope_fpr) * sum(schedule.shares)
     if surcharge <= _SURCHARGE * least.rate or least.rate == 0.0:
         return schedule
@@ -185,9 +189,9 @@ def _calibrate_unit_test(tolerance: int, fnr: float, fpr: float, *, exact: bool,
 
 @lru_cache(maxsize=1024)
 def _calibrate_by_union_bound(tolerance: int, fnr: float, fpr: float, *, last: float) -> FunctionalTest:
-    """Return the last look under the union bound, with the part `last` of each share, for sensitivity one.
+    """Return the last look under the union bound, for sensitivity one. It has the part `last` of each share.
 
-    No test is more expensive.
+    No test of this module has a higher rate.
     """
     kept = last * (1.0 - MARGIN)
     return calibrate_test(sensitivity=1, tolerance=tolerance, fnr=fnr * kept, fpr=fpr * kept, allow_block=False)
@@ -196,10 +200,11 @@ def _calibrate_by_union_bound(tolerance: int, fnr: float, fpr: float, *, last: f
 def _bisect_rate(
     tried: Callable[[Fraction], "_RateAttempt | None"], *, low: float, high: float, fall: float, slack: float
 ) -> Fraction | None:
-    """Return the last rate that bisection of `[low, high]` finds to meet the shares, None if none does.
+    """Return the last rate that bisection of `[low, high]` finds to keep the shares, or None if none does.
 
-    The first is tried; another only if it is within `slack` of the interval from where the latest says that the shares
-    are just met, by how fast false positives fall in the rate. A rate not tried may be wrong.
+    Each trial predicts the rate at which the shares are just kept, from the speed at which false positives fall. A
+    further rate is tried only if it is within `slack` times the interval of this prediction. An untried rate may be
+    wrong.
     """
     low = min(low, high)
     slack *= high - low
@@ -221,7 +226,7 @@ def _bisect_rate(
 
 
 def add_union_looks(test: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule) -> FunctionalTest:
-    """Return early looks whose tails stay within their shares and whose zones are nested around the last boundary."""
+    """Add early looks to a test: their tails are within their shares, and their zones nest around the last boundary."""
     zones = _place_zones(test.rate, test.shift, tolerance, fnr, fpr, schedule, beside=test.beside)
     return _add_looks(test, zones, schedule.rates)
 
@@ -236,7 +241,7 @@ def _place_zones(
     *,
     beside: Beside | None = None,
 ) -> tuple[Zone, ...]:
-    """Return the zone that each early look leaves undecided."""
+    """Return the zones of values that early looks leave undecided."""
     rejecting, accepting = -shift - 1, -shift + 2
     zones: list[Zone] = []
     for part, share in zip(reversed(schedule.rates), reversed(schedule.shares), strict=True):
@@ -252,15 +257,16 @@ def _place_zones(
 
 
 def _bound_chance_of_empty(empty: EmptyGroups, rate: Fraction, tolerance: int, fpr: float) -> float:
-    """Return the chance that early looks may accept a group without rows: that of the last look, or the allowed one.
+    """Return the probability with which early looks may accept a group without rows.
 
-    The last look's chance falls from `fpr` at the tolerance as its noise does.
+    It is `empty.chance` or the last look's probability, if that is more. The latter falls from `fpr` at the tolerance
+    as the noise does.
     """
     return max(empty.chance, fpr * math.exp(-float(rate) * max(0, empty.distance - tolerance)))
 
 
 def _multiply_rate(rate: Fraction, part: Fraction) -> float:
-    """Return `float(rate * part)`; the quotient of integers is rounded once, reduced or not."""
+    """Return `float(rate * part)`, rounded once without reducing the fraction."""
     return (rate.numerator * part.numerator) / (rate.denominator * part.denominator)
 
 
@@ -274,7 +280,7 @@ def _add_looks(test: FunctionalTest, zones: Sequence[Zone], rates: Sequence[Frac
 
 
 def _find_quantile(rate: float, share: float, beside: Beside | None = None) -> int:
-    """Return the greatest `q <= 0` with `P(K <= q) <= share`, with a margin."""
+    """Return the greatest `q <= 0` with `P(K <= q) <= share`, less a margin."""
     limit = share * (1.0 - MARGIN)
     if beside is not None:
         return -find_quantile_of_two_sums(rate, limit, beside)
@@ -287,9 +293,9 @@ def _find_quantile(rate: float, share: float, beside: Beside | None = None) -> i
 def calibrate_exactly_at(
     rate: Fraction, union: FunctionalTest, tolerance: int, fnr: float, fpr: float, schedule: Schedule
 ) -> FunctionalTest | None:
-    """Return the test at a lower rate if both error rates hold.
+    """Return the test at a lower rate, or None if it cannot keep both error rates.
 
-    Its last boundary moves until the false negatives are just met.
+    Its last boundary is set so that false negatives use all of their share.
     """
     found = _try_rate(rate, union, tolerance, fnr, fpr, schedule)
     return None if found is None else found.test
@@ -297,9 +303,9 @@ def calibrate_exactly_at(
 
 @dataclass(frozen=True, slots=True)
 class _RateAttempt:
-    """The attempt at a rate.
+    """The attempt to calibrate at a rate.
 
-    It has the test if it meets both shares, and the logarithm of its false positives as a multiple of what they may be.
+    `test` is set if it keeps both shares. `excess` is the logarithm of its false positives relative to their share.
     """
 
     test: FunctionalTest | None
@@ -327,7 +333,7 @@ def _try_zones(
 ) -> _RateAttempt | None:
     """Return the attempt at a rate with these early zones.
 
-    It is cached, as the distance of empty groups seldom moves any.
+    It is cached, since the distance of empty groups seldom changes the zones.
     """
     crossing = Crossing.from_zones(zones, last_rate=float(rate))
     rejected = cache(lambda value: crossing.compute_last_at_most(value, 1))
@@ -355,9 +361,9 @@ def _try_zones(
 def _find_first_above(
     limit: float, below: Callable[[int], float], *, low: int, high: int, near: int, rate: float
 ) -> int | None:
-    """Return the least value in `(low, high]` at which `below` (rising) exceeds the limit, `high` if none.
+    """Return the least value in `(low, high]` at which `below`, which rises, exceeds the limit, or `high` if none does.
 
-    Return None if it does at `low` already. The search starts around `near`, from which `below` falls about as
+    Return None if it does at `low` already. The search starts around `near`, below which `below` falls roughly as
     `exp(rate * value)`.
     """
     for _ in range(_GUESSES):
@@ -384,7 +390,7 @@ def _find_first_above(
 
 
 def make_crossing(test: FunctionalTest) -> Crossing:
-    """Return the law of a calibrated test's path."""
+    """Return the exact law of a calibrated test."""
     return Crossing.from_zones(
         [Zone(rate=float(look.rate), low=look.rejecting + 1, high=look.accepting - 1) for look in test.looks],
         last_rate=float(test.rate),
@@ -392,12 +398,12 @@ def make_crossing(test: FunctionalTest) -> Crossing:
 
 
 def compute_exact_rejection(test: FunctionalTest, distance: int) -> float:
-    """Return the probability of being decided false, at whichever look, at a distance in steps of the noise."""
+    """Return the probability that any look decides the literal false, at a distance in steps of the noise."""
     return _compute_rejection(make_crossing(test), test, distance)
 
 
 def compute_exact_acceptance(test: FunctionalTest, distance: int) -> float:
-    """Return the probability of being decided true, accurate where it is tiny."""
+    """Return the probability that any look decides the literal true, accurate even if it is tiny."""
     return _compute_acceptance(make_crossing(test), test, distance)
 
 
@@ -444,9 +450,9 @@ def bound_wrong(test: FunctionalTest, distance: int) -> float:
 
 
 def compute_expected_rate(test: FunctionalTest, distance: int) -> float:
-    """Return the mean rate at which a literal alone on its functional stops, at a distance in steps of the noise.
+    """Return the mean rate at which the only literal on a functional is decided, at a distance in steps of the noise.
 
-    What is far from its threshold costs a part of what stands at it:
+    A value far from its threshold costs a fraction of a value at it:
 
     >>> test = calibrate_three_zone(
     ...     sensitivity=1, tolerance=100, fnr=0.05, fpr=0.1, allow_block=False, is_two_sided=False

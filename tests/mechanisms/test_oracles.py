@@ -72,7 +72,10 @@ EPSILONS = (0.0, 0.125, 0.375, 0.75, 1.0625, 1.875)
 
 def test_every_file_that_draws_is_in_the_table() -> None:
     assert mechanisms.__file__ is not None
-    draws = re.compile(r"noise\.(discrete_laplace|bernoulli|coin)\(|\b(release_chain|refine)\(.*noise=")
+    drawn = r"noise\.draw_(discrete_laplace|bernoulli|bernoulli_by_digits)\("
+    draws = re.compile(drawn + r"|\b(draw_chain|refine_noise)\(.*noise=")
+        r"noise\.draw_(discrete_laplace|bernoulli|bernoulli_by_digits)\(|\b(draw_chain|refine_noise)\(.*noise="
+    )
     house = Path(mechanisms.__file__).parent
     files = {str(path.relative_to(house)) for path in house.rglob("*.py") if draws.search(path.read_text())}
     assert __doc__ is not None

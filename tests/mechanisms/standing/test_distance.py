@@ -135,7 +135,7 @@ def seen_by_alarm(found: StandingDistance, values: Integers) -> Integers:
     class Telling(type(found.alarm)):  # type: ignore[misc]
         __slots__ = ()
 
-        def look(self, state: bytes, seen: Integers, **others: object) -> object:
+        def take_look(self, state: bytes, seen: Integers, **others: object) -> object:
             told.append(seen[0])
             return super().take_look(state, seen, **others)
 
