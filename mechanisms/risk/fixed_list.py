@@ -57,7 +57,7 @@ class TradeOff:
         return min(1.0, float(np.interp(false_positive_rate, places, heights)))
 
     def bound_guess(self, *, candidates: int) -> float:
-        """Return `mechanisms.risk.advantage.guess_among` for this list alone: the trade-off at one in `candidates`."""
+        """Return `mechanisms.risk.advantage.bound_guess` for this list alone: the trade-off at one in `candidates`."""
         if candidates < 2:
             raise ValueError("a guess is among two candidates or more")
         return self.find_true_positive_rate(false_positive_rate=1.0 / candidates)

@@ -74,8 +74,6 @@ def test_every_file_that_draws_is_in_the_table() -> None:
     assert mechanisms.__file__ is not None
     drawn = r"noise\.draw_(discrete_laplace|bernoulli|bernoulli_by_digits)\("
     draws = re.compile(drawn + r"|\b(draw_chain|refine_noise)\(.*noise=")
-        r"noise\.draw_(discrete_laplace|bernoulli|bernoulli_by_digits)\(|\b(draw_chain|refine_noise)\(.*noise="
-    )
     house = Path(mechanisms.__file__).parent
     files = {str(path.relative_to(house)) for path in house.rglob("*.py") if draws.search(path.read_text())}
     assert __doc__ is not None
