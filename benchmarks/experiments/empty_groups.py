@@ -5,8 +5,8 @@ The numbers follow from the exact distribution of the tests' looks, without runs
 
 from benchmarks.experiments.tables import markdown
 from mechanisms.keyhole.progressive import STRAY_GROUPS
-from mechanisms.threshold.one_shot import acceptance, calibrate_test
-from mechanisms.threshold.three_zone import EmptyGroups, calibrate_three_zone, exact_acceptance
+from mechanisms.threshold.one_shot import calibrate_test, compute_acceptance
+from mechanisms.threshold.three_zone import EmptyGroups, calibrate_three_zone, compute_exact_acceptance
 
 THRESHOLD, FNR, FPR = 1000, 0.05, 0.10
 DOMAINS = (500, 1_000_000)

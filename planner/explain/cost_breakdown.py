@@ -191,4 +191,4 @@ def compute_one_step_cost(plan: Plan) -> float | None:
 
 
 def _widen_to_one_step(formula: Formula) -> Formula:
-    return formula.mapped(lambda literal: replace(literal, tolerance=max(1, literal.tolerance)))
+    return formula.map_literals(lambda literal: replace(literal, tolerance=max(1, literal.tolerance)))

@@ -6,7 +6,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import TypeAlias
 
-from mechanisms.formula import AllOf, AnyOf, Cut, Formula, cuts
+from mechanisms.formula import AllOf, AnyOf, Cut, Formula, list_literals
 from planner.explain.rounded_numbers import write_plain
 from planner.functionals.atoms.atom_labels import make_label
 from planner.question.plan import Minimised, Plan
@@ -54,7 +54,7 @@ class NamedLiteral:
 
 def letter_literals(plan: Plan) -> tuple[NamedLiteral, ...]:
     """Return the distinct literals of the minimal formulas, with letters in the order of the analyst's text."""
-    kept = {identify_literal(cut): cut for one in plan.canonical for cut in cuts(one.formula)}
+    kept = {identify_literal(cut): cut for one in plan.canonical for cut in list_literals(one.formula)}
     places = {functional: place for place, functional in enumerate(plan.question.functionals)}
     typed = [
         (places[functional], cut.cut, cut.above)
@@ -86,7 +86,7 @@ def map_typed_letters(plan: Plan, named: tuple[NamedLiteral, ...]) -> Mapping[Li
     places = {functional: place for place, functional in enumerate(plan.question.functionals)}
     found: dict[Literal, str] = {}
     further = len(named)
-    for cut in (cut for formula in plan.asked.formulas for cut in cuts(formula)):
+    for cut in (cut for formula in plan.asked.formulas for cut in list_literals(formula)):
         if identify_literal(cut) in found:
             continue
         place = places.get(plan.asked.functionals[cut.functional])
@@ -112,7 +112,7 @@ def order_formula(minimised: Minimised, named: tuple[NamedLiteral, ...]) -> Form
 
 def spell_literals(question: Question) -> Mapping[Literal, str]:
     """Return a map from the literals of a question's formulas to their words."""
-    every = (cut for formula in question.formulas for cut in cuts(formula))
+    every = (cut for formula in question.formulas for cut in list_literals(formula))
     return MappingProxyType({identify_literal(cut): _write_text(question, cut) for cut in every})
 
 
@@ -145,13 +145,15 @@ def restore_typed_order(formula: Formula, names: Mapping[Literal, str]) -> Formu
         return places[identify_literal(cut)]
 
     def order_term(term: Formula) -> Formula:
-        literals: tuple[Cut, ...] = tuple(sorted(cuts(term), key=find_place))
+        literals: tuple[Cut, ...] = tuple(sorted(list_literals(term), key=find_place))
         return AllOf(literals)
 
     if not isinstance(formula, AnyOf):
         return formula
     return AnyOf(
-        tuple(sorted(map(order_term, formula.children), key=lambda term: [find_place(cut) for cut in cuts(term)]))
+        tuple(
+            sorted(map(order_term, formula.children), key=lambda term: [find_place(cut) for cut in list_literals(term)])
+        )
     )
 
 

@@ -136,7 +136,7 @@ def _reads_same_sum(plan: Plan, one: int, other: int) -> bool:
 
 def _write_common_noise(plan: Plan, named: tuple[NamedLiteral, ...]) -> Iterator[str]:
     """Yield a line for every common sum: its terms, its readers, and its cost."""
-    looks = len(look_parts(plan.calibration))
+    looks = len(list_look_parts(plan.calibration))
     often = f"; looks {looks} times at most, at all sums together" if looks > 1 else ""
     for noise in list_common_sums(plan):
         users = ", ".join(one.letter for one in named if one.cut.functional in noise.functionals)
@@ -183,7 +183,7 @@ def _write_notes(plan: Plan, functional: Functional, test: FunctionalTest) -> It
 
 def _compute_separate_costs(plan: Plan) -> Mapping[int, float]:
     """Return the cost of a functional if each of its thresholds had noise of its own, where that is less."""
-    return cheaper_alone(plan.calibration) if plan.calibration.mechanism == Keyhole.name else {}
+    return price_cheaper_alone(plan.calibration) if plan.calibration.mechanism == Keyhole.name else {}
 
 
 def _name_unit(plan: Plan) -> Mapping[str, str]:

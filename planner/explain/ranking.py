@@ -18,7 +18,7 @@ def write_ranking_promise(plan: Plan) -> str | None:
     limit, apart = ranking.task.limit, f"more than {write_plain(ranked.slack)} in {_write_measure(ranked)}"
     within = f" in its {', '.join(ranked.partition)}" if ranked.partition else ""
     least = write_percent(min(accuracy.fnr, accuracy.fpr))
-    if ranking.task.any_cut:
+    if ranking.task.allows_any_cut:
         return (
             f"wherever all are cut{within}, a group that is {apart} from the next beyond either cut stands on the "
             f"wrong side at most {least} of the time"
@@ -93,7 +93,7 @@ def _write_notes(plan: Plan, ranked: Ranked, ranking: RankingCalibration) -> Ite
 
 
 def _explain_one_look(ranking: RankingCalibration) -> str:
-    if ranking.task.parts_once:
+    if ranking.task.has_one_edge:
         return "one look, so that one privacy unit pays for as many groups as are returned and no more"
     return "one look, as the order is cut in several places"
 

@@ -131,7 +131,8 @@ def _compute_empty_chance(plan: Plan, minimised: Minimised) -> float | None:
         return None
     tests = plan.calibration.tests
     chance = min(
-        (sum(wrong(tests[cut.functional], _measure_distance(cut)) for cut in clause) for clause in clauses), default=1.0
+        (sum(bound_wrong(tests[cut.functional], _measure_distance(cut)) for cut in clause) for clause in clauses),
+        default=1.0,
     )
     return None if min(chance, 1.0) <= plan.question.accuracy.fpr else min(chance, 1.0)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from mechanisms.protocol import Exposure
-from mechanisms.threshold.joint_loss import drop_dominated, sets_at_once
+from mechanisms.threshold.joint_loss import drop_dominated, expose_sets_at_once
 from planner.functionals.functional import find_grid
 from planner.functionals.row_corners import list_row_corners
 from planner.question.condition import And, Condition, IsNull, Not, all_of, any_of, columns
@@ -62,7 +62,7 @@ class JointSensitivity:
         if self.is_split_over_rows:
             full |= in_blocks
         if self.corners is None:
-            sets = sets_at_once([one | full for one in self.sets], functionals=self.functionals)
+            sets = expose_sets_at_once([one | full for one in self.sets], functionals=self.functionals)
             return drop_dominated(sets) if self.is_split_over_rows and in_blocks else sets
         found: list[Exposure] = [tuple(Fraction(index in full) for index in range(self.functionals))]
         for parts, moved in self.corners:

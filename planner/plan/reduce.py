@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from mechanisms.formula import FALSE, Cut, Formula, cuts
+from mechanisms.formula import FALSE, Cut, Formula, list_literals
 from planner.functionals.functional_identity import identify_functional
 from planner.functionals.unit_rows import canonicalise_rows
 from planner.plan.minimise import minimise

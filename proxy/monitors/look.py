@@ -90,7 +90,7 @@ class PreparedLook:
         watched, due = self.watched, self.due
         plan, run, service = watched.plan, watched.run, watched.service
         own = subtract_offsets(self.reading.question, values)
-        looked = plan.standing.look(self.state.body, own, look=due.look, noise=service.noise)
+        looked = plan.standing.take_look(self.state.body, own, look=due.look, noise=service.noise)
         places = Places.of(plan, run)
         before = places.marks(service.ledger.monitors.in_answer(run.run, due.window))
         told = WindowLook(

@@ -74,7 +74,7 @@ def read_atoms(
         table=table, where=where, accuracy=accuracy, tolerances=parse_tolerances(accuracy.tolerance)
     )
     read = [_read(formula, collected, refuse_settled=True), *(_read_predicate(one, collected) for one in predicates)]
-    if sum(1 for one in read for _ in cuts(one.formula)) > MOST_LITERALS:
+    if sum(1 for one in read for _ in list_literals(one.formula)) > MOST_LITERALS:
         raise _refuse_long_formula()
     functionals = dict(enumerate(collected.functionals))
     used = sorted({cut.functional for one in read for cut in list_literals(one.formula)})

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from mechanisms.risk.share_learning import SharePair, chance_at, least_group
+from mechanisms.risk.share_learning import SharePair, compute_chance, find_least_group
 from planner.explain.expected_bounding import ASSUMPTIONS, ExpectedClipping, list_expected_clipping
 from planner.explain.rounded_numbers import write_percent
 from planner.policy.file import Policy

@@ -160,8 +160,8 @@ class CountedShare:
         found = []
         for index, (group, holders) in enumerate(zip(self.groups.tolist(), self.holders.tolist(), strict=True)):
             if 0 < holders <= group:
-                higher = jump(group=group, holders=holders, base_rate=self.base_rate)
-                chance = chance_at(WIDTH, group=group, holders=holders, epsilon=epsilon / self.most, pair=pair)
+                higher = compute_jump(group=group, holders=holders, base_rate=self.base_rate)
+                chance = compute_chance(WIDTH, group=group, holders=holders, epsilon=epsilon / self.most, pair=pair)
                 found.append(TrueShare(key_text(made.keys.get_key(index)), group, holders, higher, chance))
         return sorted(found, key=lambda one: (not one.is_disclosed, -one.jump, one.key))
 

@@ -7,7 +7,7 @@ from mechanisms.noise.exact import make_system_noise
 from mechanisms.risk.advantage import bound_advantage, bound_guess, bound_posterior
 from mechanisms.risk.channels import compute_evidence_of_key
 from mechanisms.risk.fixed_list import compose_fixed
-from mechanisms.risk.reconstruction import reconstruct_bits, single_out, track
+from mechanisms.risk.reconstruction import reconstruct_bits, single_out_victim, track_victim
 from planner.functionals.said_shares import ShareThreshold
 from planner.policy.file import Policy
 from proxy.owner.risk.figures import PRESENCE, WHICH, RiskFigures, number, share

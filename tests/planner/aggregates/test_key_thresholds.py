@@ -207,7 +207,9 @@ _MEANS = (
 
 
 def _passed(question: Question, values: Integers) -> list[tuple[Value, ...]]:
-    found = evaluate(question.formula, lambda cut: cut.holds(values[cut.functional]), keys=question.keys.size)
+    found = evaluate_formula(
+        question.formula, lambda cut: cut.evaluate(values[cut.functional]), keys=question.keys.size
+    )
     return list(question.keys.list_keys(found))
 
 

@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.formula import cuts
+from mechanisms.formula import list_literals
 from planner.explain.formula_svg import draw_formula
 from planner.explain.formula_tree import IDLE_NOTE, Branch, NodeKind, build_trees
 from planner.explain.literal_labels import letter_literals
@@ -37,7 +37,7 @@ def test_every_literal_stands_in_the_trees() -> None:
     for having, table in ((KPI, CLIPPED), (NEGATED, CLIPPED), (LARGE, ROWS), (REDUNDANT, CLIPPED)):
         made = planned(having, table=table)
         (_, typed), (_, evaluated) = build_trees(made)
-        assert len([node for node in typed.walk() if not node.children]) == len(list(cuts(made.asked.formula)))
+        assert len([node for node in typed.walk() if not node.children]) == len(list(list_literals(made.asked.formula)))
         paid = {node.text for node in evaluated.walk() if not node.children}
         assert paid == {f"{one.letter}  {one.text}" for one in letter_literals(made)}
 

@@ -161,7 +161,9 @@ def _questions(statement: Asking) -> list[Question]:
 
 def _answer(question: Question, rows: list[dict[str, Any]]) -> list[str]:
     values = true_aggregates(question, rows)
-    passed = evaluate(question.formula, lambda cut: cut.holds(values[cut.functional]), keys=question.keys.size)
+    passed = evaluate_formula(
+        question.formula, lambda cut: cut.evaluate(values[cut.functional]), keys=question.keys.size
+    )
     return [str(ward) for (ward,) in question.keys.list_keys(passed)]
 
 

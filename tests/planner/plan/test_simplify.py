@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, cuts, evaluate
+from mechanisms.formula import FALSE, TRUE, AllOf, AnyOf, Cut, Formula, evaluate_formula, list_literals
 from planner.explain.literal_labels import identify_literal
 from planner.plan.minimise import MOST_THRESHOLDS, minimise
 from planner.plan.simplify import simplify
@@ -55,7 +55,7 @@ def test_the_folded_formula_is_the_same_function(formula: Formula) -> None:
 @given(formula=FORMULAS)
 @examples(200)
 def test_only_typed_literals_are_left_each_with_its_smallest_tolerance_and_no_more_often(formula: Formula) -> None:
-    typed, left = ([identify_literal(cut) for cut in cuts(part)] for part in (formula, simplify(formula)))
+    typed, left = ([identify_literal(cut) for cut in list_literals(part)] for part in (formula, simplify(formula)))
     assert all(left.count(literal) <= typed.count(literal) for literal in left)
     for cut in list_literals(simplify(formula)):
         same = [

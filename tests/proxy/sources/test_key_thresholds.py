@@ -51,7 +51,7 @@ def joined_tables(engines: Engines) -> Iterator[Engines]:
 def _passed(question: Question, values: Integers) -> set[tuple[str, ...]]:
     compared = subtract_offsets(question, values)
     for formula in (question.formula, minimise(question.formula).formula):
-        held = evaluate(formula, lambda cut: cut.holds(compared[cut.functional]), keys=question.keys.size)
+        held = evaluate_formula(formula, lambda cut: cut.evaluate(compared[cut.functional]), keys=question.keys.size)
         found = {tuple(map(format_value, key)) for key in question.keys.list_keys(np.asarray(held))}
     return found
 
