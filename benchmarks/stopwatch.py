@@ -8,7 +8,7 @@ from typing import Any
 
 from planner.plan import build as planning
 from planner.statements import settings
-from proxy.concurrency.cancellable_work import Work
+from proxy.concurrency.cancellable_work import QuestionWork
 from proxy.open_policy.service import Service
 from proxy.pipeline import answering, messages
 from proxy.pipeline import claim as charging
@@ -67,7 +67,7 @@ class Stopwatch:
                 (messages, "ask", "question"),
                 (planning, "plan", "plan"),
                 (Exchange, "settle", "shadow: prepare"),
-                (Work, "run", _WORK),
+                (QuestionWork, "run", _WORK),
                 (answering.Answering, "prepare", _WORKED),
                 (answering.Answering, "release", _WORKED),
                 (charging, "claim", "ledger: stored answer?"),

@@ -32,7 +32,7 @@ from proxy.cli.common import (
 )
 from proxy.cli.presets import Purpose, Unit
 from proxy.cli.sections import Sections
-from proxy.concurrency.interpreter import lasting
+from proxy.concurrency.interpreter import freeze_objects
 from proxy.owner.mistyped import Mistyped
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ def serve(
 ) -> None:
     """Start the PostgreSQL endpoint and REST. They run until SIGINT or SIGTERM."""
     with refusals(as_json=False), ExitStack() as opened:
-        with lasting():
+        with freeze_objects():
             from proxy.concurrency.signals import Signals
             from proxy.process.early_data import begin_data
 
@@ -328,7 +328,7 @@ def play(
 
     Needs no policy and reads no data. With --policy it also reads the private rows of one table, for the owner alone.
     """
-    with lasting():
+    with freeze_objects():
         from proxy.console.play.standalone import run
 
     def tell(address: str) -> None:

@@ -2,13 +2,13 @@
 
 from typing import NoReturn
 
-from proxy.concurrency.interpreter import collect_seldom, end_process, load_no_plugins
+from proxy.concurrency.interpreter import collect_garbage_seldom, disable_pydantic_plugins, end_process
 
 
 def run() -> NoReturn:
     """Run the command, imported here: a process that it starts, and that imports the script again, needs none of it."""
-    collect_seldom()
-    load_no_plugins()
+    collect_garbage_seldom()
+    disable_pydantic_plugins()
     from proxy.cli.main import main
 
     try:

@@ -15,19 +15,19 @@ from typing import Any, TypeVar
 import structlog
 
 from planner.errors import KeyholeError
-from proxy.concurrency.cancellation import cancellation_error
+from proxy.concurrency.cancellation import make_cancellation_error
 from proxy.observe.logs import fault
 
 log = structlog.get_logger("keyhole.session")
 T = TypeVar("T")
 
 
-def internal_error() -> KeyholeError:
+def make_internal_error() -> KeyholeError:
     """Return the error that a client gets for a bug; the cause is in the log."""
     return KeyholeError("KH900", "internal error")
 
 
-class Work:
+class QuestionWork:
     """At most one question of a session is at work at a time, even where its client no longer waits for it."""
 
     def __init__(self, workers: Executor) -> None:
@@ -38,7 +38,7 @@ class Work:
         self._left: set[asyncio.Future[Any]] = set()
 
     @contextmanager
-    def asking(self) -> Iterator[Event]:
+    def register_question(self) -> Iterator[Event]:
         """Register the block as one question; the event is set once its client wants no answer."""
         self._withdrawn, self._interrupted = Event(), asyncio.get_running_loop().create_future()
         try:
@@ -58,10 +58,10 @@ class Work:
             self._interrupted.set_result(None)
         return self._waits
 
-    async def earlier(self) -> None:
+    async def wait_for_earlier(self) -> None:
         """Wait for a question that the client did not wait for: this one may be the same. Raise KH409."""
         while self._left:
-            await self._until_done(next(iter(self._left)))
+            await self._wait_until_done(next(iter(self._left)))
 
     async def run(self, call: Callable[[], T]) -> T:
         """Return the result of `call`.
@@ -69,19 +69,19 @@ class Work:
         A bug in it is the client's KH900 and one line in the log. Raise KH409 if the question is withdrawn.
         """
         if self._withdrawn is not None and self._withdrawn.is_set():
-            raise cancellation_error()
+            raise make_cancellation_error()
         work = self._workers.submit(call)
         running = asyncio.wrap_future(work)
         withdrawn = self._withdrawn
         try:
-            await self._until_done(running)
+            await self._wait_until_done(running)
         except (KeyholeError, asyncio.CancelledError):
             if withdrawn is not None:
                 withdrawn.set()
             if not work.cancel():
                 self._left.add(running)
                 running.add_done_callback(self._left.discard)
-                running.add_done_callback(_tell)
+                running.add_done_callback(_log_unseen_bug)
             raise
         try:
             return running.result()
@@ -89,9 +89,9 @@ class Work:
             raise
         except Exception as error:
             log.error("internal error", **fault(error))
-            raise internal_error() from None
+            raise make_internal_error() from None
 
-    async def _until_done(self, running: "asyncio.Future[Any]") -> None:
+    async def _wait_until_done(self, running: "asyncio.Future[Any]") -> None:
         """Wait for work, or until the question is withdrawn. Raise KH409 then; the work goes on."""
         ends = {running} if self._interrupted is None else {running, self._interrupted}
         self._waits = True
@@ -100,10 +100,10 @@ class Work:
         finally:
             self._waits = False
         if not running.done():
-            raise cancellation_error()
+            raise make_cancellation_error()
 
 
-def _tell(left: "asyncio.Future[Any]") -> None:
+def _log_unseen_bug(left: "asyncio.Future[Any]") -> None:
     """Log the bug that nobody waits for."""
     error = None if left.cancelled() else left.exception()
     if isinstance(error, Exception) and not isinstance(error, KeyholeError):

@@ -3,7 +3,7 @@
 from planner.errors import KeyholeError
 
 
-def cancellation_error() -> KeyholeError:
+def make_cancellation_error() -> KeyholeError:
     """Return the error for the client of a withdrawn question."""
     return KeyholeError(
         "KH409",

@@ -23,7 +23,7 @@ VERY_LONG_BYTES = 64 * 1024
 _UNTIL_IT_COMES_MS = int(TIMEOUT_MAX) * 1000  # the longest that a lock can be waited for
 
 
-class Line(Generic[T]):
+class FairQueue(Generic[T]):
     """A queue for a fixed number of places, fair between analysts. It is not thread-safe."""
 
     def __init__(self, places: int) -> None:
@@ -51,15 +51,15 @@ class Line(Generic[T]):
         if one not in own:
             return False
         del own[one]
-        self._forget(analyst)
+        self._forget_if_idle(analyst)
         return True
 
     def admit(self) -> Iterator[tuple[str, T]]:
         """Give a place to each who may have one now."""
-        while self._free and (analyst := self._next()) is not None:
+        while self._free and (analyst := self._choose_analyst()) is not None:
             one = next(iter(self._waiting[analyst]))
             del self._waiting[analyst][one]
-            self._forget(analyst)
+            self._forget_if_idle(analyst)
             self._free -= 1
             self._taken[analyst] += 1
             self._places_given += 1
@@ -67,36 +67,36 @@ class Line(Generic[T]):
                 self._served[analyst] = self._places_given
             yield analyst, one
 
-    def free(self, analyst: str) -> None:
+    def free_place(self, analyst: str) -> None:
         """Free a place of an analyst."""
         self._free += 1
         self._taken[analyst] -= 1
         if not self._taken[analyst]:
             del self._taken[analyst]
 
-    def _next(self) -> str | None:
+    def _choose_analyst(self) -> str | None:
         may = (analyst for analyst in self._waiting if self._taken[analyst] < self._share)
         return min(may, key=lambda analyst: (self._taken[analyst], self._served[analyst]), default=None)
 
-    def _forget(self, analyst: str) -> None:
+    def _forget_if_idle(self, analyst: str) -> None:
         if not self._waiting[analyst]:
             del self._waiting[analyst], self._served[analyst]
 
 
-class Turns:
+class FairTurns:
     """A fair queue for threads that wait: at most the given number run at a time."""
 
     def __init__(self, places: int) -> None:
-        self._line: Line[threading.Event] = Line(places)
+        self._line: FairQueue[threading.Event] = FairQueue(places)
         self._lock = threading.Lock()
 
     @contextmanager
-    def taken(self, analyst: str, *, timeout_ms: int) -> Iterator[bool]:
+    def take_turn(self, analyst: str, *, timeout_ms: int) -> Iterator[bool]:
         """Yield True if the analyst has a turn during the block; it has none if that takes too long."""
         called = threading.Event()
         with self._lock:
             self._line.join(analyst, called)
-            self._call()
+            self._call_next()
         try:
             called.wait(timeout_ms / 1000)
         finally:
@@ -107,19 +107,19 @@ class Turns:
         finally:
             if has_turn:
                 with self._lock:
-                    self._line.free(analyst)
-                    self._call()
+                    self._line.free_place(analyst)
+                    self._call_next()
 
-    def _call(self) -> None:
+    def _call_next(self) -> None:
         for _, called in self._line.admit():
             called.set()
 
 
-_LONG_TEXTS = Turns(1)  # one place: as many readers as there are threads would share the interpreter's lock anyway
+_LONG_TEXTS = FairTurns(1)  # one place: as many readers as there are threads would share the interpreter's lock anyway
 
 
 @contextmanager
-def alone(text: str | bytes, *, analyst: str) -> Iterator[None]:
+def read_very_long_alone(text: str | bytes, *, analyst: str) -> Iterator[None]:
     """Read or plan a text of an analyst's inside the block: a very long one while nobody else does so.
 
     Block until then.
@@ -129,7 +129,7 @@ def alone(text: str | bytes, *, analyst: str) -> Iterator[None]:
     if not _is_very_long(text):
         yield
         return
-    with _LONG_TEXTS.taken(analyst, timeout_ms=_UNTIL_IT_COMES_MS):
+    with _LONG_TEXTS.take_turn(analyst, timeout_ms=_UNTIL_IT_COMES_MS):
         yield
 
 

@@ -19,7 +19,7 @@ _USUAL = gc.get_threshold()
 _SELDOM = 500_000
 
 
-def load_no_plugins() -> None:
+def disable_pydantic_plugins() -> None:
     """Have pydantic load no plugin, before it is imported.
 
     It would look for some in every installed package, and what comes with another package has no business in a policy.
@@ -27,13 +27,13 @@ def load_no_plugins() -> None:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 
-def collect_seldom() -> None:
+def collect_garbage_seldom() -> None:
     """Look for garbage less often, in a process that imports while it works and ends soon."""
     gc.set_threshold(_SELDOM, *_USUAL[1:])
 
 
 @contextmanager
-def lasting() -> Iterator[None]:
+def freeze_objects() -> Iterator[None]:
     """Keep everything that exists at the end of the block, modules for the most part: it is never scanned again.
 
     Later objects are scanned as usual.
@@ -48,7 +48,7 @@ def lasting() -> Iterator[None]:
 
 
 @contextmanager
-def pause_collection() -> Iterator[None]:
+def pause_garbage_collection() -> Iterator[None]:
     """Do not look for garbage within the block, which makes millions of objects that all stay."""
     if not gc.isenabled():
         yield

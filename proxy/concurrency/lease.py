@@ -12,7 +12,7 @@ class GivenUp(Exception):
     """Nobody may begin to use it any more."""
 
 
-class Usage:
+class UsageCount:
     """Counts users. Safe to share between threads."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Usage:
         return self._is_given_up
 
     @contextmanager
-    def using(self) -> Iterator[None]:
+    def use(self) -> Iterator[None]:
         """Use it inside the block. Raise GivenUp if nobody may begin."""
         with self._lock:
             if self._is_given_up:
@@ -56,10 +56,10 @@ class Usage:
     def _take_last(self) -> Callable[[], None]:
         then = self._then
         if then is None or self._users:
-            return _nothing
+            return _do_nothing
         self._then = None
         return then
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass

@@ -14,51 +14,51 @@ _TO_ALL = (signal.SIGINT, signal.SIGHUP)  # from a terminal: to every process of
 
 
 class Signals:
-    """SIGHUP, which is noted from now on; SIGINT and SIGTERM, which end the process at once until `hold`.
+    """The operator's signals to this process. Use it in the main thread.
 
-    To be used in the main thread.
+    SIGHUP is noted from the beginning. SIGINT and SIGTERM end the process at once until `note_ending_signals`.
     """
 
     def __init__(self) -> None:
-        self.told_to_end = False
-        self._told_to_reload = False
+        self.must_end = False
+        self._must_reload = False
         signal.signal(signal.SIGHUP, self._note)
 
-    def hold(self) -> None:
+    def note_ending_signals(self) -> None:
         """Note SIGINT and SIGTERM too, and go on: from here on something would be left behind."""
         for number in ENDING:
             signal.signal(number, self._note)
 
-    def hand_over(self, *, end: asyncio.Event, reload: asyncio.Event) -> None:
+    def hand_over_to_loop(self, *, end: asyncio.Event, reload: asyncio.Event) -> None:
         """Let the event loop that runs hear them from now on; what was noted it hears at once."""
         loop = asyncio.get_running_loop()
         for number in ENDING:
             loop.add_signal_handler(number, end.set)
         loop.add_signal_handler(signal.SIGHUP, reload.set)
-        if self.told_to_end:
+        if self.must_end:
             end.set()
-        if self._told_to_reload:
+        if self._must_reload:
             reload.set()
 
     @contextmanager
-    def excusing(self) -> Iterator[None]:
+    def ignore_refusals_at_end(self) -> Iterator[None]:
         """Excuse the refusals of the block once the process was told to end, as others may have been told too."""
         try:
             yield
         except KeyholeError:
-            if not self.told_to_end:
+            if not self.must_end:
                 raise
 
     def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
         if number == signal.SIGHUP:
-            self._told_to_reload = True
+            self._must_reload = True
         else:
-            self.told_to_end = True
+            self.must_end = True
 
 
 @contextmanager
-def unheard_by_children() -> Iterator[None]:
-    """Keep terminal signals from processes that are started in the block until they call `heard_by_parent_alone`."""
+def hide_from_children() -> Iterator[None]:
+    """Keep terminal signals from processes that are started in the block until they call `leave_to_parent`."""
     resource_tracker.ensure_running()  # when it starts by itself it unblocks these signals
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _TO_ALL)
     try:
@@ -67,7 +67,7 @@ def unheard_by_children() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def heard_by_parent_alone() -> None:
+def leave_to_parent() -> None:
     """Leave terminal signals to the parent, which decides. Such a process calls this."""
     for number in _TO_ALL:
         signal.signal(number, signal.SIG_IGN)

@@ -7,7 +7,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from proxy.concurrency.fair_queue import Line
+from proxy.concurrency.fair_queue import FairQueue
 from proxy.observe.telemetry import Telemetry
 
 P = ParamSpec("P")
@@ -22,16 +22,16 @@ class WorkerPool:
 
     def __init__(self, threads: int, *, telemetry: Telemetry) -> None:
         self._threads = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="keyhole-question")
-        self._line: Line[Future[Any]] = Line(threads)
+        self._line: FairQueue[Future[Any]] = FairQueue(threads)
         self._work: dict[Future[Any], Callable[[], Any]] = {}  # the work of those that wait in line
         self._changed = threading.Condition()
         self._is_shut = False
         self._busy = telemetry.workers.labels(state="busy")
         self._waiting = telemetry.workers.labels(state="waiting")
 
-    def of(self, analyst: str) -> Executor:
+    def make_executor(self, analyst: str) -> Executor:
         """Return the pool as one analyst has it."""
-        return _Share(partial(self._submit, analyst))
+        return _AnalystExecutor(partial(self._submit, analyst))
 
     def shutdown(self) -> None:
         """Take no more work, and wait until there is none."""
@@ -48,7 +48,7 @@ class WorkerPool:
             self._waiting.inc()
             self._work[future] = partial(copy_context().run, work)
             self._line.join(analyst, future)
-            self._begin()
+            self._begin_admitted()
         # the callback must not hold the future, which holds the callback
         future.add_done_callback(partial(self._leave_if_cancelled, analyst))
         return future
@@ -62,7 +62,7 @@ class WorkerPool:
                 self._waiting.dec()
                 self._changed.notify_all()
 
-    def _begin(self) -> None:
+    def _begin_admitted(self) -> None:
         for analyst, future in self._line.admit():
             self._waiting.dec()
             self._busy.inc()
@@ -75,8 +75,8 @@ class WorkerPool:
         finally:
             with self._changed:
                 self._busy.dec()
-                self._line.free(analyst)
-                self._begin()
+                self._line.free_place(analyst)
+                self._begin_admitted()
                 self._changed.notify_all()
 
 
@@ -90,7 +90,7 @@ def _settle(future: Future[Any], work: Callable[[], Any]) -> None:
         future.set_result(result)
 
 
-class _Share(Executor):
+class _AnalystExecutor(Executor):
     def __init__(self, submit: Callable[[Callable[[], Any]], Future[Any]]) -> None:
         self._submit = submit
 

@@ -25,7 +25,7 @@ from planner.errors import KeyholeError
 from planner.plan.calibrate import choose_calibration, with_common_sums
 from planner.plan.rank import choose_ranking
 from planner.plan.reduce import reduce_question
-from proxy.concurrency.fair_queue import Turns
+from proxy.concurrency.fair_queue import FairTurns
 from proxy.dashboard.question_list import Listed
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
@@ -40,7 +40,7 @@ FACTORS = (
 _WISH = FACTORS.index(Decimal(1))
 _PRICES = 8  # halvings between the least and the most that a question costs: then the price is within a hundredth
 _NEARER = 5  # tries for each question to come nearer to its wish: a 32nd of the way in factors
-_PLANNING = Turns(1)  # it takes seconds of the processor, which answers need
+_PLANNING = FairTurns(1)  # it takes seconds of the processor, which answers need
 _LONGEST_WAIT_MS = 120_000  # two lists that take as long as any may; who waits longer is told to come again
 _LONGEST_MS = 60_000  # answers need the processor: ordinary lists of twenty take ten seconds, dear ones could an hour
 _MENDED = ("KH303", "KH304")  # refusals that another tolerance may end
@@ -114,7 +114,7 @@ def plan_in_turn(
 
     Raise KH430 also if others' lists take all that time.
     """
-    with _PLANNING.taken(analyst, timeout_ms=longest_wait_ms) as has_turn:
+    with _PLANNING.take_turn(analyst, timeout_ms=longest_wait_ms) as has_turn:
         if not has_turn:
             raise KeyholeError("KH430", "other lists are being planned", hint="Ask again in a moment.")
         return plan_list(service, listed, most_nano=most_nano, longest_ms=longest_ms)

@@ -21,7 +21,7 @@ _HANDED_OVER_S = 5.0  # a worker of the same machine needs one turn of its loop;
 
 
 @dataclass(frozen=True, slots=True)
-class Siblings:
+class SiblingWorkers:
     """One of several workers, numbered from 0; without `folder` it is the only one."""
 
     worker: int = 0
@@ -38,7 +38,7 @@ class Siblings:
         """Hand a request to the worker that it belongs to; nothing happens if there is none, or it does not listen."""
         if self.folder is None or request.process in self.numbers:
             return
-        path = _socket(self.folder, request.process // _PER_WORKER)
+        path = _name_socket(self.folder, request.process // _PER_WORKER)
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(_HANDED_OVER_S):
                 reader, writer = await asyncio.open_unix_connection(path)
@@ -51,7 +51,7 @@ class Siblings:
                     writer.close()
 
     @asynccontextmanager
-    async def listening(self, cancel: Callable[[Cancel], Awaitable[None]]) -> AsyncIterator[None]:
+    async def listen(self, cancel: Callable[[Cancel], Awaitable[None]]) -> AsyncIterator[None]:
         """Give `cancel` what other workers hand over while the block runs."""
         if self.folder is None:
             yield
@@ -60,23 +60,23 @@ class Siblings:
         async def attend(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(_HANDED_OVER_S):
-                    sent = await _all(reader)
+                    sent = await _read_all(reader)
                     if 4 < len(sent) <= _MOST_BYTES:
                         await cancel(Cancel(process=int.from_bytes(sent[:4]), secret=sent[4:]))
             writer.close()
 
-        path = _socket(self.folder, self.worker)
+        path = _name_socket(self.folder, self.worker)
         path.unlink(missing_ok=True)  # a worker that died may have left it
         async with await asyncio.start_unix_server(attend, path):
             yield
 
 
-async def _all(reader: asyncio.StreamReader) -> bytes:
+async def _read_all(reader: asyncio.StreamReader) -> bytes:
     found = b""
     while len(found) <= _MOST_BYTES and (more := await reader.read(_MOST_BYTES)):
         found += more
     return found
 
 
-def _socket(folder: Path, worker: int) -> Path:
+def _name_socket(folder: Path, worker: int) -> Path:
     return folder / f"{worker}.sock"

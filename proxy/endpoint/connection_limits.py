@@ -33,7 +33,7 @@ _KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 """A client that has vanished is noticed after two minutes: one of silence, and four probes without an answer."""
 
 
-class TooMany(Exception):
+class TooManyConnections(Exception):
     """A limit is reached; `report` is what the client is told before Keyhole hangs up."""
 
     def __init__(self, report: bytes) -> None:
@@ -41,7 +41,7 @@ class TooMany(Exception):
         self.report = report
 
 
-class Visitor:
+class ConnectedClient:
     """A connection from `network`, served by `task`. `last_words` is what it hears when it is sent away.
 
     `has_spoken`: it has sent a byte. `lingering` is the shadow's process that still works for it when it is gone, or 0.
@@ -55,16 +55,16 @@ class Visitor:
         self.last_words = b""
         self.lingering = 0
 
-    def speak(self) -> None:
+    def note_byte(self) -> None:
         """Note that it has sent something."""
         self.has_spoken = True
 
     @property
-    def pressed_out(self) -> bool:
+    def is_displaced(self) -> bool:
         """Return True if it had to give its place to another."""
         return self.last_words == FULL
 
-    def send_away(self, report: bytes) -> None:
+    def disconnect(self, report: bytes) -> None:
         """End it with a report; only the first time counts."""
         if not self.last_words:
             self.last_words = report
@@ -76,71 +76,71 @@ class Connections:
 
     def __init__(self, limits: ServerLimitsSection) -> None:
         self._limits = limits
-        self._all: set[Visitor] = set()
-        self._logging_in: dict[Visitor, None] = {}  # oldest first
+        self._all: set[ConnectedClient] = set()
+        self._logging_in: dict[ConnectedClient, None] = {}  # oldest first
         self._sessions: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def take(self, limits: ServerLimitsSection) -> None:
+    def set_limits(self, limits: ServerLimitsSection) -> None:
         """Go on within other limits; nobody who is there has to go."""
         self._limits = limits
 
     @property
-    def all(self) -> tuple[Visitor, ...]:
+    def all(self) -> tuple[ConnectedClient, ...]:
         """Everybody who is connected."""
         return tuple(self._all)
 
-    def enter(self, task: "asyncio.Task[None]", *, address: str = "") -> Visitor:
+    def add(self, task: "asyncio.Task[None]", *, address: str = "") -> ConnectedClient:
         """Enter a new connection from an address; if too many have not logged in, one of them must go."""
-        visitor = Visitor(task, network(address))
+        client = ConnectedClient(task, network(address))
         while len(self._logging_in) >= self._limits.unauthenticated:
-            pressed = self._next_to_go(visitor.network)
+            pressed = self._choose_to_displace(client.network)
             del self._logging_in[pressed]
-            pressed.send_away(FULL)
-        self._all.add(visitor)
-        self._logging_in[visitor] = None
-        return visitor
+            pressed.disconnect(FULL)
+        self._all.add(client)
+        self._logging_in[client] = None
+        return client
 
-    def _next_to_go(self, newcomer: str) -> Visitor:
-        """Return the visitor that makes place for one of the network `newcomer`."""
-        held = Counter(visitor.network for visitor in self._logging_in)
+    def _choose_to_displace(self, newcomer: str) -> ConnectedClient:
+        """Return the client that makes place for one of the network `newcomer`."""
+        held = Counter(client.network for client in self._logging_in)
         held[newcomer] += 1
-        most = max(held[visitor.network] for visitor in self._logging_in)
-        crowd = [visitor for visitor in self._logging_in if held[visitor.network] == most]
-        silent = [visitor for visitor in crowd if not visitor.has_spoken]
+        most = max(held[client.network] for client in self._logging_in)
+        crowd = [client for client in self._logging_in if held[client.network] == most]
+        silent = [client for client in crowd if not client.has_spoken]
         # where only few are silent, these may have come just now: then the oldest of all goes
         return (silent if 2 * len(silent) >= len(crowd) else crowd)[0]
 
-    def check(self) -> None:
-        """Raise TooMany if no more session could be opened."""
+    def check_room(self) -> None:
+        """Raise TooManyConnections if no more session could be opened."""
         if self._sessions.total() >= self._limits.connections:
-            raise TooMany(FULL)
+            raise TooManyConnections(FULL)
 
-    def log_in(self, visitor: Visitor, analyst: str) -> None:
-        """Turn a connection that has proved its user into a session. Raise TooMany if there are too many."""
-        self.check()
+    def log_in(self, client: ConnectedClient, analyst: str) -> None:
+        """Turn a connection that has proved its user into a session. Raise TooManyConnections if there are too many."""
+        self.check_room()
         if self._sessions[analyst] >= self._limits.connections_per_analyst:
-            raise TooMany(fatal(f'too many connections for role "{analyst}"', sqlstate="53300"))
-        self._logging_in.pop(visitor, None)
+            raise TooManyConnections(fatal(f'too many connections for role "{analyst}"', sqlstate="53300"))
+        self._logging_in.pop(client, None)
         self._sessions[analyst] += 1
-        visitor.analyst = analyst
+        client.analyst = analyst
 
-    def leave(self, visitor: Visitor) -> None:
-        """Close a connection. If something lingers, `free` has to follow."""
-        self._all.discard(visitor)
-        self._logging_in.pop(visitor, None)
-        if not visitor.lingering:
-            self.free(visitor)
+    def remove(self, client: ConnectedClient) -> None:
+        """Close a connection. If something lingers, `free_session` has to follow."""
+        self._all.discard(client)
+        self._logging_in.pop(client, None)
+        if not client.lingering:
+            self.free_session(client)
 
-    def free(self, visitor: Visitor) -> None:
+    def free_session(self, client: ConnectedClient) -> None:
         """Stop counting its session."""
-        if visitor.analyst is not None:
-            self._sessions[visitor.analyst] -= 1
+        if client.analyst is not None:
+            self._sessions[client.analyst] -= 1
 
 
-def pressed_out(used: Mapping[int, int], owners: Mapping[int, str], *, most: int) -> Sequence[int]:
+def choose_sessions_to_end(used: Mapping[int, int], owners: Mapping[int, str], *, most: int) -> Sequence[int]:
     """Return the sessions that have to end so that all others together use no more than `most` of `used`.
 
     The largest of the analyst who takes most, one after the other: anybody who takes little loses nothing by what
@@ -157,12 +157,12 @@ def pressed_out(used: Mapping[int, int], owners: Mapping[int, str], *, most: int
     return gone
 
 
-def shadow_connections(limits: ServerLimitsSection) -> int:
+def count_shadow_connections(limits: ServerLimitsSection) -> int:
     """Return the connection limit of the shadow. Each session uses one connection, briefly two."""
     return 2 * limits.connections + _OTHER_SHADOW_CONNECTIONS
 
 
-def watch_over(connected: socket.socket, limits: ServerLimitsSection) -> None:
+def set_keepalive(connected: socket.socket, limits: ServerLimitsSection) -> None:
     """Have the system notice when the client has vanished, or reads nothing any more."""
     if connected.family not in (socket.AF_INET, socket.AF_INET6):
         return

@@ -7,7 +7,7 @@ there to hear it, and its system has the answer before Keyhole hangs up.
 import asyncio
 from itertools import count
 
-from proxy.endpoint.hang_ups import knock
+from proxy.endpoint.hang_ups import probe_client
 from proxy.endpoint.login import ClientGone, ClientStream
 from proxy.session.session import Session
 from proxy.shadow.relay import Relay
@@ -17,7 +17,7 @@ from proxy.wire.server_side import Received
 _AT_A_TIME = 64  # messages, most of which need no wait: thousands lie in one read
 
 
-async def converse(stream: ClientStream, relay: Relay, session: Session) -> None:
+async def relay_both_ways(stream: ClientStream, relay: Relay, session: Session) -> None:
     """Relay both directions until either side ends. Raise the error that ended them, if there is one."""
     pump = asyncio.create_task(relay.pump())
     statements = asyncio.create_task(_handle_statements(stream, session, relay))
@@ -41,19 +41,19 @@ async def _handle_statements(stream: ClientStream, session: Session, relay: Rela
         if number % _AT_A_TIME == 0:
             await asyncio.sleep(0)
         await relay.keep_pace()
-        received = stream.connection.next_message() or await _next(stream)
+        received = stream.connection.next_message() or await _read_next(stream)
         if received is None or isinstance(received.message, Terminate):
             break
         relay.gathers = stream.connection.has_more
         with stream.working_on(received):
             await session.handle(received)
     if not relay.answers.settled:
-        knock(stream, relay)  # it may have gone, and then nothing is to be left running for it
+        probe_client(stream, relay)  # it may have gone, and then nothing is to be left running for it
         await relay.settle()
     await stream.sent()
 
 
-async def _next(stream: ClientStream) -> Received | None:
+async def _read_next(stream: ClientStream) -> Received | None:
     """Return the client's next message; None if no more comes."""
     try:
         return await stream.next()

@@ -16,7 +16,7 @@ from proxy.wire.backend import ParameterStatus
 _KNOWN = b"server_version"  # never another one in a session, and told at every login
 
 
-class Hearing(Enum):
+class ClientPresence(Enum):
     """The expectation of a client."""
 
     SPEAKS = auto()  # more may come
@@ -24,22 +24,22 @@ class Hearing(Enum):
     GONE = auto()
 
 
-def find_hearing(stream: ClientStream) -> Hearing:
+def find_presence(stream: ClientStream) -> ClientPresence:
     """Return the system's knowledge of a client; except on Linux, only of a connection that this side ended."""
     connected = stream.writer.get_extra_info("socket")
     if stream.writer.transport.is_closing() or connected is None or connected.fileno() < 0:
-        return Hearing.GONE
+        return ClientPresence.GONE
     if sys.platform != "linux":
-        return Hearing.SPEAKS
+        return ClientPresence.SPEAKS
     looking = select.poll()
     looking.register(connected.fileno(), select.POLLRDHUP)
     events = sum(event for _, event in looking.poll(0))
     if events & (select.POLLHUP | select.POLLERR):
-        return Hearing.GONE
-    return Hearing.LISTENS if events & select.POLLRDHUP else Hearing.SPEAKS
+        return ClientPresence.GONE
+    return ClientPresence.LISTENS if events & select.POLLRDHUP else ClientPresence.SPEAKS
 
 
-def knock(stream: ClientStream, relay: Relay) -> None:
+def probe_client(stream: ClientStream, relay: Relay) -> None:
     """Tell a client what it knows, so that its system says if it has gone. Only the first time counts."""
     if not stream.was_knocked_at:
         stream.was_knocked_at = True

@@ -16,11 +16,19 @@ import structlog
 from planner.catalog.catalog import Analyst
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection, ServerLimitsSection
-from proxy.concurrency.cancellable_work import internal_error
+from proxy.concurrency.cancellable_work import make_internal_error
 from proxy.concurrency.thread_pool import WorkerPool
-from proxy.endpoint.cancel_requests import Siblings
-from proxy.endpoint.connection_limits import GONE, STOPPED, STOPPING, Connections, TooMany, Visitor, watch_over
-from proxy.endpoint.conversation import converse
+from proxy.endpoint.cancel_requests import SiblingWorkers
+from proxy.endpoint.connection_limits import (
+    GONE,
+    STOPPED,
+    STOPPING,
+    ConnectedClient,
+    Connections,
+    TooManyConnections,
+    set_keepalive,
+)
+from proxy.endpoint.conversation import relay_both_ways
 from proxy.endpoint.login import UTF8, Caller, ClientGone, ClientStream, log_in
 from proxy.endpoint.tls_handshake import hold_from_the_start
 from proxy.endpoint.watchdog import OpenSession, Watch
@@ -70,7 +78,7 @@ class Endpoint:
         limits: ServerLimitsSection | None = None,
         workers: int = 8,
         telemetry: Telemetry | None = None,
-        siblings: Siblings | None = None,
+        siblings: SiblingWorkers | None = None,
         strangers: Strangers | None = None,
         failures: FailedLogins | None = None,
         hub: AlertHub | None = None,
@@ -94,7 +102,7 @@ class Endpoint:
             limits=lambda: self._limits,
             longest_s=lambda: self._backing.catalog.statement_timeout_ms / 1000,
         )
-        self._siblings = siblings or Siblings()
+        self._siblings = siblings or SiblingWorkers()
         self._next_process = secrets.choice(self._siblings.numbers)
 
     async def start(self, host: str = "127.0.0.1", port: int = 6432, *, shared: socket.socket | None = None) -> None:
@@ -131,7 +139,7 @@ class Endpoint:
         `limits` are those of new connections, and for how long all may do nothing.
         """
         self._backing, self._limits = backing, limits
-        self._connected.take(limits)
+        self._connected.set_limits(limits)
         return self._end([one for one in self.sessions if not self._is_known(one.analyst)])
 
     def leave(self, shadow: ShadowAddress) -> int:
@@ -140,9 +148,9 @@ class Endpoint:
 
     @staticmethod
     def _end(gone: list[OpenSession]) -> int:
-        still_there = [one for one in gone if not one.visitor.last_words]
+        still_there = [one for one in gone if not one.client.last_words]
         for one in still_there:
-            one.visitor.send_away(STOPPED)
+            one.client.disconnect(STOPPED)
         return len(still_there)
 
     async def stop(self, *, grace_s: float = STOP_GRACE_S) -> None:
@@ -158,19 +166,19 @@ class Endpoint:
         deadline = asyncio.get_running_loop().time() + grace_s
         while True:
             late = asyncio.get_running_loop().time() >= deadline
-            busy = {one.visitor for one in self.sessions if one.session.busy and not late}
-            for visitor in self._connected.all:
-                if visitor not in busy:
-                    visitor.send_away(STOPPED)
+            busy = {one.client for one in self.sessions if one.session.busy and not late}
+            for client in self._connected.all:
+                if client not in busy:
+                    client.disconnect(STOPPED)
             if not busy:
                 break
             await asyncio.sleep(_STOP_INTERVAL_S)
-        await asyncio.gather(*(visitor.task for visitor in self._connected.all), return_exceptions=True)
+        await asyncio.gather(*(client.task for client in self._connected.all), return_exceptions=True)
         for pool in (self._workers, self._readers):
             await asyncio.to_thread(pool.shutdown)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Coroutine[None, None, None]:
-        watch_over(writer.get_extra_info("socket"), self._limits)
+        set_keepalive(writer.get_extra_info("socket"), self._limits)
         if self._tls is not None:
             # nothing may be read before it is known whether the first byte begins a TLS handshake
             hold_from_the_start(writer)
@@ -180,15 +188,15 @@ class Endpoint:
         task = asyncio.current_task()
         assert task is not None
         seen, address = self._telemetry, _address(writer)
-        visitor = self._connected.enter(task, address=address or "")
-        stream = ClientStream(ServerConnection(), reader, writer, heard=visitor.speak)
+        client = self._connected.add(task, address=address or "")
+        stream = ClientStream(ServerConnection(), reader, writer, heard=client.note_byte)
         try:
-            await self._serve(stream, visitor, address=address)
+            await self._serve(stream, client, address=address)
         except asyncio.CancelledError:
-            if visitor.last_words not in (b"", GONE, STOPPED):
+            if client.last_words not in (b"", GONE, STOPPED):
                 seen.turned_away(TurnedAway.LIMIT, address=address)
-            stream.tell(visitor.last_words or STOPPED)
-        except TooMany as full:
+            stream.tell(client.last_words or STOPPED)
+        except TooManyConnections as full:
             seen.turned_away(TurnedAway.LIMIT, address=address)
             stream.tell(full.report)
         except KeyholeError as error:
@@ -210,29 +218,29 @@ class Endpoint:
         except Exception as error:
             log.error("internal error", **fault(error))
             seen.count_refusal("KH900", face=Face.POSTGRESQL, address=address)
-            stream.tell(refusal(internal_error(), codec=UTF8, severity="FATAL"))
+            stream.tell(refusal(make_internal_error(), codec=UTF8, severity="FATAL"))
         finally:
             try:
-                await stream.hang_up(grace_s=0 if visitor.pressed_out else STOP_GRACE_S)
+                await stream.hang_up(grace_s=0 if client.is_displaced else STOP_GRACE_S)
             finally:
-                self._connected.leave(visitor)
-                if visitor.lingering:
-                    self._watch.outlive(visitor)
+                self._connected.remove(client)
+                if client.lingering:
+                    self._watch.outlive(client)
 
-    async def _serve(self, stream: ClientStream, visitor: Visitor, *, address: str | None) -> None:
+    async def _serve(self, stream: ClientStream, client: ConnectedClient, *, address: str | None) -> None:
         if self._stopping:
-            raise TooMany(STOPPING)
+            raise TooManyConnections(STOPPING)
         with ExitStack() as staying:
             async with asyncio.timeout(LOGIN_TIMEOUT_S):
                 catalog = self._backing.catalog
-                check = self._connected.check
-                caller = Caller(visitor.network, self._strangers, self._failures)
+                check = self._connected.check_room
+                caller = Caller(client.network, self._strangers, self._failures)
                 login = await log_in(stream, catalog, self._tls, caller=caller, check=check)
                 if isinstance(login, Cancel):
                     await self.cancel(login)
                     await self._siblings.forward(login)
                     return
-                self._connected.log_in(visitor, login.user)
+                self._connected.log_in(client, login.user)
                 backing = self._backing  # another one by now, if the policy was read again during the login
                 staying.enter_context(backing.using())
                 relay = await Relay.open(backing.shadow, backing.settings(login), stream.writer)
@@ -242,13 +250,13 @@ class Endpoint:
                 connection=stream.connection,
                 asker=backing.asker,
                 analyst=login.user,
-                workers=self._workers.of(login.user),
+                workers=self._workers.make_executor(login.user),
                 telemetry=self._telemetry,
                 hub=self._hub,
             )
             staying.callback(parts.listening.end)
             limits = self._limits
-            readers = self._readers.of(login.user)
+            readers = self._readers.make_executor(login.user)
             session = Session(parts, readers=readers, statements=limits.statements, portals=limits.portals)
             relay.answers.mend_error = NameHints(
                 backing.catalog,
@@ -257,9 +265,7 @@ class Endpoint:
                 hint_in_message=lambda: session.hint_in_message,
             ).mend
             secret = secrets.token_bytes(32 if login.minor >= 2 else 4)
-            opened = OpenSession(
-                secret, stream, relay, session, catalog.find_analyst(login.user), visitor, backing.shadow
-            )
+            opened = OpenSession(secret, stream, relay, session, catalog.find_analyst(login.user), client, backing.shadow)
             await self._stay(opened, login, address=address)
 
     async def _stay(self, opened: OpenSession, login: Login, *, address: str | None) -> None:
@@ -273,12 +279,12 @@ class Endpoint:
                 stream.writer.write(_make_greeting(relay.parameters, process, opened.secret))
                 stream.connection.ready()
                 await stream.writer.drain()
-                await converse(stream, relay, opened.session)
+                await relay_both_ways(stream, relay, opened.session)
         finally:
             del self._open[process]
             await relay.end()
             if not relay.answers.settled:
-                opened.visitor.lingering = relay.process
+                opened.client.lingering = relay.process
 
     def _register(self, opened: OpenSession) -> int:
         numbers = self._siblings.numbers

@@ -12,11 +12,11 @@ from proxy.endpoint.connection_limits import (
     IDLE,
     IDLE_IN_TRANSACTION,
     USED_UP,
+    ConnectedClient,
     Connections,
-    Visitor,
-    pressed_out,
+    choose_sessions_to_end,
 )
-from proxy.endpoint.hang_ups import Hearing, find_hearing, knock
+from proxy.endpoint.hang_ups import ClientPresence, find_presence, probe_client
 from proxy.endpoint.login import UTF8, ClientStream
 from proxy.session.error_fields import refusal
 from proxy.session.session import Session
@@ -53,7 +53,7 @@ class OpenSession:
     relay: Relay
     session: Session
     analyst: Analyst | None
-    visitor: Visitor
+    client: ConnectedClient
     shadow: ShadowAddress
 
 
@@ -91,25 +91,25 @@ class Watch:
         for task in tuple(self._tasks):
             task.cancel()
 
-    def outlive(self, visitor: Visitor) -> None:
+    def outlive(self, client: ConnectedClient) -> None:
         """Keep the place of a session that is over until the shadow has ended its statement.
 
         Some of PostgreSQL's functions hear of nothing while they work, which may be for days. They get what processor
         time nobody else wants, and anybody who calls them runs out of places, not everybody.
         """
         if not self._stopped:
-            self._begin(self._outlive(visitor))
+            self._begin(self._outlive(client))
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _outlive(self, visitor: Visitor) -> None:
-        while is_alive(visitor.lingering):
+    async def _outlive(self, client: ConnectedClient) -> None:
+        while is_alive(client.lingering):
             await asyncio.sleep(INTERVAL_S)
-            stand_back(visitor.lingering)
-        self._connected.free(visitor)
+            stand_back(client.lingering)
+        self._connected.free_session(client)
 
     async def _watch_time(self) -> None:
         """End statements that run too long in the shadow, idle sessions, and those whose clients have gone."""
@@ -121,18 +121,18 @@ class Watch:
                 await self._end_late(one)
                 most, report = self._longest_idle(one.session)
                 if most and one.session.idle_for(now) > most:
-                    one.visitor.send_away(report)
+                    one.client.disconnect(report)
 
     @staticmethod
     def _end_left(one: OpenSession) -> None:
         """End a session whose client has gone while a statement is at work, so that nobody reads from it."""
         if not one.session.busy:
             return
-        hearing = find_hearing(one.stream)
-        if hearing is Hearing.GONE:
-            one.visitor.send_away(GONE)
-        elif hearing is Hearing.LISTENS:
-            knock(one.stream, one.relay)
+        hearing = find_presence(one.stream)
+        if hearing is ClientPresence.GONE:
+            one.client.disconnect(GONE)
+        elif hearing is ClientPresence.LISTENS:
+            probe_client(one.stream, one.relay)
 
     async def _end_late(self, one: OpenSession) -> None:
         """Cancel what has run for too long where the session has set PostgreSQL's own limit higher than the owner's.
@@ -146,7 +146,7 @@ class Watch:
         if one.relay.busy_for(loop.time()) > longest_s + LATE_S:
             stand_back(one.relay.process)
         if one.relay.silent_for(loop.time()) > longest_s + GIVEN_UP_S:
-            one.visitor.send_away(_SILENT)
+            one.client.disconnect(_SILENT)
 
     async def _watch_memory(self) -> None:
         """End the largest sessions while all together take more than `shadow_memory_mb`."""
@@ -160,9 +160,9 @@ class Watch:
                 mine = [process for process, one in held.items() if one.shadow == shadow]
                 for process, taken in usage(shadow, mine).items():
                     used[process] += taken
-            owners = {process: one.visitor.analyst or "" for process, one in held.items()}
-            for process in pressed_out(used, owners, most=most):
-                held[process].visitor.send_away(USED_UP)
+            owners = {process: one.client.analyst or "" for process, one in held.items()}
+            for process in choose_sessions_to_end(used, owners, most=most):
+                held[process].client.disconnect(USED_UP)
             pause_s = INTERVAL_S if sum(used.values()) < most / 4 else _NEAR_S
 
     def _longest_idle(self, session: Session) -> tuple[int, bytes]:

@@ -26,7 +26,7 @@ from planner.catalog.sql_types import SourceColumn, read_sql_type
 from planner.errors import KeyholeError
 from planner.policy.compile import compile_catalog, list_key_domains
 from planner.policy.file import Policy
-from proxy.concurrency.interpreter import pause_collection
+from proxy.concurrency.interpreter import pause_garbage_collection
 from proxy.open_policy.csv_files import check_pinned_files, pin_files
 from proxy.open_policy.parquet_files import check_parquet_files
 from proxy.open_policy.policy_relations import (
@@ -308,7 +308,7 @@ def _read(path: Path, text: Callable[[], str]) -> Pins:
     if not path.exists():
         return Pins()
     try:
-        with pause_collection():
+        with pause_garbage_collection():
             pins = _decode_pins(json.loads(text()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError, KeyholeError, Fault):
         pins = None

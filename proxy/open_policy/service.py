@@ -21,7 +21,7 @@ from planner.catalog.catalog import Analyst, Catalog, Table
 from planner.lower.dialects.dialect import Dialect
 from planner.policy.file import Policy
 from planner.policy.sections import KeptText
-from proxy.concurrency.lease import GivenUp, Usage
+from proxy.concurrency.lease import GivenUp, UsageCount
 from proxy.observe.telemetry import Stage, Telemetry
 from proxy.open_policy.accounts import limits
 from proxy.open_policy.broken_tables import catalog_of_pinned_tables
@@ -82,7 +82,7 @@ class Service:
         self._shared = source
         self._versions = versions
         self._files = VersionFiles(source.source, versions, folder=serving_folder(policy), watched=telemetry)
-        self._usage = Usage()
+        self._usage = UsageCount()
 
     @classmethod
     def open(cls, policy_path: Path, *, telemetry: Telemetry | None = None) -> "Service":
@@ -174,7 +174,7 @@ class Service:
         """Keep it open while the block runs. Raise KH411 if another one answers by now."""
         with ExitStack() as holding:
             try:
-                holding.enter_context(self._usage.using())
+                holding.enter_context(self._usage.use())
             except GivenUp:
                 raise superseded_error() from None
             yield self

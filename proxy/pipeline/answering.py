@@ -44,7 +44,7 @@ from planner.statements.settings import ALL_SETTINGS
 from planner.statements.settings import numbers as choose_numbers
 from planner.values.constant import ParameterCast
 from planner.values.parameter_casts import find_parameter_casts
-from proxy.concurrency.fair_queue import alone
+from proxy.concurrency.fair_queue import read_very_long_alone
 from proxy.open_policy.service import Service
 from proxy.pipeline import approval
 from proxy.pipeline import stages as pipeline
@@ -171,7 +171,7 @@ class Answering:
 
     def prepare(self, request: Request) -> Prepared:
         """Plan one statement; nothing is spent."""
-        with self._service.using(), alone(request.statement, analyst=request.analyst):
+        with self._service.using(), read_very_long_alone(request.statement, analyst=request.analyst):
             try:
                 return self._prepare_outer(request)
             except KeyholeError as error:

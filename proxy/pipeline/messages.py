@@ -31,7 +31,7 @@ from planner.statements import settings
 from planner.statements.classify import Copied, Executing, classify
 from planner.statements.key_parameters import classify_bound
 from planner.values.constant import ParameterCast, ParameterValue
-from proxy.concurrency.cancellation import cancellation_error
+from proxy.concurrency.cancellation import make_cancellation_error
 from proxy.pipeline.key_rows import FEWEST, Key, KeyRows, unpack_rows
 from proxy.pipeline.question_refusals import (
     not_a_bare_question,
@@ -87,7 +87,7 @@ class Asked:
     def check_wanted(self) -> None:
         """Raise KH409 if the question is withdrawn."""
         if self.withdrawn is not None and self.withdrawn.is_set():
-            raise cancellation_error()
+            raise make_cancellation_error()
 
 
 def bare_question(sql: str, catalog: Catalog) -> Embedded:

@@ -49,7 +49,7 @@ def begin_data(policy_path: Path, signals: Signals) -> EarlyData | None:
     """
     if Policy.load(policy_path).shadow.bindir is not None:
         return None
-    signals.hold()
+    signals.note_ending_signals()
     return EarlyData()
 
 

@@ -16,7 +16,7 @@ from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.sections import ServerLimitsSection
-from proxy.endpoint.connection_limits import shadow_connections
+from proxy.endpoint.connection_limits import count_shadow_connections
 from proxy.monitors.reading import MonitorReading
 from proxy.observe.logs import fault
 from proxy.observe.telemetry import Telemetry
@@ -227,7 +227,7 @@ def _running_shadow(
         yield opened.enter_context(
             EmbeddedShadow(
                 opened.enter_context(place),
-                connections=workers * shadow_connections(limits),
+                connections=workers * count_shadow_connections(limits),
                 session_memory_mb=limits.session_memory_mb,
                 public_tables=public_tables,
                 binaries=binaries,

@@ -19,7 +19,7 @@ from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.relation_names import list_known_names
 from planner.policy.sections import BandsSection, ServerLimitsSection, ServerSection
-from proxy.endpoint.connection_limits import shadow_connections
+from proxy.endpoint.connection_limits import count_shadow_connections
 from proxy.endpoint.server import Endpoint
 from proxy.observe.logs import fault, to_standard_error
 from proxy.open_policy.pins import PinSource, pinned_catalog
@@ -101,7 +101,7 @@ class InForce:
     def _has_room(self, limits: ServerLimitsSection) -> bool:
         """Return True if the shadow can be used within other limits."""
         started = self.started_with
-        enough = shadow_connections(limits) <= shadow_connections(started)
+        enough = count_shadow_connections(limits) <= count_shadow_connections(started)
         return enough and limits.session_memory_mb == started.session_memory_mb
 
     def with_catalog(self, policy: Policy) -> "InForce":

@@ -51,7 +51,7 @@ def run(
 
     The first shadow has `early` data if there are any. Raise KeyholeError for what is wrong with the policy.
     """
-    if signals.told_to_end:
+    if signals.must_end:
         return
     policy = Policy.load(policy_path)
     to_standard_error(policy.server.log_level)
@@ -129,8 +129,8 @@ def _serve_alone(
 ) -> None:
     service = Service.over(policy, telemetry=Telemetry(log=structlog.get_logger()))
     strangers = Strangers(login_secret(policy))
-    signals.hold()
-    with signals.excusing():
+    signals.note_ending_signals()
+    with signals.ignore_refusals_at_end():
         first = first_generation(service, policy, early=early)
         asyncio.run(
             _until_told(
@@ -156,7 +156,7 @@ async def _until_told(
     signals: Signals,
 ) -> None:
     told, again = asyncio.Event(), asyncio.Event()
-    signals.hand_over(end=told, reload=again)
+    signals.hand_over_to_loop(end=told, reload=again)
     async with AsyncExitStack() as opened:
         await opened.enter_async_context(reporting_alive())
         await opened.enter_async_context(ending_itself(ledger_timeout_ms=policy.ledger.timeout_ms))

@@ -17,7 +17,7 @@ from planner.policy.sections import RestSection, ServerLimitsSection
 from proxy.console.app import console_pages
 from proxy.console.ended_logins import SUFFIX
 from proxy.console.play.open import open_playground
-from proxy.endpoint.cancel_requests import Siblings
+from proxy.endpoint.cancel_requests import SiblingWorkers
 from proxy.endpoint.login_probe import address_from_here, insist_on_a_login
 from proxy.endpoint.server import Endpoint
 from proxy.monitors.notifications import AlertHub
@@ -65,7 +65,7 @@ async def running(
     limits: ServerLimitsSection | None = None,
     rest: RestSection | None = None,
     metrics: ListenAddress | None = None,
-    siblings: Siblings | None = None,
+    siblings: SiblingWorkers | None = None,
     strangers: Strangers | None = None,
     looks: bool = True,
 ) -> AsyncIterator[Running]:
@@ -75,7 +75,7 @@ async def running(
     over the same shadows. `strangers` is what unknown users are told; without it another in each process. Without
     `looks` monitors are left to somebody else, whose clock is another.
     """
-    siblings, rest, strangers = siblings or Siblings(), rest or RestSection(), strangers or Strangers()
+    siblings, rest, strangers = siblings or SiblingWorkers(), rest or RestSection(), strangers or Strangers()
     seen, newest = generations.telemetry, generations.newest
     ready = readiness(
         generations,
@@ -104,7 +104,7 @@ async def running(
     stopping: asyncio.Task[None] | None = None
     try:
         async with (
-            siblings.listening(endpoint.cancel),
+            siblings.listen(endpoint.cancel),
             serve_http(
                 uvicorn_server.config(
                     create_app(

@@ -66,8 +66,8 @@ def supervise(
     with Service.over(policy) as service:  # checked once, and the ledger brought to this version by one process alone
         catalog = service.catalog
     strangers = Strangers(login_secret(policy))
-    signals.hold()
-    with signals.excusing(), own_folder() as folder:
+    signals.note_ending_signals()
+    with signals.ignore_refusals_at_end(), own_folder() as folder:
         supervisor = Supervisor(
             policy,
             catalog,
@@ -147,7 +147,7 @@ class Supervisor:
             await self._run(signals)
 
     async def _run(self, signals: Signals) -> None:
-        signals.hand_over(end=self._told, reload=self._again)
+        signals.hand_over_to_loop(end=self._told, reload=self._again)
         keeping: list[asyncio.Task[None]] = []
         try:
             for number in () if self._told.is_set() else range(self._number):

@@ -18,8 +18,8 @@ import structlog
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.sections import RestSection
-from proxy.concurrency.signals import heard_by_parent_alone
-from proxy.endpoint.cancel_requests import Siblings
+from proxy.concurrency.signals import leave_to_parent
+from proxy.endpoint.cancel_requests import SiblingWorkers
 from proxy.observe.logs import fault, to_standard_error
 from proxy.observe.telemetry import Telemetry
 from proxy.open_policy.pins import pinned_catalog
@@ -75,7 +75,7 @@ class _Parent:
 def work(task: Task, pipe: Connection) -> None:
     """Run a worker's whole life, in its own process."""
     parent = _Parent(pipe)
-    heard_by_parent_alone()
+    leave_to_parent()
     policy = task.shown.policy
     end_with_parent(grace_s=_longest_end_s(policy))
     to_standard_error(policy.server.log_level)
@@ -138,7 +138,7 @@ async def _serve(task: Task, parent: _Parent, first: Generation, *, tls: Tls | N
             limits=policy.server.limits,
             rest=divide_limits(policy.server.rest, task.workers),
             metrics=task.metrics,
-            siblings=Siblings(task.worker, task.folder),
+            siblings=SiblingWorkers(task.worker, task.folder),
             strangers=task.strangers,
         ) as up,
     ):

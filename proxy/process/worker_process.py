@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.context import SpawnProcess
 
-from proxy.concurrency.signals import unheard_by_children
+from proxy.concurrency.signals import hide_from_children
 from proxy.process.worker_messages import Failed, GenerationLeft, Open, Opened, Order, Ready, Shown, Task, Word
 from proxy.process.worker_start import NothingCollected, begin
 
@@ -25,7 +25,7 @@ class WorkerProcess:
         self._pipe, theirs = context.Pipe()
         given = (NothingCollected(), task, theirs)
         self._process: SpawnProcess = context.Process(target=begin, args=given, daemon=True)
-        with unheard_by_children():
+        with hide_from_children():
             self._process.start()
         theirs.close()
         self._left = left

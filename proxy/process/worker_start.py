@@ -4,7 +4,7 @@ import gc
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from proxy.concurrency.interpreter import end_process, lasting
+from proxy.concurrency.interpreter import end_process, freeze_objects
 
 if TYPE_CHECKING:
     from proxy.process.worker_messages import Task
@@ -19,7 +19,7 @@ class NothingCollected:
 
 def begin(_nothing_collected: None, task: "Task", pipe: Connection) -> NoReturn:
     """Run a worker's whole life; its imports so far stay for good."""
-    with lasting():
+    with freeze_objects():
         from proxy.process.worker import work
     try:
         work(task, pipe)

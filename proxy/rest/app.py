@@ -30,7 +30,7 @@ from accountant.charges import NANO
 from planner.catalog.catalog import Analyst
 from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
-from proxy.concurrency.fair_queue import alone
+from proxy.concurrency.fair_queue import read_very_long_alone
 from proxy.dashboard.plan_report import PlanReport
 from proxy.dashboard.tolerance_split import plan_in_turn
 from proxy.monitors.notifications import AlertHub
@@ -235,7 +235,7 @@ def _add_routes(
     @app.post("/v1/explain", responses=describe_problems(*ASKING))
     def explanation(body: QuestionIn, who: Annotated[str, Depends(analyst)]) -> dict[str, object]:
         """Return the plan of a question and its cost. Spends nothing."""
-        with serving.using() as service, reworded(body.sql, who), alone(body.sql, analyst=who):
+        with serving.using() as service, reworded(body.sql, who), read_very_long_alone(body.sql, analyst=who):
             asked = body.asked_by(find_analyst(service, who), service, today=datetime.now(UTC).date())
             document = explained_document(service, asked)
             hint = document.get("hint")

@@ -26,7 +26,7 @@ from planner.catalog.catalog import Analyst
 from planner.errors import KeyholeError
 from planner.question.plan import Plan
 from planner.scorecard.select_list import SelectList, read_select_list
-from proxy.concurrency.fair_queue import alone
+from proxy.concurrency.fair_queue import read_very_long_alone
 from proxy.open_policy.service import Service
 from proxy.open_policy.service_refusals import ledger_unavailable
 from proxy.pipeline import stages as pipeline
@@ -117,7 +117,7 @@ def _read_labels(asked: Asked, plan: Plan, labels: LabelReader | None) -> KeyLab
 def _plan(
     service: Service, body: QuestionIn, analyst: Analyst, *, today: date, attempt: Attempt | None = None
 ) -> tuple[Asked, Plan]:
-    with alone(body.sql, analyst=analyst.name):
+    with read_very_long_alone(body.sql, analyst=analyst.name):
         asked = body.asked_by(analyst, service, today=today, attempt=attempt)
         return asked, pipeline.prepare(service, asked)
 
@@ -183,7 +183,7 @@ def _told_before(
 def _shown_again(service: Service, body: QuestionIn, analyst: Analyst) -> SelectList | None:
     """Return the select list of a scorecard, as far as the policy still reads it."""
     try:
-        with alone(body.sql, analyst=analyst.name):
+        with read_very_long_alone(body.sql, analyst=analyst.name):
             return read_select_list(body.asked_by(analyst, service, today=_now().date()).question)
     except KeyholeError:
         return None

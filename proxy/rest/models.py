@@ -13,7 +13,7 @@ from accountant.store.attempts import Attempt
 from planner.catalog.catalog import Analyst, Value
 from planner.errors import KeyholeError
 from planner.statements.settings import find_setting, read_catalog
-from proxy.concurrency.fair_queue import alone
+from proxy.concurrency.fair_queue import read_very_long_alone
 from proxy.dashboard.question_list import Listed
 from proxy.open_policy.service import Service
 from proxy.pipeline.messages import Asked, ordered_question
@@ -127,7 +127,7 @@ def _read_one(number: int, one: QuestionIn, analyst: Analyst, service: Service, 
     asked: Asked | None = None
     refusal: KeyholeError | None = None
     try:
-        with alone(one.sql, analyst=analyst.name):
+        with read_very_long_alone(one.sql, analyst=analyst.name):
             asked = one.asked_by(analyst, service, today=today)
     except KeyholeError as error:
         refusal = error

@@ -16,7 +16,7 @@ from typing import Any
 
 from planner.errors import KeyholeError
 from planner.statements.listening import channel_of
-from proxy.concurrency.cancellable_work import Work
+from proxy.concurrency.cancellable_work import QuestionWork
 from proxy.monitors.alert_json import clearing_document, write_iso
 from proxy.monitors.notifications import Admitted, AlertHub, Change, MonitorNews, ToldAlert, Wanted
 from proxy.session.error_fields import notice
@@ -47,7 +47,7 @@ class Listening:
         exchange: Exchange,
         *,
         client: asyncio.StreamWriter,
-        work: Work,
+        work: QuestionWork,
         hub: AlertHub | None,
         analyst: str,
     ) -> None:

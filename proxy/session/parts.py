@@ -4,7 +4,7 @@ import asyncio
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from proxy.concurrency.cancellable_work import Work
+from proxy.concurrency.cancellable_work import QuestionWork
 from proxy.monitors.notifications import AlertHub
 from proxy.observe.telemetry import Telemetry
 from proxy.session.client_statements import ClientStatements
@@ -32,7 +32,7 @@ class SessionParts:
     text: ClientText
     held: ClientStatements
     listening: Listening
-    work: Work
+    work: QuestionWork
     asker: Asker
     analyst: str
     telemetry: Telemetry
@@ -53,7 +53,7 @@ class SessionParts:
 
         Questions wait in `workers`, and alerts of monitors come from `hub`.
         """
-        work = Work(workers)
+        work = QuestionWork(workers)
         exchange = Exchange(relay, setting_names=tuple(asker.settings))
         text = ClientText(relay, exchange)
         return SessionParts(

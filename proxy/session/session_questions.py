@@ -78,7 +78,7 @@ class Questions:
 
         False, and nothing is done, if the shadow has something else under the portal's name than what was bound here.
         """
-        with self._work.asking() as withdrawn:
+        with self._work.register_question() as withdrawn:
             prepared = await self._answer(portal, execute.portal, how=how, withdrawn=withdrawn)
         if prepared is None:
             return False
@@ -90,7 +90,7 @@ class Questions:
 
     async def open(self, portal: Portal, name: bytes) -> None:
         """Answer a question whose rows SQL is about to fetch from its portal."""
-        with self._work.asking() as withdrawn:
+        with self._work.register_question() as withdrawn:
             await self._answer(portal, name, how=How.PORTAL_AFTER, withdrawn=withdrawn)
 
     async def _answer(self, portal: Portal, name: bytes, *, how: How, withdrawn: Event) -> Prepared | None:
@@ -161,7 +161,7 @@ class Questions:
             if part.copied is not None:
                 behind = self._text.encode(part.copied.behind)
                 await self._exchange.rehearse_copy(like, behind, behind_at=part.offset + part.copied.behind_at)
-            await self._work.earlier()
+            await self._work.wait_for_earlier()
             return prepared, await self._work.run(partial(self._release_written, prepared, part.copied, withdrawn))
         except KeyholeError as error:
             if portal.executed:

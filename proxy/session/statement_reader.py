@@ -7,8 +7,8 @@ from functools import partial
 import structlog
 
 from planner.errors import KeyholeError
-from proxy.concurrency.cancellable_work import Work, internal_error
-from proxy.concurrency.fair_queue import VERY_LONG_BYTES, alone
+from proxy.concurrency.cancellable_work import QuestionWork, make_internal_error
+from proxy.concurrency.fair_queue import VERY_LONG_BYTES, read_very_long_alone
 from proxy.observe.logs import fault
 from proxy.pipeline.messages import StatementPart
 from proxy.session.parts import SessionParts
@@ -35,7 +35,7 @@ class StatementReader:
         self._held = session.held
         self._listening = session.listening
         self._work = session.work
-        self._readers = Work(readers)
+        self._readers = QuestionWork(readers)
         self.longest_ms = 0.0
 
     async def parts(self, sql: bytes) -> tuple[StatementPart, ...]:
@@ -57,7 +57,7 @@ class StatementReader:
         return parts
 
     def _read_alone(self, sql: bytes, decode: Callable[[], str]) -> tuple[tuple[StatementPart, ...], float]:
-        with alone(sql, analyst=self._analyst):  # so that nobody holds a text while waiting
+        with read_very_long_alone(sql, analyst=self._analyst):  # so that nobody holds a text while waiting
             return self._read(decode())
 
     def _read(self, text: str) -> tuple[tuple[StatementPart, ...], float]:
@@ -70,4 +70,4 @@ class StatementReader:
             raise
         except Exception as error:
             log.error("internal error", **fault(error))
-            raise internal_error() from None
+            raise make_internal_error() from None

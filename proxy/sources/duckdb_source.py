@@ -29,7 +29,7 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.policy.compile import SourceColumn
 from planner.question.plan import KeyBlock, ReadRelation, Rewritten
 from planner.values.sql_literals import identifier, text
-from proxy.concurrency.fair_queue import Turns
+from proxy.concurrency.fair_queue import FairTurns
 from proxy.sources.alignment import align_groups, spread_groups
 from proxy.sources.duckdb_relations import (
     EXPLAIN_ALL,
@@ -102,7 +102,7 @@ class DuckDBSource:
         rollup_rows: int = MOST_ROWS,
         held: bool = True,
     ) -> None:
-        self._turns = Turns(questions)
+        self._turns = FairTurns(questions)
         self._openings = _Openings(
             partial(
                 _open_database,
@@ -192,7 +192,7 @@ class DuckDBSource:
         A file that is not held is opened for it, once nobody writes to it any more. Raise KH501, nothing reserved.
         """
         started = time.monotonic()
-        with self._turns.taken(analyst, timeout_ms=timeout_ms) as has_turn:
+        with self._turns.take_turn(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
                 raise no_turn()
             with self._openings.kept_open(until=started + timeout_ms / 1000):

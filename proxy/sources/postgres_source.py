@@ -17,7 +17,7 @@ from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.postgres import POSTGRES
 from planner.policy.compile import SourceColumn
 from planner.question.plan import PinnedRelation, ReadRelation, Rewritten
-from proxy.concurrency.fair_queue import Turns
+from proxy.concurrency.fair_queue import FairTurns
 from proxy.sources.alignment import spread_groups
 from proxy.sources.connecting import OPENING_S, SourceConnection, given_up, not_reached, reach
 from proxy.sources.failures import no_turn
@@ -93,7 +93,7 @@ class PostgresSource:
         rows_at_once: int = ROWS_AT_ONCE,
     ) -> None:
         self._settings = {**_SETTINGS, **settings}
-        self._turns = Turns(connections)
+        self._turns = FairTurns(connections)
         self._url = url
         reach(url)
         self._pool: ConnectionPool[SourceConnection] = ConnectionPool(
@@ -246,7 +246,7 @@ class PostgresSource:
 
         That wait is no longer than the one for the turn. Raise KH501, nothing reserved.
         """
-        with self._turns.taken(analyst, timeout_ms=timeout_ms) as has_turn:
+        with self._turns.take_turn(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
                 raise no_turn()
             if not self._alive(timeout_ms):

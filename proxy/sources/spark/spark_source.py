@@ -14,7 +14,7 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.dialect import Dialect
 from planner.policy.compile import SourceColumn
 from planner.question.plan import ReadRelation, Rewritten
-from proxy.concurrency.fair_queue import Turns
+from proxy.concurrency.fair_queue import FairTurns
 from proxy.sources.alignment import spread_groups
 from proxy.sources.failures import no_turn, refuse_unopened
 from proxy.sources.protocol import Counts, Row, TrueAggregates, as_value, counts_in_order, hide_failures
@@ -61,7 +61,7 @@ class SparkSource:
 
     def __init__(self, place: SparkPlace, *, dialects: Mapping[str, Dialect], questions: int) -> None:
         self._place = place
-        self._turns = Turns(questions)
+        self._turns = FairTurns(questions)
         self._pins = SparkPins()
         self._lock = threading.Lock()
         self._ready: list[SparkSession] = []
@@ -126,7 +126,7 @@ class SparkSource:
     @contextmanager
     def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
         """Take a turn, of a fixed number, once a tested session is there. Raise KH501, nothing reserved."""
-        with self._turns.taken(analyst, timeout_ms=timeout_ms) as has_turn:
+        with self._turns.take_turn(analyst, timeout_ms=timeout_ms) as has_turn:
             if not has_turn:
                 raise no_turn()
             session = self._open(max(_SHORTEST_S, min(_OPENING_S, timeout_ms / 1000)))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from proxy.concurrency.fair_queue import Line, Turns
+from proxy.concurrency.fair_queue import FairQueue, FairTurns
 from proxy.concurrency.thread_pool import WorkerPool
 from proxy.observe.telemetry import Telemetry
 
@@ -26,7 +26,7 @@ class Lines(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.places = 0
-        self.line: Line[int] = Line(0)
+        self.line: FairQueue[int] = FairQueue(0)
         self.numbers = count()
         self.waiting: list[tuple[str, int]] = []
         self.at_work: list[tuple[str, int]] = []
@@ -34,7 +34,7 @@ class Lines(RuleBasedStateMachine):
 
     @initialize(places=st.integers(1, 6))
     def open(self, places: int) -> None:
-        self.places, self.line = places, Line(places)
+        self.places, self.line = places, FairQueue(places)
 
     @property
     def share(self) -> int:
@@ -62,7 +62,7 @@ class Lines(RuleBasedStateMachine):
         if self.at_work:
             analyst, _ = one = data.draw(st.sampled_from(self.at_work))
             self.at_work.remove(one)
-            self.line.free(analyst)
+            self.line.free_place(analyst)
             self.admit()
 
     @rule(data=st.data())
@@ -96,24 +96,24 @@ TestLines = Lines.TestCase
 
 
 def test_a_turn_is_for_whoever_waits_when_half_are_taken_by_one() -> None:
-    turns = Turns(4)
+    turns = FairTurns(4)
     with ExitStack() as held:
-        assert [held.enter_context(turns.taken("ada", timeout_ms=1)) for _ in range(3)] == [True, True, False]
-        assert [held.enter_context(turns.taken(other, timeout_ms=1)) for other in ("bob", "eve")] == [True, True]
-        with turns.taken("fay", timeout_ms=1) as has_turn:
+        assert [held.enter_context(turns.take_turn("ada", timeout_ms=1)) for _ in range(3)] == [True, True, False]
+        assert [held.enter_context(turns.take_turn(other, timeout_ms=1)) for other in ("bob", "eve")] == [True, True]
+        with turns.take_turn("fay", timeout_ms=1) as has_turn:
             assert not has_turn
-    with turns.taken("ada", timeout_ms=1) as has_turn:
+    with turns.take_turn("ada", timeout_ms=1) as has_turn:
         assert has_turn
 
 
 def test_a_thread_that_waits_gets_the_turn_that_becomes_free() -> None:
-    turns, heard = Turns(1), Future[bool]()
+    turns, heard = FairTurns(1), Future[bool]()
 
     def second() -> None:
-        with turns.taken("bob", timeout_ms=60_000) as has_turn:
+        with turns.take_turn("bob", timeout_ms=60_000) as has_turn:
             heard.set_result(has_turn)
 
-    with turns.taken("ada", timeout_ms=1):
+    with turns.take_turn("ada", timeout_ms=1):
         waiting = threading.Thread(target=second)
         waiting.start()
         assert not heard.done()
@@ -128,7 +128,7 @@ def gate() -> threading.Event:
 
 def test_questions_of_others_are_answered_while_one_analyst_has_many_in_line(gate: threading.Event) -> None:
     pool = WorkerPool(4, telemetry=Telemetry())
-    ada, bob = pool.of("ada"), pool.of("bob")
+    ada, bob = pool.make_executor("ada"), pool.make_executor("bob")
     slow = [ada.submit(gate.wait) for _ in range(50)]
     assert [bob.submit(abs, -number).result() for number in range(9)] == list(range(9))
     assert not any(one.done() for one in slow)
@@ -151,7 +151,7 @@ def test_what_an_answer_holds_is_gone_with_it(gate: threading.Event) -> None:
 
     gc.disable()
     try:
-        future = pool.of("ada").submit(answer)
+        future = pool.make_executor("ada").submit(answer)
         gate.set()
         assert future.result() == set()
         del future
@@ -163,7 +163,7 @@ def test_what_an_answer_holds_is_gone_with_it(gate: threading.Event) -> None:
 
 def test_a_share_of_the_pool_keeps_its_order_and_hands_on_what_is_raised(gate: threading.Event) -> None:
     pool, done = WorkerPool(1, telemetry=Telemetry()), list[int]()
-    ada = pool.of("ada")
+    ada = pool.make_executor("ada")
     first = ada.submit(gate.wait)
     note: Callable[[int], None] = done.append
     others = [ada.submit(note, number) for number in range(5)]

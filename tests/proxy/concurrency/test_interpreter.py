@@ -9,12 +9,12 @@ from tests.worlds.served import ROOT
 
 LOOKED_THROUGH = """
 import gc, pickle, sys
-from proxy.concurrency.interpreter import lasting
+from proxy.concurrency.interpreter import freeze_objects
 from proxy.process.worker_start import NothingCollected
 light = not {"sqlglot", "sqlalchemy", "planner.policy.file"} & sys.modules.keys()
 pickle.loads(pickle.dumps((NothingCollected(), "the others")))
 collecting = gc.isenabled()
-with lasting():
+with freeze_objects():
     lasts = []
 later = []
 seen = gc.get_objects()
@@ -60,8 +60,13 @@ def test_what_lasts_is_not_looked_through_and_what_is_made_later_is() -> None:
 
 def test_the_script_looks_for_garbage_less_often_until_something_lasts() -> None:
     assert told(STARTED)[1:] == ["True True True"] * 2
-    again = "from proxy.concurrency.interpreter import collect_seldom, lasting; import gc; usual = gc.get_threshold()\n"
-    assert told(again + "collect_seldom()\nwith lasting(): pass\nprint(gc.get_threshold() == usual)") == ["True"]
+    again = (
+        "from proxy.concurrency.interpreter import collect_garbage_seldom, freeze_objects\n"
+        "import gc; usual = gc.get_threshold()\n"
+    )
+    assert told(
+        again + "collect_garbage_seldom()\nwith freeze_objects(): pass\nprint(gc.get_threshold() == usual)"
+    ) == ["True"]
 
 
 @pytest.mark.parametrize(("given", "status", "error"), [("", 0, ""), ("0", 0, ""), ("3", 3, ""), ("'why'", 1, "why\n")])

@@ -12,7 +12,7 @@ import pytest
 
 from proxy.cli import check as checking
 from proxy.concurrency import fair_queue
-from proxy.concurrency.fair_queue import VERY_LONG_BYTES, Turns, alone
+from proxy.concurrency.fair_queue import VERY_LONG_BYTES, FairTurns, read_very_long_alone
 from proxy.open_policy.service import Service
 from proxy.process.addresses import Addresses
 from proxy.process.serve import in_background
@@ -24,17 +24,17 @@ LONG = f"{SHORT} /* {'x' * VERY_LONG_BYTES} */"
 FEW_CHARACTERS = LONG.replace("xxx", "\N{SNOWMAN}")
 
 
-class Noted(Turns):
-    """Turns that tell who comes for one."""
+class Noted(FairTurns):
+    """FairTurns that tell who comes for one."""
 
     def __init__(self) -> None:
         super().__init__(1)
         self.came: SimpleQueue[str] = SimpleQueue()
 
     @contextmanager
-    def taken(self, analyst: str, *, timeout_ms: int) -> Iterator[bool]:
+    def take_turn(self, analyst: str, *, timeout_ms: int) -> Iterator[bool]:
         self.came.put(analyst)
-        with super().taken(analyst, timeout_ms=timeout_ms) as has_turn:
+        with super().take_turn(analyst, timeout_ms=timeout_ms) as has_turn:
             yield has_turn
 
 
@@ -85,7 +85,7 @@ def test_a_very_long_text_waits_for_another_and_a_short_one_does_not(
         answered.set()
 
     asking = threading.Thread(target=ask)
-    with alone(LONG, analyst="bob"):
+    with read_very_long_alone(LONG, analyst="bob"):
         assert turns.came.get() == "bob"
         asking.start()
         assert turns.came.get(timeout=PATIENCE_S) == analyst
@@ -102,7 +102,7 @@ def test_everybody_has_a_turn_and_only_one() -> None:
     def read(analyst: str) -> None:
         nonlocal at_work, most
         for _ in range(50):
-            with alone(LONG, analyst=analyst):
+            with read_very_long_alone(LONG, analyst=analyst):
                 with counting:
                     at_work += 1
                     most = max(most, at_work)

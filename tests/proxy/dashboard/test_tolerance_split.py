@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 from planner.errors import KeyholeError
-from proxy.concurrency.fair_queue import Turns
+from proxy.concurrency.fair_queue import FairTurns
 from proxy.dashboard import tolerance_split
 from proxy.dashboard.plan_report import PlanReport, with_tolerances
 from proxy.dashboard.tolerance_split import FACTORS, plan_in_turn, plan_list, rehearse_list
@@ -140,11 +140,11 @@ def test_a_list_that_takes_too_long_ends_and_so_does_waiting_for_others(
     open_grocer: Callable[..., Service], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = open_grocer(mechanism="keyhole")
-    listed, turns = put(service, DEAR), Turns(1)
+    listed, turns = put(service, DEAR), FairTurns(1)
     monkeypatch.setattr(tolerance_split, "_PLANNING", turns)
     with pytest.raises(KeyholeError, match="KH430: the list takes too long to plan"):
         plan_in_turn(service, listed, most_nano=None, analyst="ada", longest_ms=0)
-    with turns.taken("bob", timeout_ms=60_000) as free_again:
+    with turns.take_turn("bob", timeout_ms=60_000) as free_again:
         assert free_again
         with pytest.raises(KeyholeError, match="KH430: other lists are being planned"):
             plan_in_turn(service, listed, most_nano=None, analyst="ada", longest_wait_ms=0)

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from planner.errors import KeyholeError
-from proxy.concurrency.cancellable_work import Work
+from proxy.concurrency.cancellable_work import QuestionWork
 from proxy.wire.backend import DataRow, ReadyForQuery, Report
 from proxy.wire.frontend import Bind, Cancel, Execute, Parse, Query, Sync
 from tests.effort import PATIENCE_S
@@ -97,15 +97,15 @@ def test_a_question_withdrawn_between_two_pieces_of_work_does_no_more() -> None:
     done: list[int] = []
 
     async def ask() -> str:
-        work = Work(workers)
+        work = QuestionWork(workers)
         assert not work.withdraw()
-        with work.asking() as withdrawn:
+        with work.register_question() as withdrawn:
             await work.run(partial(done.append, 1))
             assert not work.withdraw()  # nobody waits for work: so the shadow is asked to stop too
             assert withdrawn.is_set()
             with pytest.raises(KeyholeError) as caught:
                 await work.run(partial(done.append, 2))
-        with work.asking():
+        with work.register_question():
             await work.run(partial(done.append, 3))
         return caught.value.code
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.policy.sections import ServerLimitsSection
-from proxy.endpoint.connection_limits import Connections, Visitor
+from proxy.endpoint.connection_limits import ConnectedClient, Connections
 from proxy.shadow.relay import MOST_UNANSWERED
 from proxy.wire.backend import Authentication, DataRow, ReadyForQuery, Report
 from proxy.wire.frames import MESSAGE_LIMIT_BYTES
@@ -163,23 +163,23 @@ HOMES = ("192.0.2.1", "192.0.2.2", "::ffff:192.0.2.1", "2001:db8::1", "2001:db8:
 def test_places_are_taken_from_the_network_that_has_most(most: int, coming: list[tuple[str, bool]]) -> None:
     async def come() -> None:
         connected = Connections(ServerLimitsSection(unauthenticated=most))
-        inside: list[Visitor] = []
+        inside: list[ConnectedClient] = []
         for address, speaks in coming:
             task = asyncio.create_task(asyncio.sleep(3600))
-            visitor = connected.enter(task, address=address)
-            gone = [one for one in inside if one.pressed_out]
+            client = connected.add(task, address=address)
+            gone = [one for one in inside if one.is_displaced]
             assert len(gone) == (len(inside) == most)
             for one in gone:
-                held = Counter(each.network for each in (*inside, visitor))
+                held = Counter(each.network for each in (*inside, client))
                 assert held[one.network] == max(held[each.network] for each in inside)
                 crowd = [each for each in inside if held[each.network] == held[one.network]]
                 assert one is crowd[0] or not one.has_spoken
                 before = crowd[: crowd.index(one)]
                 assert all(each.has_spoken for each in before)
                 inside.remove(one)
-            inside.append(visitor)
+            inside.append(client)
             if speaks:
-                visitor.speak()
+                client.note_byte()
         for one in connected.all:
             one.task.cancel()
         await asyncio.gather(*(one.task for one in connected.all), return_exceptions=True)

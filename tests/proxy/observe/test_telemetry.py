@@ -292,7 +292,7 @@ def test_workers_are_counted_while_they_wait_and_work() -> None:
         return {dict(labels)["state"]: value for labels, value in values.items()}
 
     pool = WorkerPool(3, telemetry=telemetry)
-    futures = [pool.of("ada").submit(work) for _ in range(5)]
+    futures = [pool.make_executor("ada").submit(work) for _ in range(5)]
     for _ in range(2):
         started.acquire()
     assert counted() == {"busy": 2, "waiting": 3}

@@ -18,7 +18,7 @@ import pytest
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.cli.check import check, refresh, wait_for_servers
-from proxy.concurrency.lease import GivenUp, Usage
+from proxy.concurrency.lease import GivenUp, UsageCount
 from proxy.open_policy.service import Service
 from tests.effort import PATIENCE_S
 from tests.proxy.process.test_workers import children
@@ -325,15 +325,15 @@ def waiting(house: House) -> float | None:
 
 
 def test_what_is_given_up_ends_once_when_nobody_uses_it() -> None:
-    usage, ended = Usage(), list[str]()
-    with usage.using():
-        with usage.using():
+    usage, ended = UsageCount(), list[str]()
+    with usage.use():
+        with usage.use():
             usage.give_up(lambda: ended.append("first"))
             usage.give_up(lambda: ended.append("second"))
-            with pytest.raises(GivenUp), usage.using():
+            with pytest.raises(GivenUp), usage.use():
                 pass
         assert (usage.is_given_up, ended) == (True, [])
     assert ended == ["first"]
-    unused = Usage()
+    unused = UsageCount()
     unused.give_up(lambda: ended.append("at once"))
     assert ended == ["first", "at once"]

@@ -11,7 +11,7 @@ import httpx
 import psycopg
 import pytest
 
-from proxy.endpoint.cancel_requests import MOST_WORKERS, Siblings
+from proxy.endpoint.cancel_requests import MOST_WORKERS, SiblingWorkers
 from proxy.open_policy.service import Service
 from proxy.wire.frontend import Cancel
 from tests.effort import PATIENCE_S, rounds
@@ -78,10 +78,10 @@ def children(process: int) -> set[int]:
 
 def test_process_numbers_say_whose_they_are() -> None:
     folder = Path("/nowhere")
-    ranges = [Siblings(worker, folder).numbers for worker in range(MOST_WORKERS)]
+    ranges = [SiblingWorkers(worker, folder).numbers for worker in range(MOST_WORKERS)]
     assert all(before.stop == after.start for before, after in pairwise(ranges))
     assert (ranges[0].start, ranges[-1].stop) == (1, 1 << 31)
-    assert Siblings().numbers == range(1, 1 << 31)
+    assert SiblingWorkers().numbers == range(1, 1 << 31)
 
 
 def test_a_request_to_cancel_reaches_the_worker_whose_session_it_is(one_of_each: tuple[Connection, Connection]) -> None:
