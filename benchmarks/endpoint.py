@@ -39,7 +39,7 @@ from benchmarks.workload import (
 )
 from proxy.cli import check as checking
 from proxy.open_policy.service import Service
-from proxy.process.serve import in_background
+from proxy.process.serve import serve_in_background
 from proxy.shadow.address import OWNER
 from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.wheel import postgres_server
@@ -251,7 +251,7 @@ def _made(directory: Path) -> Path:
 
 @contextmanager
 def _endpoint(service: Service) -> Iterator[str]:
-    with in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses:
+    with serve_in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses:
         place = f"{addresses.host}:{addresses.port}/{addresses.database}"
         yield f"postgresql://{ANALYST}:{PASSWORD}@{place}"
 

@@ -26,7 +26,7 @@ from benchmarks.people.worlds import WORLDS, Wish, World
 from proxy.cli.check import check
 from proxy.observe.logs import to_standard_error
 from proxy.open_policy.service import Service
-from proxy.process.serve import in_background
+from proxy.process.serve import serve_in_background
 
 ANSWERED, RECALL, PRECISION = 32, 0.9, 0.9  # what is wished for: of 40 questions, and of groups
 _THRESHOLD = re.compile(r"\{(-?)([0-9.]+)\}")
@@ -109,7 +109,7 @@ def score_world(world: World, directory: Path) -> Score:
     score, answers = Score(), []
     with (
         Service.open(path) as service,
-        in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses,
+        serve_in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses,
         psycopg.connect(
             f"host={addresses.host} port={addresses.port} dbname={addresses.database} user=demo password=demo",
             autocommit=True,

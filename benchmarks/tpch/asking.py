@@ -28,7 +28,7 @@ from planner.policy.file import Policy
 from proxy.cli.check import check
 from proxy.open_policy.pins import refresh
 from proxy.open_policy.service import Service
-from proxy.process.serve import in_background
+from proxy.process.serve import serve_in_background
 from proxy.sources.protocol import Source
 
 SLACK = 0.1  # the policy's tolerance
@@ -104,7 +104,7 @@ def ask_all(
     tell(f"{engine}: keyhole serve")
     with (
         Service.open(policy) as service,
-        in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses,
+        serve_in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses,
         psycopg.connect(
             f"host={addresses.host} port={addresses.port} dbname={addresses.database} user=demo password=demo",
             autocommit=True,

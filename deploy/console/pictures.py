@@ -20,7 +20,7 @@ from deploy.superset.browser import Browser, browser
 from proxy.cli import check as checking
 from proxy.cli.demo import PASSWORD, USER
 from proxy.open_policy.service import Service
-from proxy.process.serve import in_background
+from proxy.process.serve import serve_in_background
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "console"
 WIDTH, HEIGHT = 1180, 940
@@ -72,7 +72,7 @@ def served(more: str) -> Iterator[tuple[Service, str]]:
         checking.check(policy, confirm=False)
         with (
             Service.open(policy) as service,
-            in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses,
+            serve_in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses,
         ):
             yield service, addresses.rest
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from planner.catalog.key_space import KeySpace
 from planner.scope.embedded import Embedded
 from proxy.open_policy.service import Service
-from proxy.process.generations import brief_shadow
+from proxy.process.generations import run_brief_shadow
 from proxy.shadow.binaries import own_binaries
 from proxy.shadow.key_labels import KeyLabels, LabelReader
 
@@ -21,6 +21,6 @@ class BriefLabels:
         if question.shown_keys is None:
             return None
         catalog = self.service.catalog
-        with brief_shadow(catalog, binaries=own_binaries(self.service.policy)) as shadow:
+        with run_brief_shadow(catalog, binaries=own_binaries(self.service.policy)) as shadow:
             reader = LabelReader(lambda: (shadow, catalog.database))
             return reader.read(question, space, analyst=analyst)

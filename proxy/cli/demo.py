@@ -42,7 +42,7 @@ from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Answer, Asked
 from proxy.process.addresses import Addresses
-from proxy.process.serve import in_background
+from proxy.process.serve import serve_in_background
 from proxy.report.terminal import psql_table, row_count
 
 USER = PASSWORD = "demo"  # noqa: S105 (the demo policy's analyst, on loopback alone)
@@ -139,7 +139,7 @@ def _wait() -> None:
 def _serving(console: Console, service: Service, *, keep: bool) -> Iterator[Addresses]:
     ports = (6432, 8432) if keep else (0, 0)
     started = time.perf_counter()
-    with in_background(service, host="127.0.0.1", port=ports[0], rest_port=ports[1]) as addresses:
+    with serve_in_background(service, host="127.0.0.1", port=ports[0], rest_port=ports[1]) as addresses:
         console.print(
             f"  [green]ok[/] endpoint {addresses.postgresql}, REST and docs {addresses.rest}/docs"
             f"   {time.perf_counter() - started:.1f} s",

@@ -288,14 +288,14 @@ def serve(
     with refusals(as_json=False), ExitStack() as opened:
         with freeze_objects():
             from proxy.concurrency.signals import Signals
-            from proxy.process.early_data import begin_data
+            from proxy.process.early_data import begin_early_data
 
             signals = Signals()
-            if (early := begin_data(policy, signals)) is not None:
+            if (early := begin_early_data(policy, signals)) is not None:
                 opened.callback(early.close)
-            from proxy.process.serve import run
+            from proxy.process.serve import serve_in_foreground
 
-        run(
+        serve_in_foreground(
             policy,
             host=host,
             port=port,

@@ -33,7 +33,7 @@ from proxy.monitors.runner import MonitorRunner
 from proxy.monitors.start import start_monitor
 from proxy.open_policy.service import Service
 from proxy.process.addresses import Addresses
-from proxy.process.serve import in_background
+from proxy.process.serve import serve_in_background
 
 NAME = "busy_day"
 QUESTION = "tell me when a country has more than 60 customers today. It is looked at every hour."
@@ -119,7 +119,7 @@ def run(*, days: int | None = None) -> None:
         with (
             Service.open(policy) as service,
             # by today's clock the replayed days are long over, and who serves would end the monitor
-            in_background(service, host="127.0.0.1", port=0, rest_port=0, looks=False) as addresses,
+            serve_in_background(service, host="127.0.0.1", port=0, rest_port=0, looks=False) as addresses,
         ):
             monitor = service.catalog.find_monitor(NAME)
             assert monitor is not None

@@ -45,17 +45,17 @@ async def _handle_statements(stream: ClientStream, session: Session, relay: Rela
         if received is None or isinstance(received.message, Terminate):
             break
         relay.gathers = stream.connection.has_more
-        with stream.working_on(received):
+        with stream.count_as_held(received):
             await session.handle(received)
     if not relay.answers.settled:
         probe_client(stream, relay)  # it may have gone, and then nothing is to be left running for it
         await relay.settle()
-    await stream.sent()
+    await stream.wait_until_sent()
 
 
 async def _read_next(stream: ClientStream) -> Received | None:
     """Return the client's next message; None if no more comes."""
     try:
-        return await stream.next()
+        return await stream.read_message()
     except ClientGone:
         return None

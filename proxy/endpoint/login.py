@@ -12,7 +12,7 @@ from ssl import SSLError
 
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
-from proxy.endpoint.tls_handshake import Channel, agree, begins_with_tls, shake_hands
+from proxy.endpoint.tls_handshake import TlsChannel, agree_to_tls, begins_with_tls, shake_hands
 from proxy.security.failed_logins import FailedLogins
 from proxy.security.mock_users import Strangers
 from proxy.security.scram import AuthenticationFailed, ScramServer, Verifier
@@ -44,7 +44,7 @@ class ClientGone(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class LoginOrigin:
     """From which network somebody comes, what `strangers` have for unknown users, and the `failures` until now."""
 
     network: str
@@ -70,7 +70,7 @@ class ClientStream:
         self.connection = connection
         self.reader = reader
         self.writer = writer
-        self.channel: Channel | None = None
+        self.channel: TlsChannel | None = None
         self.was_knocked_at = False
         self._handled_bytes = 0
         self._accepted = writer  # held, for the socket is closed when the writer is collected
@@ -83,7 +83,7 @@ class ClientStream:
         return self.connection.buffered + self._handled_bytes
 
     @contextmanager
-    def working_on(self, received: Received) -> Iterator[None]:
+    def count_as_held(self, received: Received) -> Iterator[None]:
         """Count a message as held while the block works on it."""
         self._handled_bytes = (_COPIES if received.is_ascii else _WIDE_COPIES) * received.size
         try:
@@ -91,7 +91,7 @@ class ClientStream:
         finally:
             self._handled_bytes = 0
 
-    async def next(self) -> Received:
+    async def read_message(self) -> Received:
         """Return the next message. Raise ClientGone or ProtocolViolation."""
         while (received := self.connection.next_message()) is None:
             try:
@@ -104,7 +104,7 @@ class ClientStream:
             self.connection.receive(data)
         return received
 
-    async def encrypt(self, credentials: Credentials, *, agreeing: bool) -> None:
+    async def start_tls(self, credentials: Credentials, *, agreeing: bool) -> None:
         """Go on with TLS, by `agreeing` to an SSLRequest or because the client began with it.
 
         Raises ProtocolViolation for what came in the clear, SSLError or ClientGone where no handshake comes about.
@@ -112,7 +112,7 @@ class ClientStream:
         self._heard()
         self.connection.start_encryption()
         if agreeing:
-            await agree(self.reader, self.writer)
+            await agree_to_tls(self.reader, self.writer)
         self._between = True
         try:
             self.channel = await shake_hands(self._accepted, credentials, insists_on_alpn=not agreeing)
@@ -123,13 +123,13 @@ class ClientStream:
         self.reader, self.writer = self.channel.reader, self.channel.writer
         self._between = False
 
-    async def sent(self) -> None:
+    async def wait_until_sent(self) -> None:
         """Wait until the client has all that was written, however slowly it takes it, or is gone."""
         ways = (self.writer.transport, self._accepted.transport)
         while any(way.get_write_buffer_size() and not way.is_closing() for way in ways):
             await asyncio.sleep(_SENT_EVERY_S)
 
-    def tell(self, report: bytes) -> None:
+    def write_report(self, report: bytes) -> None:
         """Last words, which nobody hears during a handshake: they would go out in the clear."""
         if not self._between:
             self.writer.write(report)
@@ -150,7 +150,7 @@ class ClientStream:
 
 
 async def log_in(
-    stream: ClientStream, catalog: Catalog, tls: Tls | None, *, caller: Caller, check: Callable[[], None]
+    stream: ClientStream, catalog: Catalog, tls: Tls | None, *, caller: LoginOrigin, check: Callable[[], None]
 ) -> Login | Cancel:
     """Return the login that was proved, or a request to cancel. Raise KeyholeError, ProtocolViolation or ClientGone.
 
@@ -159,12 +159,12 @@ async def log_in(
     Where there is `tls`, the client must have been held from the start.
     """
     if tls is not None and await begins_with_tls(stream.writer):
-        await stream.encrypt(tls.current(), agreeing=False)
-    while isinstance((message := (await stream.next()).message), EncryptionRequest):
+        await stream.start_tls(tls.current(), agreeing=False)
+    while isinstance((message := (await stream.read_message()).message), EncryptionRequest):
         if tls is None or message.gss:
             stream.writer.write(b"N")
         else:
-            await stream.encrypt(tls.current(), agreeing=True)
+            await stream.start_tls(tls.current(), agreeing=True)
     if isinstance(message, Cancel):
         return message
     if not isinstance(message, Startup):
@@ -183,17 +183,17 @@ async def log_in(
     return asked
 
 
-async def _authenticate(stream: ClientStream, catalog: Catalog, user: str, caller: Caller) -> None:
-    exchange = _exchange(catalog, user, stream.channel, caller.strangers)
+async def _authenticate(stream: ClientStream, catalog: Catalog, user: str, caller: LoginOrigin) -> None:
+    exchange = _make_exchange(catalog, user, stream.channel, caller.strangers)
     offered = b"".join(mechanism.encode() + b"\0" for mechanism in exchange.mechanisms)
     stream.writer.write(Authentication(AUTH_SASL, offered + b"\0").encode())
-    cursor = Cursor(await _credential(stream))
+    cursor = Cursor(await _read_credential(stream))
     mechanism = cursor.string().decode("ascii", "replace")
     client_first = cursor.value()
     cursor.end()
     server_first = exchange.first(client_first or b"", mechanism=mechanism)
     stream.writer.write(Authentication(AUTH_SASL_CONTINUE, server_first).encode())
-    proof = await _credential(stream)
+    proof = await _read_credential(stream)
     # nothing is waited for from here to the note: however many come at once, no proof too many is looked at
     if wait_s := caller.failures.wait_s(caller.network, user=user):
         hint = f"Log in again in {wait_s} s."
@@ -207,14 +207,14 @@ async def _authenticate(stream: ClientStream, catalog: Catalog, user: str, calle
     stream.writer.write(Authentication(AUTH_SASL_FINAL, server_final).encode() + Authentication(AUTH_OK).encode())
 
 
-async def _credential(stream: ClientStream) -> bytes:
-    message = (await stream.next()).message
+async def _read_credential(stream: ClientStream) -> bytes:
+    message = (await stream.read_message()).message
     if not isinstance(message, Credential):
         raise ProtocolViolation("expected a SASL response")
     return message.data
 
 
-def _exchange(catalog: Catalog, user: str, channel: Channel | None, strangers: Strangers) -> ScramServer:
+def _make_exchange(catalog: Catalog, user: str, channel: TlsChannel | None, strangers: Strangers) -> ScramServer:
     """Return an exchange with the analyst's verifier, or with one that looks the same from outside.
 
     Without the certificate that the analyst must show it fails like a wrong password, so that nobody can try passwords

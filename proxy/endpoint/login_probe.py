@@ -10,7 +10,7 @@ _NOBODY = ((b"user", b"readiness"),)  # unknown users are asked for a proof like
 _ANSWERS = (b"R", b"E")  # a question for a proof, or a refusal that says why, such as too many clients
 
 
-def address_from_here(accepting: socket) -> tuple[str, int]:
+def find_local_address(accepting: socket) -> tuple[str, int]:
     """Return the address at which this machine reaches the listener on `accepting`.
 
     It is loopback for a socket that listens everywhere.
@@ -21,29 +21,29 @@ def address_from_here(accepting: socket) -> tuple[str, int]:
     return host, port
 
 
-def insist_on_a_login(host: str, port: int, *, over_tls: bool) -> None:
+def check_login_begins(host: str, port: int, *, over_tls: bool) -> None:
     """Begin a login at the endpoint there, and leave. Raise OSError where none can begin.
 
     Nothing is proved, so nothing is opened. The certificate is not verified: anybody who asks is at home.
     """
     with create_connection((host, port), timeout=PROBE_TIMEOUT_S) as connected:
         if not over_tls:
-            _begin(connected)
+            _begin_login(connected)
             return
         connected.sendall(EncryptionRequest(gss=False).encode())
         if connected.recv(1) != b"S":
             raise ConnectionError("TLS is not offered")
-        with _context().wrap_socket(connected) as encrypted:
-            _begin(encrypted)
+        with _make_unverified_context().wrap_socket(connected) as encrypted:
+            _begin_login(encrypted)
 
 
-def _begin(connected: socket) -> None:
+def _begin_login(connected: socket) -> None:
     connected.sendall(Startup(version=(PROTOCOL_3_0 >> 16, 0), parameters=_NOBODY).encode())
     if connected.recv(1) not in _ANSWERS:
         raise ConnectionError("no login can begin")
 
 
-def _context() -> ssl.SSLContext:
+def _make_unverified_context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

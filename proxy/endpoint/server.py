@@ -29,9 +29,9 @@ from proxy.endpoint.connection_limits import (
     set_keepalive,
 )
 from proxy.endpoint.conversation import relay_both_ways
-from proxy.endpoint.login import UTF8, Caller, ClientGone, ClientStream, log_in
-from proxy.endpoint.tls_handshake import hold_from_the_start
-from proxy.endpoint.watchdog import OpenSession, Watch
+from proxy.endpoint.login import UTF8, ClientGone, ClientStream, LoginOrigin, log_in
+from proxy.endpoint.tls_handshake import pause_before_first_byte
+from proxy.endpoint.watchdog import OpenSession, SessionWatchdog
 from proxy.monitors.notifications import AlertHub
 from proxy.observe.logs import fault
 from proxy.observe.telemetry import Face, Telemetry, TurnedAway
@@ -96,7 +96,7 @@ class Endpoint:
         self._readers = WorkerPool(1, telemetry=self._telemetry)
         self._server: asyncio.Server | None = None
         self._open: dict[int, OpenSession] = {}
-        self._watch = Watch(
+        self._watch = SessionWatchdog(
             self._connected,
             sessions=lambda: self.sessions,
             limits=lambda: self._limits,
@@ -133,21 +133,21 @@ class Endpoint:
         """Return the number of connected clients, logged in or not."""
         return len(self._connected)
 
-    def take(self, backing: Backing, limits: ServerLimitsSection) -> int:
+    def use_backing(self, backing: Backing, limits: ServerLimitsSection) -> int:
         """Open sessions on `backing` from here on; how many end because their login holds no more.
 
         `limits` are those of new connections, and for how long all may do nothing.
         """
         self._backing, self._limits = backing, limits
         self._connected.set_limits(limits)
-        return self._end([one for one in self.sessions if not self._is_known(one.analyst)])
+        return self._end_sessions([one for one in self.sessions if not self._can_still_log_in(one.analyst)])
 
-    def leave(self, shadow: ShadowAddress) -> int:
+    def end_sessions_on(self, shadow: ShadowAddress) -> int:
         """End the sessions on a shadow; how many there are."""
-        return self._end([one for one in self.sessions if one.shadow == shadow])
+        return self._end_sessions([one for one in self.sessions if one.shadow == shadow])
 
     @staticmethod
-    def _end(gone: list[OpenSession]) -> int:
+    def _end_sessions(gone: list[OpenSession]) -> int:
         still_there = [one for one in gone if not one.client.last_words]
         for one in still_there:
             one.client.disconnect(STOPPED)
@@ -160,7 +160,7 @@ class Endpoint:
         """
         self._stopping = True
         if self._server is not None:
-            await accept_no_more(self._server.sockets)
+            await stop_accepting(self._server.sockets)
             self._server.close()
         self._watch.stop()
         deadline = asyncio.get_running_loop().time() + grace_s
@@ -181,36 +181,36 @@ class Endpoint:
         set_keepalive(writer.get_extra_info("socket"), self._limits)
         if self._tls is not None:
             # nothing may be read before it is known whether the first byte begins a TLS handshake
-            hold_from_the_start(writer)
-        return self._attend(reader, writer)
+            pause_before_first_byte(writer)
+        return self._serve_connection(reader, writer)
 
-    async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        seen, address = self._telemetry, _address(writer)
+        seen, address = self._telemetry, _find_address(writer)
         client = self._connected.add(task, address=address or "")
         stream = ClientStream(ServerConnection(), reader, writer, heard=client.note_byte)
         try:
-            await self._serve(stream, client, address=address)
+            await self._log_in_and_serve(stream, client, address=address)
         except asyncio.CancelledError:
             if client.last_words not in (b"", GONE, STOPPED):
                 seen.turned_away(TurnedAway.LIMIT, address=address)
-            stream.tell(client.last_words or STOPPED)
+            stream.write_report(client.last_words or STOPPED)
         except TooManyConnections as full:
             seen.turned_away(TurnedAway.LIMIT, address=address)
-            stream.tell(full.report)
+            stream.write_report(full.report)
         except KeyholeError as error:
             seen.count_refusal(error.code, face=Face.POSTGRESQL, address=address)
-            stream.tell(refusal(error, codec=UTF8, severity="FATAL"))
+            stream.write_report(refusal(error, codec=UTF8, severity="FATAL"))
         except Refused as refused:
             seen.turned_away(TurnedAway.SHADOW, address=address)
-            stream.tell(refused.report.encode())
+            stream.write_report(refused.report.encode())
         except ProtocolViolation as error:
             seen.turned_away(TurnedAway.PROTOCOL, address=address)
-            stream.tell(violation(error))
+            stream.write_report(violation(error))
         except TimeoutError:
             seen.turned_away(TurnedAway.LOGIN_TIMEOUT, address=address)
-            stream.tell(fatal("the login took too long", sqlstate="08006"))
+            stream.write_report(fatal("the login took too long", sqlstate="08006"))
         except SSLError:
             seen.turned_away(TurnedAway.TLS, address=address)
         except (ClientGone, ConnectionError):
@@ -218,23 +218,23 @@ class Endpoint:
         except Exception as error:
             log.error("internal error", **fault(error))
             seen.count_refusal("KH900", face=Face.POSTGRESQL, address=address)
-            stream.tell(refusal(make_internal_error(), codec=UTF8, severity="FATAL"))
+            stream.write_report(refusal(make_internal_error(), codec=UTF8, severity="FATAL"))
         finally:
             try:
                 await stream.hang_up(grace_s=0 if client.is_displaced else STOP_GRACE_S)
             finally:
                 self._connected.remove(client)
                 if client.lingering:
-                    self._watch.outlive(client)
+                    self._watch.hold_place_until_ended(client)
 
-    async def _serve(self, stream: ClientStream, client: ConnectedClient, *, address: str | None) -> None:
+    async def _log_in_and_serve(self, stream: ClientStream, client: ConnectedClient, *, address: str | None) -> None:
         if self._stopping:
             raise TooManyConnections(STOPPING)
         with ExitStack() as staying:
             async with asyncio.timeout(LOGIN_TIMEOUT_S):
                 catalog = self._backing.catalog
                 check = self._connected.check_room
-                caller = Caller(client.network, self._strangers, self._failures)
+                caller = LoginOrigin(client.network, self._strangers, self._failures)
                 login = await log_in(stream, catalog, self._tls, caller=caller, check=check)
                 if isinstance(login, Cancel):
                     await self.cancel(login)
@@ -266,14 +266,14 @@ class Endpoint:
             ).mend
             secret = secrets.token_bytes(32 if login.minor >= 2 else 4)
             opened = OpenSession(secret, stream, relay, session, catalog.find_analyst(login.user), client, backing.shadow)
-            await self._stay(opened, login, address=address)
+            await self._serve_session(opened, login, address=address)
 
-    async def _stay(self, opened: OpenSession, login: Login, *, address: str | None) -> None:
+    async def _serve_session(self, opened: OpenSession, login: Login, *, address: str | None) -> None:
         """Serve a session from its greeting to its end."""
         process, stream, relay = self._register(opened), opened.stream, opened.relay
         structlog.contextvars.bind_contextvars(session=process)
         try:
-            if not self._is_known(opened.analyst):  # the policy was read again during the login
+            if not self._can_still_log_in(opened.analyst):  # the policy was read again during the login
                 raise asyncio.CancelledError
             with self._telemetry.session(analyst=login.user, address=address):
                 stream.writer.write(_make_greeting(relay.parameters, process, opened.secret))
@@ -295,7 +295,7 @@ class Endpoint:
         self._open[process] = opened
         return process
 
-    def _is_known(self, analyst: Analyst | None) -> bool:
+    def _can_still_log_in(self, analyst: Analyst | None) -> bool:
         """Return True if that analyst could still log in now."""
         now = None if analyst is None else self._backing.catalog.find_analyst(analyst.name)
         if analyst is None or now is None:
@@ -310,7 +310,7 @@ class Endpoint:
             await known.session.cancel()
 
 
-def _address(writer: asyncio.StreamWriter) -> str | None:
+def _find_address(writer: asyncio.StreamWriter) -> str | None:
     """Return the client's address, for the log; nothing on a Unix socket."""
     peer = writer.get_extra_info("peername")
     return str(peer[0]) if isinstance(peer, tuple) else None
@@ -321,7 +321,7 @@ def _make_greeting(parameters: Mapping[bytes, bytes], process: int, secret: byte
     return statuses + BackendKeyData(process, secret).encode() + ReadyForQuery(b"I").encode()
 
 
-async def accept_no_more(listening: Iterable[socket.socket]) -> None:
+async def stop_accepting(listening: Iterable[socket.socket]) -> None:
     """Take no more connections from sockets that this event loop listens on; those taken already get their protocol.
 
     Anybody who is not taken stays in the system's queue, for another process or for the close of the socket to refuse.

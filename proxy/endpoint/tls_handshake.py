@@ -21,7 +21,7 @@ _FIRST_BYTE_OF_TLS = b"\x16"
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class TlsChannel:
     """An encrypted connection: its streams, and what a login may be bound to.
 
     `end_point` is the hash of the certificate that was shown, `common_name` that of the client's verified one. `below`
@@ -35,13 +35,13 @@ class Channel:
     below: HeldEnd
 
 
-def hold_from_the_start(writer: asyncio.StreamWriter) -> None:
+def pause_before_first_byte(writer: asyncio.StreamWriter) -> None:
     """Read nothing from a client who is being accepted, until `begins_with_tls` has looked.
 
     To be called when the connection is made: the pause takes effect one turn of the loop later, before anything is
     read. Up to Python 3.11.6 asyncio begins to read after that call, whatever was paused in it.
     """
-    asyncio.get_running_loop().call_soon(_transport(writer).pause_reading)
+    asyncio.get_running_loop().call_soon(_get_transport(writer).pause_reading)
 
 
 async def begins_with_tls(writer: asyncio.StreamWriter) -> bool:
@@ -59,23 +59,23 @@ async def begins_with_tls(writer: asyncio.StreamWriter) -> bool:
         finally:
             loop.remove_reader(watched.fileno())
         first: bytes = watched.recv(1, socket.MSG_PEEK)
-    _transport(writer).resume_reading()
+    _get_transport(writer).resume_reading()
     return first == _FIRST_BYTE_OF_TLS
 
 
-async def agree(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def agree_to_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Answer an SSLRequest with yes. Raise ProtocolViolation if the client has sent anything after it in the clear.
 
     Reading stops before the answer goes out: what the client sends from then on is read by the handshake alone.
     """
-    _transport(writer).pause_reading()
+    _get_transport(writer).pause_reading()
     reader.feed_eof()  # so that what was received can be looked at without waiting for more
     if await reader.read(1):
         raise ProtocolViolation("received unencrypted data after an encryption request")
     writer.write(AGREED)
 
 
-async def shake_hands(writer: asyncio.StreamWriter, credentials: Credentials, *, insists_on_alpn: bool) -> Channel:
+async def shake_hands(writer: asyncio.StreamWriter, credentials: Credentials, *, insists_on_alpn: bool) -> TlsChannel:
     """Return TLS on the socket of `writer`. The writer must be kept and not be used any more. Raise OSError.
 
     The streams are new: nothing that was received before is in them.
@@ -96,29 +96,29 @@ async def shake_hands(writer: asyncio.StreamWriter, credentials: Credentials, *,
     session: HalfOpen = transport.get_extra_info("ssl_object")
     # what was read together with the end is handed to the reader in this turn of the loop
     session.tell(lambda: loop.call_soon(reader.feed_eof))
-    inside = _transport(writer).get_protocol()
+    inside = _get_transport(writer).get_protocol()
     assert isinstance(inside, asyncio.BufferedProtocol)
-    _transport(writer).set_protocol(below := HeldEnd(inside, session))
+    _get_transport(writer).set_protocol(below := HeldEnd(inside, session))
     named = session.selected_alpn_protocol()
     if named != ALPN and (insists_on_alpn or named is not None):
         transport.abort()
         raise ConnectionAbortedError("the client has come for another protocol, or names none and sent no SSLRequest")
-    return Channel(
+    return TlsChannel(
         reader=reader,
         writer=asyncio.StreamWriter(transport, protocol, reader, loop),
         end_point=credentials.end_point,
-        common_name=_common_name(session.getpeercert(binary_form=True)),
+        common_name=_read_common_name(session.getpeercert(binary_form=True)),
         below=below,
     )
 
 
-def _transport(writer: asyncio.StreamWriter) -> asyncio.Transport:
+def _get_transport(writer: asyncio.StreamWriter) -> asyncio.Transport:
     transport = writer.transport
     assert isinstance(transport, asyncio.Transport)
     return transport
 
 
-def _common_name(certificate: bytes | None) -> str | None:
+def _read_common_name(certificate: bytes | None) -> str | None:
     """Return the one common name in a certificate that the handshake has verified."""
     if certificate is None:
         return None

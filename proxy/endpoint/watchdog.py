@@ -57,7 +57,7 @@ class OpenSession:
     shadow: ShadowAddress
 
 
-class Watch:
+class SessionWatchdog:
     """The watch on one endpoint's sessions, on its event loop. Its limits may change at any time.
 
     `longest_s` says how long a statement may run in the shadow, in seconds, whatever a session sets. Where it
@@ -82,8 +82,8 @@ class Watch:
 
     def start(self) -> None:
         """Begin to watch."""
-        self._begin(self._watch_time())
-        self._begin(self._watch_memory())
+        self._start_task(self._watch_time())
+        self._start_task(self._watch_memory())
 
     def stop(self) -> None:
         """Watch no more."""
@@ -91,21 +91,21 @@ class Watch:
         for task in tuple(self._tasks):
             task.cancel()
 
-    def outlive(self, client: ConnectedClient) -> None:
+    def hold_place_until_ended(self, client: ConnectedClient) -> None:
         """Keep the place of a session that is over until the shadow has ended its statement.
 
         Some of PostgreSQL's functions hear of nothing while they work, which may be for days. They get what processor
         time nobody else wants, and anybody who calls them runs out of places, not everybody.
         """
         if not self._stopped:
-            self._begin(self._outlive(client))
+            self._start_task(self._wait_for_shadow_process(client))
 
-    def _begin(self, work: Coroutine[None, None, None]) -> None:
+    def _start_task(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _outlive(self, client: ConnectedClient) -> None:
+    async def _wait_for_shadow_process(self, client: ConnectedClient) -> None:
         while is_alive(client.lingering):
             await asyncio.sleep(INTERVAL_S)
             stand_back(client.lingering)
@@ -117,14 +117,14 @@ class Watch:
             await asyncio.sleep(INTERVAL_S)
             now = asyncio.get_running_loop().time()
             for one in self._sessions():
-                self._end_left(one)
-                await self._end_late(one)
-                most, report = self._longest_idle(one.session)
+                self._end_if_client_gone(one)
+                await self._cancel_if_too_long(one)
+                most, report = self._find_idle_limit(one.session)
                 if most and one.session.idle_for(now) > most:
                     one.client.disconnect(report)
 
     @staticmethod
-    def _end_left(one: OpenSession) -> None:
+    def _end_if_client_gone(one: OpenSession) -> None:
         """End a session whose client has gone while a statement is at work, so that nobody reads from it."""
         if not one.session.busy:
             return
@@ -134,7 +134,7 @@ class Watch:
         elif hearing is ClientPresence.LISTENS:
             probe_client(one.stream, one.relay)
 
-    async def _end_late(self, one: OpenSession) -> None:
+    async def _cancel_if_too_long(self, one: OpenSession) -> None:
         """Cancel what has run for too long where the session has set PostgreSQL's own limit higher than the owner's.
 
         Everywhere else PostgreSQL does it, statement by statement. A session that goes on all the same stands back, and
@@ -165,7 +165,7 @@ class Watch:
                 held[process].client.disconnect(USED_UP)
             pause_s = INTERVAL_S if sum(used.values()) < most / 4 else _NEAR_S
 
-    def _longest_idle(self, session: Session) -> tuple[int, bytes]:
+    def _find_idle_limit(self, session: Session) -> tuple[int, bytes]:
         limits = self._limits()
         if session.in_transaction:
             return limits.idle_in_transaction_timeout_s, IDLE_IN_TRANSACTION

@@ -48,14 +48,17 @@ class Sockets:
 
 
 @contextmanager
-def sockets(*, host: str, port: int, rest_port: int) -> Iterator[Sockets]:
+def open_sockets(*, host: str, port: int, rest_port: int) -> Iterator[Sockets]:
     """Open both sockets while the block runs. Port 0 takes a free one. Raise KH406."""
-    with bound(ListenAddress(host, port)) as postgresql, bound(ListenAddress(host, rest_port)) as rest:
+    with (
+        open_listening_socket(ListenAddress(host, port)) as postgresql,
+        open_listening_socket(ListenAddress(host, rest_port)) as rest,
+    ):
         yield Sockets(postgresql, rest)
 
 
 @contextmanager
-def bound(place: ListenAddress) -> Iterator[socket.socket]:
+def open_listening_socket(place: ListenAddress) -> Iterator[socket.socket]:
     """Open a listening socket while the block runs. Raise KH406 with the address that cannot be had."""
     try:
         taken = socket.create_server(

@@ -18,23 +18,23 @@ _REPORTS = 3  # within the time after which a silent service is restarted: one o
 log = structlog.get_logger("keyhole.serving")
 
 
-def announce(addresses: Addresses, *, metrics_ports: Sequence[int | None]) -> None:
+def announce_start(addresses: Addresses, *, metrics_ports: Sequence[int | None]) -> None:
     """Say that Keyhole serves, each worker's metrics on a port of its own."""
     ports = [str(port) for port in metrics_ports if port is not None]
     operator = f", metrics on port {', '.join(ports)}" if ports else ""
     print(f"endpoint {addresses.postgresql}, REST and docs {addresses.rest}/docs{operator}", flush=True)
     log.info("started", port=addresses.port, rest_port=addresses.rest_port, metrics_port=addresses.metrics_port)
-    notify(READY)
+    notify_service_manager(READY)
 
 
-def say_goodbye() -> None:
+def announce_end() -> None:
     """Say that Keyhole ends."""
-    notify(STOPPING)
+    notify_service_manager(STOPPING)
     log.info("stopping")
     print("stopping", flush=True)
 
 
-def notify(*states: str, environment: Mapping[str, str] = os.environ) -> None:
+def notify_service_manager(*states: str, environment: Mapping[str, str] = os.environ) -> None:
     """Tell the service manager, by sd_notify(3): a datagram to the socket that the environment names.
 
     Nothing happens where there is none, and nothing fails where it does not listen.
@@ -49,16 +49,16 @@ def notify(*states: str, environment: Mapping[str, str] = os.environ) -> None:
 
 
 @asynccontextmanager
-async def reporting_alive(*, environment: Mapping[str, str] = os.environ) -> AsyncIterator[None]:
+async def report_alive(*, environment: Mapping[str, str] = os.environ) -> AsyncIterator[None]:
     """Tell the service manager that the event loop turns, as often as it wants to hear, until the block has ended.
 
     Where Keyhole hangs it is silent, and restarted (`WatchdogSec=` of systemd, sd_watchdog_enabled(3)).
     """
-    every_s = _silence_allowed_s(environment) / _REPORTS
+    every_s = _read_watchdog_interval_s(environment) / _REPORTS
 
     async def report() -> None:
         while True:
-            notify(ALIVE, environment=environment)
+            notify_service_manager(ALIVE, environment=environment)
             await asyncio.sleep(every_s)
 
     reporting = asyncio.create_task(report()) if every_s else None
@@ -70,7 +70,7 @@ async def reporting_alive(*, environment: Mapping[str, str] = os.environ) -> Asy
             await asyncio.wait({reporting})
 
 
-def _silence_allowed_s(environment: Mapping[str, str]) -> float:
+def _read_watchdog_interval_s(environment: Mapping[str, str]) -> float:
     """Return how long the service manager waits for a sign of life from this process; 0 if it does not."""
     given = environment.get("WATCHDOG_USEC", "")
     is_for_another = environment.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid())

@@ -11,22 +11,22 @@ from pathlib import Path
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.concurrency.signals import Signals
-from proxy.process.own_folder import own_folder
+from proxy.process.own_folder import make_own_folder
 from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.guard import guarded
 
 
-class EarlyData:
+class EarlyShadowData:
     """Data in the making, for the first shadow that asks for them. `close` gives up what no shadow took."""
 
     def __init__(self) -> None:
         self._opened = ExitStack()
-        self._directory = self._opened.enter_context(shadow_directory())
-        self._making = threading.Thread(target=self._make, name="keyhole-early-data")
+        self._directory = self._opened.enter_context(make_shadow_directory())
+        self._making = threading.Thread(target=self._make_data, name="keyhole-early-data")
         self._making.start()
 
     @contextmanager
-    def directory(self) -> Iterator[Path]:
+    def hand_over_directory(self) -> Iterator[Path]:
         """Make the shadow's directory while the block runs. If its data could not be made, the shadow makes its own."""
         with self._opened:
             self._making.join()
@@ -37,12 +37,12 @@ class EarlyData:
         self._making.join()
         self._opened.close()
 
-    def _make(self) -> None:
+    def _make_data(self) -> None:
         with suppress(KeyholeError):
             EmbeddedShadow(self._directory).make_data()
 
 
-def begin_data(policy_path: Path, signals: Signals) -> EarlyData | None:
+def begin_early_data(policy_path: Path, signals: Signals) -> EarlyShadowData | None:
     """Begin to make data; None if the policy names the operator's own programs.
 
     Raise KeyholeError for a policy that cannot be read.
@@ -50,12 +50,12 @@ def begin_data(policy_path: Path, signals: Signals) -> EarlyData | None:
     if Policy.load(policy_path).shadow.bindir is not None:
         return None
     signals.note_ending_signals()
-    return EarlyData()
+    return EarlyShadowData()
 
 
 @contextmanager
-def shadow_directory() -> Iterator[Path]:
+def make_shadow_directory() -> Iterator[Path]:
     """Make a directory for a shadow while the block runs; whatever uses it ends with this process. Raise OSError."""
     # a shadow holds no data, so it lives in a folder of its own that goes away with it
-    with own_folder() as folder, guarded(folder / "shadow"):
+    with make_own_folder() as folder, guarded(folder / "shadow"):
         yield folder / "shadow"

@@ -22,7 +22,7 @@ from proxy.observe.logs import fault
 from proxy.observe.telemetry import Telemetry
 from proxy.open_policy.service import Service
 from proxy.pipeline.answering import Answering
-from proxy.process.early_data import EarlyData, shadow_directory
+from proxy.process.early_data import EarlyShadowData, make_shadow_directory
 from proxy.session.port import Backing
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.binaries import Binaries, own_binaries
@@ -103,7 +103,7 @@ class Generations:
                     break
             yield answering
 
-    def take(self, generation: Generation) -> None:
+    def replace_newest(self, generation: Generation) -> None:
         """Let another one answer from now on."""
         before, self._newest = self._newest, generation
         self._older.append(before)
@@ -111,7 +111,7 @@ class Generations:
 
         def part_with_unused() -> None:
             with suppress(RuntimeError):  # the loop has ended, and `close` has seen to it
-                loop.call_soon_threadsafe(self._part_with, before)
+                loop.call_soon_threadsafe(self._close_unused, before)
 
         before.service.retire(part_with_unused)
 
@@ -127,7 +127,7 @@ class Generations:
         for generation in left:
             await asyncio.to_thread(close_generation, generation)
 
-    def _part_with(self, generation: Generation) -> None:
+    def _close_unused(self, generation: Generation) -> None:
         if generation not in self._older:
             return
         self._older.remove(generation)
@@ -145,59 +145,61 @@ def close_generation(generation: Generation) -> None:
         log.error("generation not closed", generation=generation.number, **fault(error))
 
 
-def oldest_of_few(numbers: Iterable[int]) -> int:
+def choose_oldest_kept(numbers: Iterable[int]) -> int:
     """Return the oldest generation, of those with these numbers, that may keep its sessions beside all newer ones."""
     return sorted(numbers)[-MOST:][0]
 
 
-def first_generation(service: Service, policy: Policy, *, early: EarlyData | None = None) -> Generation:
+def open_first_generation(service: Service, policy: Policy, *, early: EarlyShadowData | None = None) -> Generation:
     """Open the generation of a policy, with a shadow of its own, on `early` data if there are any.
 
     Raise KH002, KH013 and KH406.
     """
-    return _with_shadow(1, service, policy, early=early)
+    return _open_with_shadow(1, service, policy, early=early)
 
 
-def next_generation(policy: Policy, *, after: Generation) -> Generation:
+def open_next_generation(policy: Policy, *, after: Generation) -> Generation:
     """Open the same of a policy that follows an open one."""
-    return _with_shadow(after.number + 1, after.service.successor(policy), policy)
+    return _open_with_shadow(after.number + 1, after.service.successor(policy), policy)
 
 
-def _with_shadow(number: int, service: Service, policy: Policy, *, early: EarlyData | None = None) -> Generation:
+def _open_with_shadow(
+    number: int, service: Service, policy: Policy, *, early: EarlyShadowData | None = None
+) -> Generation:
     with ExitStack() as opened:
         opened.enter_context(service)
         binaries = own_binaries(policy)
         shadow = opened.enter_context(
-            prepared_shadow(service.catalog, limits=policy.server.limits, binaries=binaries, early=early)
+            run_prepared_shadow(service.catalog, limits=policy.server.limits, binaries=binaries, early=early)
         )
         return Generation(number, service, shadow, opened.pop_all().close, binaries)
 
 
 @contextmanager
-def prepared_shadow(
+def run_prepared_shadow(
     catalog: Catalog,
     *,
     limits: ServerLimitsSection | None = None,
     workers: int = 1,
     binaries: Binaries | None = None,
-    early: EarlyData | None = None,
+    early: EarlyShadowData | None = None,
 ) -> Iterator[ShadowAddress]:
     """Prepare a shadow that shows `catalog` while the block runs, for so many workers with these limits each.
 
     It is started from `binaries`, or the wheel's, which may have made `early` data. Raises KH002, KH013 and KH406.
     """
     limits, tables = limits or ServerLimitsSection(), len(catalog.public_tables)
-    with _running_shadow(limits, workers=workers, public_tables=tables, binaries=binaries, early=early) as shadow:
+    with _run_shadow(limits, workers=workers, public_tables=tables, binaries=binaries, early=early) as shadow:
         build_schema(shadow.address, catalog)
         log.info("shadow started", postgresql=shadow.version, own=binaries is not None)
         yield shadow.address
 
 
 @contextmanager
-def brief_shadow(catalog: Catalog, *, binaries: Binaries | None) -> Iterator[ShadowAddress]:
+def run_brief_shadow(catalog: Catalog, *, binaries: Binaries | None) -> Iterator[ShadowAddress]:
     """Run a shadow that shows `catalog` for one command, which logs nothing. Raise KH002, KH013 and KH406."""
     limits, tables = ServerLimitsSection(), len(catalog.public_tables)
-    with _running_shadow(limits, workers=1, public_tables=tables, binaries=binaries) as shadow:
+    with _run_shadow(limits, workers=1, public_tables=tables, binaries=binaries) as shadow:
         build_schema(shadow.address, catalog)
         yield shadow.address
 
@@ -209,21 +211,21 @@ def try_shadow(catalog: Catalog, *, limits: ServerLimitsSection, binaries: Binar
     and programs of the operator's own.
     """
     without_rows = tuple(replace(public, rows=()) for public in catalog.public_tables)
-    with _running_shadow(limits, workers=1, public_tables=len(without_rows), binaries=binaries) as shadow:
+    with _run_shadow(limits, workers=1, public_tables=len(without_rows), binaries=binaries) as shadow:
         build_schema(shadow.address, replace(catalog, public_tables=without_rows))
 
 
 @contextmanager
-def _running_shadow(
+def _run_shadow(
     limits: ServerLimitsSection,
     *,
     workers: int,
     public_tables: int,
     binaries: Binaries | None,
-    early: EarlyData | None = None,
+    early: EarlyShadowData | None = None,
 ) -> Iterator[EmbeddedShadow]:
     with ExitStack() as opened:
-        place = shadow_directory() if early is None or binaries is not None else early.directory()
+        place = make_shadow_directory() if early is None or binaries is not None else early.hand_over_directory()
         yield opened.enter_context(
             EmbeddedShadow(
                 opened.enter_context(place),

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, contextmanager
 import uvicorn
 
 from planner.errors import KeyholeError
-from proxy.endpoint.server import BACKLOG, accept_no_more
+from proxy.endpoint.server import BACKLOG, stop_accepting
 
 _STARTED_EVERY_S = 0.01  # how soon a start is noticed against looks at a flag: uvicorn offers nothing to wait for
 
@@ -38,7 +38,7 @@ class HttpServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no more connections, and end those there are, each after its request."""
         for server in self.servers:
-            await accept_no_more(server.sockets)
+            await stop_accepting(server.sockets)
         await super().shutdown(sockets)
 
 

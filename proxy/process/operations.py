@@ -20,7 +20,7 @@ from proxy.rest.readiness import Readiness, shadow_connections, shadow_version
 MOST_AT_ONCE = 16  # requests: a few scrapers and balancers ask, and one more gets 503, so that they hold up no session
 
 
-def operations(telemetry: Telemetry, ready: Readiness) -> uvicorn.Config:
+def make_operator_server(telemetry: Telemetry, ready: Readiness) -> uvicorn.Config:
     """Return `/metrics`, `/healthz` and `/readyz`, for uvicorn. They answer everybody who reaches the port."""
 
     async def metrics(_: Request) -> Response:
@@ -48,7 +48,7 @@ def operations(telemetry: Telemetry, ready: Readiness) -> uvicorn.Config:
     )
 
 
-def readings(
+def list_gauge_readings(
     generations: Generations, endpoint: Endpoint, ready: Readiness, watch: DataWatch
 ) -> tuple[GaugeReading, ...]:
     """Return the readings that every scrape takes, instead of counting as things happen."""

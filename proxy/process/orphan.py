@@ -25,10 +25,10 @@ def end_with_parent(*, grace_s: float) -> None:
         # of what a stopped process can be sent, the one signal that has it go on; to any other it says nothing
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)
     # the sentinel is ready, too, where the parent went before all this
-    threading.Thread(target=_end_after, args=(parent.sentinel, grace_s), name="parent", daemon=True).start()
+    threading.Thread(target=_kill_after_parent, args=(parent.sentinel, grace_s), name="parent", daemon=True).start()
 
 
-def _end_after(parent: int, grace_s: float) -> None:
+def _kill_after_parent(parent: int, grace_s: float) -> None:
     wait([parent])
     threading.Event().wait(grace_s)
     os.kill(os.getpid(), signal.SIGKILL)  # nothing that is to be done at an end can be relied on

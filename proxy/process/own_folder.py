@@ -17,12 +17,12 @@ _LOCK = "owner.lock"  # held by the process that made the folder; children do no
 
 
 @contextmanager
-def own_folder() -> Iterator[Path]:
+def make_own_folder() -> Iterator[Path]:
     """Make a folder that nobody else may enter, in the system's temporary folder, while the block runs.
 
     Raise OSError.
     """
-    _remove_left(Path(tempfile.gettempdir()))
+    _remove_abandoned_folders(Path(tempfile.gettempdir()))
     with tempfile.TemporaryDirectory(prefix=_PREFIX) as name:
         folder = Path(name)
         descriptor = os.open(folder / f"{_LOCK}.new", os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
@@ -34,7 +34,7 @@ def own_folder() -> Iterator[Path]:
             os.close(descriptor)
 
 
-def _remove_left(where: Path) -> None:
+def _remove_abandoned_folders(where: Path) -> None:
     for folder in where.glob(f"{_PREFIX}*"):
         with suppress(OSError):  # somebody else's, no folder, without a lock, or removed by another at this moment
             if folder.is_symlink() or folder.lstat().st_uid != os.geteuid():

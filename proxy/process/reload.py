@@ -24,7 +24,13 @@ from proxy.endpoint.server import Endpoint
 from proxy.observe.logs import fault, to_standard_error
 from proxy.open_policy.pins import PinSource, pinned_catalog
 from proxy.open_policy.service import ledger_url
-from proxy.process.generations import Generation, Generations, close_generation, next_generation, oldest_of_few
+from proxy.process.generations import (
+    Generation,
+    Generations,
+    choose_oldest_kept,
+    close_generation,
+    open_next_generation,
+)
 from proxy.report.analyst_shares import log_changed_shares
 from proxy.shadow.binaries import Binaries, own_binaries
 from proxy.shadow.schema import update_roles
@@ -45,7 +51,7 @@ class RestartNeeded(Exception):
         self.changed = changed
 
 
-class NotTaken(Exception):
+class GenerationNotOpened(Exception):
     """A worker process could not open what the policy says; `why` is what it said of it."""
 
     def __init__(self, why: dict[str, object]) -> None:
@@ -54,7 +60,7 @@ class NotTaken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class InForce:
+class PolicyInForce:
     """The policy in force: the accepted policy, its catalog's digest, and the parameters of its shadow's start.
 
     Those are the limits, and the PostgreSQL where it is the operator's own.
@@ -66,11 +72,11 @@ class InForce:
     binaries: Binaries | None
 
     @staticmethod
-    def of(policy: Policy, digest: str, binaries: Binaries | None) -> "InForce":
+    def make_for_shadow(policy: Policy, digest: str, binaries: Binaries | None) -> "PolicyInForce":
         """Return the policy in force whose shadow was made for it."""
-        return InForce(policy, digest, policy.server.limits, binaries)
+        return PolicyInForce(policy, digest, policy.server.limits, binaries)
 
-    def insist_no_restart(self, new: Policy) -> None:
+    def check_no_restart(self, new: Policy) -> None:
         """Raise RestartNeeded if a policy changes what is bound once, or names another ledger.
 
         The ledger differs by its URL, or lies beside another policy file that a link has led to.
@@ -83,7 +89,7 @@ class InForce:
         if changed:
             raise RestartNeeded(tuple(changed))
 
-    def catalog_of(self, new: Policy, source: PinSource) -> Catalog | None:
+    def find_usable_catalog(self, new: Policy, source: PinSource) -> Catalog | None:
         """Return the catalog of a policy that the shadow, and sessions on it, can go on with; None if they cannot.
 
         `source` is that of the policy in force. Raises KH003 to KH007, KH010 and KH013.
@@ -91,7 +97,7 @@ class InForce:
         old = self.policy
         if not same_source(new, old) or (new.views, new.server.database) != (old.views, old.server.database):
             return None
-        if _bands(new) != _bands(old) or new.monitors != old.monitors or list_known_names(new) != list_known_names(old):
+        if _list_bands(new) != _list_bands(old) or new.monitors != old.monitors or list_known_names(new) != list_known_names(old):
             return None
         if not self._has_room(new.server.limits) or own_binaries(new) != self.binaries:
             return None
@@ -104,12 +110,12 @@ class InForce:
         enough = count_shadow_connections(limits) <= count_shadow_connections(started)
         return enough and limits.session_memory_mb == started.session_memory_mb
 
-    def with_catalog(self, policy: Policy) -> "InForce":
+    def replace_policy(self, policy: Policy) -> "PolicyInForce":
         """Return another policy over the same shadow."""
-        return InForce(policy, self.digest, self.started_with, self.binaries)
+        return PolicyInForce(policy, self.digest, self.started_with, self.binaries)
 
 
-def _bands(policy: Policy) -> list[tuple[str, BandsSection | None]]:
+def _list_bands(policy: Policy) -> list[tuple[str, BandsSection | None]]:
     """Return the bands that a policy's shadow shows, which change no answer and no digest."""
     of_tables = [(name, table.bands) for name, table in policy.tables.items()]
     columns = [
@@ -120,7 +126,7 @@ def _bands(policy: Policy) -> list[tuple[str, BandsSection | None]]:
     return [*of_tables, *columns]
 
 
-class Taking:
+class PolicySwitch:
     """Puts a policy into force in the process that serves: an endpoint, and the generations behind it and REST."""
 
     def __init__(self, generations: Generations, endpoint: Endpoint, *, log_level: str) -> None:
@@ -128,30 +134,30 @@ class Taking:
         self._endpoint = endpoint
         self._log_level = log_level
 
-    def catalog(self, policy: Policy, catalog: Catalog) -> None:
+    def use_catalog(self, policy: Policy, catalog: Catalog) -> None:
         """Go on with another catalog that the shadow shows already, in all sessions."""
         service = self._generations.newest.service
         service.policy, service.catalog = policy, catalog
-        self._tell(policy, sessions_ended=self._take(policy))
+        self._log_reload(policy, sessions_ended=self._use_newest(policy))
 
-    def generation(self, policy: Policy, generation: Generation, *, oldest: int) -> None:
+    def use_generation(self, policy: Policy, generation: Generation, *, oldest: int) -> None:
         """Let another generation answer. Sessions of before stay on their own, unless that is older than `oldest`."""
-        self._generations.take(generation)
+        self._generations.replace_newest(generation)
         too_old = [one.shadow for one in self._generations.open if one.number < oldest]
-        ended = self._take(policy) + sum(map(self._endpoint.leave, too_old))
-        self._tell(policy, sessions_ended=ended, generation=generation.number)
+        ended = self._use_newest(policy) + sum(map(self._endpoint.end_sessions_on, too_old))
+        self._log_reload(policy, sessions_ended=ended, generation=generation.number)
 
-    def _tell(self, policy: Policy, **what: int) -> None:
+    def _log_reload(self, policy: Policy, **what: int) -> None:
         log.info("policy reloaded", **what)
         if policy.server.log_level != self._log_level:
             self._log_level = policy.server.log_level
             to_standard_error(self._log_level)
 
-    def _take(self, policy: Policy) -> int:
-        return self._endpoint.take(self._generations.newest.backing, policy.server.limits)
+    def _use_newest(self, policy: Policy) -> int:
+        return self._endpoint.use_backing(self._generations.newest.backing, policy.server.limits)
 
 
-class Reloading:
+class PolicyReloader:
     """A reload in a process that serves alone and keeps the shadows itself. For one event loop.
 
     `policy` is the one that the newest generation was opened with.
@@ -159,70 +165,70 @@ class Reloading:
 
     def __init__(self, generations: Generations, endpoint: Endpoint, *, policy: Policy) -> None:
         self._generations = generations
-        self._taking = Taking(generations, endpoint, log_level=policy.server.log_level)
+        self._taking = PolicySwitch(generations, endpoint, log_level=policy.server.log_level)
         newest = generations.newest
-        self._now = InForce.of(policy, newest.service.catalog.digest, newest.binaries)
+        self._now = PolicyInForce.make_for_shadow(policy, newest.service.catalog.digest, newest.binaries)
         self._changing = asyncio.Lock()
 
-    async def renew(self) -> None:
+    async def replace_lost_generation(self) -> None:
         """Open another generation of the policy in force, since the newest shadow is gone. Raise what fails."""
         async with self._changing:
             policy, newest = self._now.policy, self._generations.newest
-            opened = await unless_cancelled(lambda: next_generation(policy, after=newest), undo=close_generation)
-            self._now = InForce.of(policy, opened.service.catalog.digest, opened.binaries)
-            self._taking.generation(policy, opened, oldest=opened.number)
+            opened = await run_or_undo(lambda: open_next_generation(policy, after=newest), undo=close_generation)
+            self._now = PolicyInForce.make_for_shadow(policy, opened.service.catalog.digest, opened.binaries)
+            self._taking.use_generation(policy, opened, oldest=opened.number)
 
-    async def reload(self) -> None:
+    async def reload_policy(self) -> None:
         """Read the policy's file again, and its pins. A policy that cannot be used is logged, and nothing changes.
 
         Sessions of analysts who are gone, or who must log in in another way, end with 57P01; all others go on. Raises
         nothing.
         """
         async with self._changing:
-            await self._reload()
+            await self._reload_locked()
 
-    async def _reload(self) -> None:
+    async def _reload_locked(self) -> None:
         try:
             policy = Policy.load(self._now.policy.path)
-            opened = await unless_cancelled(lambda: self._open(policy), undo=_undo)
+            opened = await run_or_undo(lambda: self._open_policy(policy), undo=_close_opened)
         except Exception as error:
             log_refusal(error)
             return
         if isinstance(opened, Generation):
-            self._now = InForce.of(policy, opened.service.catalog.digest, opened.binaries)
-            oldest = oldest_of_few([opened.number, *(one.number for one in self._generations.open)])
-            self._taking.generation(policy, opened, oldest=oldest)
+            self._now = PolicyInForce.make_for_shadow(policy, opened.service.catalog.digest, opened.binaries)
+            oldest = choose_oldest_kept([opened.number, *(one.number for one in self._generations.open)])
+            self._taking.use_generation(policy, opened, oldest=oldest)
         else:
-            self._now = self._now.with_catalog(policy)
-            self._taking.catalog(policy, opened)
+            self._now = self._now.replace_policy(policy)
+            self._taking.use_catalog(policy, opened)
 
-    def _open(self, policy: Policy) -> Catalog | Generation:
-        self._now.insist_no_restart(policy)
+    def _open_policy(self, policy: Policy) -> Catalog | Generation:
+        self._now.check_no_restart(policy)
         newest = self._generations.newest
-        catalog = self._now.catalog_of(policy, newest.service.source)
+        catalog = self._now.find_usable_catalog(policy, newest.service.source)
         if catalog is not None:
             update_roles(newest.shadow, catalog)
             log_changed_shares(self._now.policy, policy, catalog)
             return catalog
-        insist_on_source(newest, policy)
-        opened = next_generation(policy, after=newest)
+        check_source_can_open(newest, policy)
+        opened = open_next_generation(policy, after=newest)
         log_changed_shares(self._now.policy, policy, opened.service.catalog)
         return opened
 
 
-def insist_on_source(newest: Generation, policy: Policy) -> None:
+def check_source_can_open(newest: Generation, policy: Policy) -> None:
     """Raise RestartNeeded if the policy's source can be opened only when the open one is closed."""
     if newest.service.clashes_with(policy):
         raise RestartNeeded(("source",))
 
 
-def _undo(opened: Catalog | Generation) -> None:
+def _close_opened(opened: Catalog | Generation) -> None:
     if isinstance(opened, Generation):
         opened.close()
 
 
 @asynccontextmanager
-async def each_time(event: asyncio.Event, work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+async def repeat_on_event(event: asyncio.Event, work: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
     """Do `work` whenever `event` is set while the block runs, one after the other; at the end it is cancelled."""
 
     async def wait() -> None:
@@ -239,7 +245,7 @@ async def each_time(event: asyncio.Event, work: Callable[[], Awaitable[None]]) -
         await asyncio.wait({waiting})
 
 
-async def unless_cancelled(work: Callable[[], T], *, undo: Callable[[T], None]) -> T:
+async def run_or_undo(work: Callable[[], T], *, undo: Callable[[T], None]) -> T:
     """Return the result of `work`, in a thread. If nobody waits for it any more it is undone: nothing is left open."""
     doing = asyncio.ensure_future(asyncio.to_thread(work))
     try:
@@ -251,12 +257,12 @@ async def unless_cancelled(work: Callable[[], T], *, undo: Callable[[T], None]) 
         raise
 
 
-def why(error: Exception) -> dict[str, object]:
+def describe_refusal(error: Exception) -> dict[str, object]:
     """Return why a policy is not taken, for the log. It has a code if there is one, and never a library's own words."""
     match error:
         case RestartNeeded(changed=changed):
             return {"why": str(error), "changed": list(changed)}
-        case NotTaken():
+        case GenerationNotOpened():
             return error.why
         case KeyholeError():
             return {"code": error.code, "why": error.message}
@@ -266,4 +272,4 @@ def why(error: Exception) -> dict[str, object]:
 
 def log_refusal(error: Exception) -> None:
     """Say why the last policy stays."""
-    log.error("policy not reloaded", **why(error))
+    log.error("policy not reloaded", **describe_refusal(error))

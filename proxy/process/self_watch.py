@@ -32,7 +32,7 @@ _TELL_S = 1.0  # from the list of where every thread stands to the end
 
 
 @asynccontextmanager
-async def ending_itself(
+async def end_if_hung(
     *,
     ledger_timeout_ms: int,
     hung_s: float = HUNG_S,
@@ -46,7 +46,7 @@ async def ending_itself(
     async def beat() -> None:
         while True:
             signal.setitimer(signal.ITIMER_REAL, hung_s)  # nobody handles it: the kernel needs no help to end us
-            _tell_where_after(max(hung_s - _TELL_S, hung_s / 2))
+            _dump_stacks_after(max(hung_s - _TELL_S, hung_s / 2))
             if stalled_for_s() > allowed_s:
                 log.error("the ledger's file system hangs")
                 os._exit(1)  # in order it would wait for the thread that hangs
@@ -62,7 +62,7 @@ async def ending_itself(
         faulthandler.cancel_dump_traceback_later()
 
 
-def _tell_where_after(seconds: float) -> None:
+def _dump_stacks_after(seconds: float) -> None:
     """Have every thread's line of code written to standard error then, by a thread that needs no interpreter."""
     with suppress(ValueError, UnsupportedOperation):  # standard error is closed, or no file
         if sys.__stderr__ is not None:

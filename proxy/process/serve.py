@@ -17,14 +17,14 @@ from proxy.observe.logs import to_standard_error
 from proxy.observe.telemetry import Telemetry
 from proxy.open_policy.login_secret import login_secret
 from proxy.open_policy.service import Service, ledger_url
-from proxy.process.addresses import Addresses, ListenAddress, Sockets, sockets
-from proxy.process.announcements import announce, reporting_alive, say_goodbye
-from proxy.process.early_data import EarlyData
-from proxy.process.generations import Generation, Generations, first_generation, prepared_shadow
-from proxy.process.reload import Reloading, each_time
-from proxy.process.self_watch import ending_itself
-from proxy.process.shadow_watch import replacing_lost
-from proxy.process.single import running
+from proxy.process.addresses import Addresses, ListenAddress, Sockets, open_sockets
+from proxy.process.announcements import announce_end, announce_start, report_alive
+from proxy.process.early_data import EarlyShadowData
+from proxy.process.generations import Generation, Generations, open_first_generation, run_prepared_shadow
+from proxy.process.reload import PolicyReloader, repeat_on_event
+from proxy.process.self_watch import end_if_hung
+from proxy.process.shadow_watch import keep_shadow_replaced
+from proxy.process.single import serve_process
 from proxy.security.file_modes import describe_exposed_files
 from proxy.security.mock_users import Strangers
 from proxy.security.tls import Tls, exposure
@@ -35,7 +35,7 @@ from proxy.shadow.wheel import describe_older
 log = structlog.get_logger("keyhole.serving")
 
 
-def run(
+def serve_in_foreground(
     policy_path: Path,
     *,
     host: str | None,
@@ -45,7 +45,7 @@ def run(
     metrics_port: int | None = None,
     workers: int | None = None,
     signals: Signals,
-    early: EarlyData | None,
+    early: EarlyShadowData | None,
 ) -> None:
     """Serve in the foreground until SIGINT or SIGTERM; SIGHUP reads the policy again.
 
@@ -62,7 +62,7 @@ def run(
         log.warning("exposed", what=warning)
     wanted = section.metrics_port if metrics_port is None else metrics_port
     metrics = None if wanted is None else ListenAddress(metrics_host or section.metrics_host, wanted)
-    with sockets(
+    with open_sockets(
         host=section.host if host is None else host,
         port=section.port if port is None else port,
         rest_port=section.rest_port if rest_port is None else rest_port,
@@ -77,7 +77,7 @@ def run(
 
 
 @contextmanager
-def in_background(
+def serve_in_background(
     service: Service,
     *,
     host: str,
@@ -99,7 +99,7 @@ def in_background(
         try:
             async with (
                 Generations(Generation.lend(service, shadow)) as generations,
-                running(generations, accepting=accepting, tls=tls, rest=rest, metrics=metrics, looks=looks) as up,
+                serve_process(generations, accepting=accepting, tls=tls, rest=rest, metrics=metrics, looks=looks) as up,
             ):
                 started.set_result(up.addresses)
                 await asyncio.to_thread(stop.wait)
@@ -108,7 +108,10 @@ def in_background(
                 raise
             started.set_exception(error)
 
-    with prepared_shadow(service.catalog) as shadow, sockets(host=host, port=port, rest_port=rest_port) as accepting:
+    with (
+        run_prepared_shadow(service.catalog) as shadow,
+        open_sockets(host=host, port=port, rest_port=rest_port) as accepting,
+    ):
         thread = threading.Thread(target=lambda: asyncio.run(serve(shadow, accepting)), name="keyhole-serving")
         thread.start()
         try:
@@ -125,15 +128,15 @@ def _serve_alone(
     tls: Tls | None,
     metrics: ListenAddress | None,
     signals: Signals,
-    early: EarlyData | None,
+    early: EarlyShadowData | None,
 ) -> None:
     service = Service.over(policy, telemetry=Telemetry(log=structlog.get_logger()))
     strangers = Strangers(login_secret(policy))
     signals.note_ending_signals()
     with signals.ignore_refusals_at_end():
-        first = first_generation(service, policy, early=early)
+        first = open_first_generation(service, policy, early=early)
         asyncio.run(
-            _until_told(
+            _serve_until_signal(
                 first,
                 policy=policy,
                 accepting=accepting,
@@ -145,7 +148,7 @@ def _serve_alone(
         )
 
 
-async def _until_told(
+async def _serve_until_signal(
     first: Generation,
     *,
     policy: Policy,
@@ -158,13 +161,13 @@ async def _until_told(
     told, again = asyncio.Event(), asyncio.Event()
     signals.hand_over_to_loop(end=told, reload=again)
     async with AsyncExitStack() as opened:
-        await opened.enter_async_context(reporting_alive())
-        await opened.enter_async_context(ending_itself(ledger_timeout_ms=policy.ledger.timeout_ms))
+        await opened.enter_async_context(report_alive())
+        await opened.enter_async_context(end_if_hung(ledger_timeout_ms=policy.ledger.timeout_ms))
         generations = await opened.enter_async_context(Generations(first))
         if told.is_set():
             return
         up = await opened.enter_async_context(
-            running(
+            serve_process(
                 generations,
                 accepting=accepting,
                 tls=tls,
@@ -174,17 +177,17 @@ async def _until_told(
                 strangers=strangers,
             )
         )
-        reloading = Reloading(generations, up.endpoint, policy=policy)
+        reloading = PolicyReloader(generations, up.endpoint, policy=policy)
 
         async def reload() -> None:
             if tls is not None:
                 tls.reload()
-            await reloading.reload()
+            await reloading.reload_policy()
 
         async with (
-            replacing_lost(lambda: generations.newest.shadow, reloading.renew, otherwise=told),
-            each_time(again, reload),
+            keep_shadow_replaced(lambda: generations.newest.shadow, reloading.replace_lost_generation, otherwise=told),
+            repeat_on_event(again, reload),
         ):
-            announce(up.addresses, metrics_ports=(up.addresses.metrics_port,))
+            announce_start(up.addresses, metrics_ports=(up.addresses.metrics_port,))
             await told.wait()
-            say_goodbye()
+            announce_end()

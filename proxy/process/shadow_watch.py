@@ -37,7 +37,7 @@ def is_gone(shadow: ShadowAddress) -> bool:
     return False
 
 
-class Heard:
+class SilenceClock:
     """Since when a shadow has said nothing."""
 
     def __init__(self) -> None:
@@ -52,12 +52,12 @@ class Heard:
         return loop.time() - self._at >= HUNG_S
 
 
-async def replace_lost(newest: Callable[[], ShadowAddress], renew: Callable[[], Awaitable[None]]) -> None:
+async def replace_lost_shadows(newest: Callable[[], ShadowAddress], renew: Callable[[], Awaitable[None]]) -> None:
     """Look at the newest shadow for ever, and `renew` one that is gone; one that hangs is ended first.
 
     Raises KH406 where that always fails.
     """
-    failures, heard = 0, Heard()
+    failures, heard = 0, SilenceClock()
     while True:
         await asyncio.sleep(LOOK_S * (1 + failures))
         shadow = newest()
@@ -79,14 +79,14 @@ async def replace_lost(newest: Callable[[], ShadowAddress], renew: Callable[[], 
 
 
 @asynccontextmanager
-async def replacing_lost(
+async def keep_shadow_replaced(
     newest: Callable[[], ShadowAddress], renew: Callable[[], Awaitable[None]], *, otherwise: asyncio.Event
 ) -> AsyncIterator[None]:
     """Do so while the block runs, which waits for `otherwise`: that is set, too, when a shadow cannot be replaced.
 
     Raises KH406 then, when the block has ended.
     """
-    watching = asyncio.create_task(replace_lost(newest, renew))
+    watching = asyncio.create_task(replace_lost_shadows(newest, renew))
     watching.add_done_callback(lambda _: otherwise.set())
     try:
         yield

@@ -18,7 +18,7 @@ from proxy.console.app import console_pages
 from proxy.console.ended_logins import SUFFIX
 from proxy.console.play.open import open_playground
 from proxy.endpoint.cancel_requests import SiblingWorkers
-from proxy.endpoint.login_probe import address_from_here, insist_on_a_login
+from proxy.endpoint.login_probe import check_login_begins, find_local_address
 from proxy.endpoint.server import Endpoint
 from proxy.monitors.notifications import AlertHub
 from proxy.monitors.reading import Readings
@@ -28,10 +28,10 @@ from proxy.open_policy.login_secret import beside_secret
 from proxy.open_policy.moved_data import DataWatch
 from proxy.open_policy.pins import pins_path
 from proxy.open_policy.serving_folder import announced, identify_pins, serving_folder
-from proxy.process.addresses import Addresses, ListenAddress, Sockets, bound
+from proxy.process.addresses import Addresses, ListenAddress, Sockets, open_listening_socket
 from proxy.process.generations import Generations
 from proxy.process.http_server import serve_http
-from proxy.process.operations import operations, readings
+from proxy.process.operations import list_gauge_readings, make_operator_server
 from proxy.rest import uvicorn_server
 from proxy.rest.app import create_app
 from proxy.rest.readiness import Readiness, readiness
@@ -49,7 +49,7 @@ WATCH_EVERY_S = 60.0  # how late an owner hears that data moved, against stateme
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningProcess:
     """A process that serves."""
 
     addresses: Addresses
@@ -57,7 +57,7 @@ class Running:
 
 
 @asynccontextmanager
-async def running(
+async def serve_process(
     generations: Generations,
     *,
     accepting: Sockets,
@@ -68,7 +68,7 @@ async def running(
     siblings: SiblingWorkers | None = None,
     strangers: Strangers | None = None,
     looks: bool = True,
-) -> AsyncIterator[Running]:
+) -> AsyncIterator[RunningProcess]:
     """Serve over the newest generation until the block ends. `limits` are PostgreSQL's alone, `rest` limits REST.
 
     Without `metrics` there is no port for the operator. With `siblings` other processes accept on the same sockets,
@@ -80,7 +80,7 @@ async def running(
     ready = readiness(
         generations,
         lambda: generations.newest.shadow,
-        logins=partial(insist_on_a_login, *address_from_here(accepting.postgresql), over_tls=tls is not None),
+        logins=partial(check_login_begins, *find_local_address(accepting.postgresql), over_tls=tls is not None),
     )
     rest_tls = tls if tls is not None and tls.covers_rest else None
     failures = FailedLogins(rest.failed_logins_per_minute)
@@ -99,7 +99,7 @@ async def running(
     _, port = accepting.postgresql.getsockname()[:2]
     watch = DataWatch(seen)
     monitors = MonitorRunner(generations, name=f"{port}/{siblings.worker}", told=lambda _: hub.wake())
-    seen.watch(*readings(generations, endpoint, ready, watch), *monitors.readings)
+    seen.watch(*list_gauge_readings(generations, endpoint, ready, watch), *monitors.readings)
     await endpoint.start(shared=accepting.postgresql)
     stopping: asyncio.Task[None] | None = None
     try:
@@ -127,10 +127,10 @@ async def running(
                 ),
                 accepting=accepting.rest,
             ),
-            _metrics(seen, ready, place=metrics) as metrics_port,
-            _watching(generations, watch),
-            _following(generations),
-            _telling(hub),  # before REST ends, which waits for its streams of events
+            _serve_metrics(seen, ready, place=metrics) as metrics_port,
+            _watch_data(generations, watch),
+            _follow_data_versions(generations),
+            _close_hub_at_end(hub),  # before REST ends, which waits for its streams of events
             looking(monitors) if looks else nullcontext(),
         ):
             host, port = accepting.postgresql.getsockname()[:2]
@@ -143,7 +143,7 @@ async def running(
                 rest_scheme="http" if rest_tls is None else "https",
             )
             try:
-                yield Running(addresses, endpoint)
+                yield RunningProcess(addresses, endpoint)
             finally:
                 # beside REST, whose last request may take long: nobody may log in meanwhile
                 stopping = asyncio.create_task(endpoint.stop())
@@ -157,7 +157,7 @@ def _find_shadow(generations: Generations) -> tuple[ShadowAddress, str]:
 
 
 @asynccontextmanager
-async def _telling(hub: AlertHub) -> AsyncIterator[None]:
+async def _close_hub_at_end(hub: AlertHub) -> AsyncIterator[None]:
     try:
         yield
     finally:
@@ -165,7 +165,7 @@ async def _telling(hub: AlertHub) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _watching(generations: Generations, watch: DataWatch) -> AsyncIterator[None]:
+async def _watch_data(generations: Generations, watch: DataWatch) -> AsyncIterator[None]:
     def look() -> None:
         with generations.using() as service:
             watch.look(service)
@@ -184,7 +184,7 @@ async def _watching(generations: Generations, watch: DataWatch) -> AsyncIterator
 
 
 @asynccontextmanager
-async def _following(generations: Generations) -> AsyncIterator[None]:
+async def _follow_data_versions(generations: Generations) -> AsyncIterator[None]:
     """Open the files of a new data version as soon as it is declared, and say so to `keyhole refresh`.
 
     Questions do it themselves, too: where nothing can be said, nothing but that is lost.
@@ -219,10 +219,12 @@ async def _following(generations: Generations) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _metrics(seen: Telemetry, ready: Readiness, *, place: ListenAddress | None) -> AsyncIterator[int | None]:
+async def _serve_metrics(
+    seen: Telemetry, ready: Readiness, *, place: ListenAddress | None
+) -> AsyncIterator[int | None]:
     if place is None:
         yield None
         return
-    with bound(place) as taken:
-        async with serve_http(operations(seen, ready), accepting=taken):
+    with open_listening_socket(place) as taken:
+        async with serve_http(make_operator_server(seen, ready), accepting=taken):
             yield taken.getsockname()[1]

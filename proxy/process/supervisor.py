@@ -22,14 +22,22 @@ from proxy.open_policy.login_secret import login_secret
 from proxy.open_policy.pins import pinned_catalog
 from proxy.open_policy.service import Service
 from proxy.process.addresses import Addresses, ListenAddress, Sockets
-from proxy.process.announcements import announce, reporting_alive, say_goodbye
-from proxy.process.early_data import EarlyData
-from proxy.process.generations import oldest_of_few, prepared_shadow
-from proxy.process.own_folder import own_folder
-from proxy.process.reload import InForce, NotTaken, each_time, log_refusal, unless_cancelled
-from proxy.process.self_watch import ending_itself
-from proxy.process.shadow_watch import replacing_lost
-from proxy.process.worker_messages import Failed, Ready, Reload, Shown, Stop, Take, Task
+from proxy.process.announcements import announce_end, announce_start, report_alive
+from proxy.process.early_data import EarlyShadowData
+from proxy.process.generations import choose_oldest_kept, run_prepared_shadow
+from proxy.process.own_folder import make_own_folder
+from proxy.process.reload import GenerationNotOpened, PolicyInForce, log_refusal, repeat_on_event, run_or_undo
+from proxy.process.self_watch import end_if_hung
+from proxy.process.shadow_watch import keep_shadow_replaced
+from proxy.process.worker_messages import (
+    FailedReport,
+    ReadyReport,
+    ReloadOrder,
+    SharedGeneration,
+    StopOrder,
+    TakeOrder,
+    WorkerTask,
+)
 from proxy.process.worker_process import WorkerProcess
 from proxy.report.analyst_shares import log_changed_shares
 from proxy.security.mock_users import Strangers
@@ -56,7 +64,7 @@ def supervise(
     metrics: ListenAddress | None,
     workers: int,
     signals: Signals,
-    early: EarlyData | None = None,
+    early: EarlyShadowData | None = None,
 ) -> None:
     """Serve with `workers` processes until SIGINT or SIGTERM.
 
@@ -67,7 +75,7 @@ def supervise(
         catalog = service.catalog
     strangers = Strangers(login_secret(policy))
     signals.note_ending_signals()
-    with signals.ignore_refusals_at_end(), own_folder() as folder:
+    with signals.ignore_refusals_at_end(), make_own_folder() as folder:
         supervisor = Supervisor(
             policy,
             catalog,
@@ -85,26 +93,28 @@ def supervise(
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _MadeGeneration:
     """A generation as workers know it, with a shadow that runs until `close`.
 
     It is started from `binaries` if they are the operator's own.
     """
 
-    shown: Shown
+    shared: SharedGeneration
     close: Callable[[], None]
     binaries: Binaries | None
 
 
 def _make_generation(
-    number: int, policy: Policy, catalog: Catalog, *, workers: int, early: EarlyData | None = None
-) -> _Made:
+    number: int, policy: Policy, catalog: Catalog, *, workers: int, early: EarlyShadowData | None = None
+) -> _MadeGeneration:
     with ExitStack() as opened:
         limits, binaries = policy.server.limits, own_binaries(policy)
         shadow = opened.enter_context(
-            prepared_shadow(catalog, limits=limits, workers=workers, binaries=binaries, early=early)
+            run_prepared_shadow(catalog, limits=limits, workers=workers, binaries=binaries, early=early)
         )
-        return _Made(Shown(number, policy, catalog.digest, shadow), opened.pop_all().close, binaries)
+        return _MadeGeneration(
+            SharedGeneration(number, policy, catalog.digest, shadow), opened.pop_all().close, binaries
+        )
 
 
 class Supervisor:
@@ -121,7 +131,7 @@ class Supervisor:
         folder: Path,
         strangers: Strangers,
         vote_s: float = VOTE_S,
-        early: EarlyData | None = None,
+        early: EarlyShadowData | None = None,
     ) -> None:
         self._accepting = accepting
         self._vote_s = vote_s
@@ -132,7 +142,7 @@ class Supervisor:
         self._newest = _make_generation(1, policy, catalog, workers=workers, early=early)
         self._made = {1: self._newest}
         self._opening: set[int] = set()
-        self._now = InForce.of(policy, catalog.digest, self._newest.binaries)
+        self._now = PolicyInForce.make_for_shadow(policy, catalog.digest, self._newest.binaries)
         self._last_number = 1
         self._workers: dict[int, WorkerProcess] = {}
         self._changing = asyncio.Lock()
@@ -143,7 +153,7 @@ class Supervisor:
 
     async def run(self, signals: Signals) -> None:
         """Start the workers, keep them running, stop them and the shadows."""
-        async with reporting_alive(), ending_itself(ledger_timeout_ms=self._now.policy.ledger.timeout_ms):
+        async with report_alive(), end_if_hung(ledger_timeout_ms=self._now.policy.ledger.timeout_ms):
             await self._run(signals)
 
     async def _run(self, signals: Signals) -> None:
@@ -151,23 +161,25 @@ class Supervisor:
         keeping: list[asyncio.Task[None]] = []
         try:
             for number in () if self._told.is_set() else range(self._number):
-                self._start(number)
+                self._start_worker(number)
             reports = await asyncio.gather(*(worker.ready for worker in self._workers.values()))
             if self._told.is_set():  # the workers may have been told already
                 return
-            ready = [_insist_on_ready(report) for report in reports]
-            keeping = [asyncio.create_task(self._keep(number)) for number in self._workers]
+            ready = [_read_ready(report) for report in reports]
+            keeping = [asyncio.create_task(self._keep_worker_running(number)) for number in self._workers]
             async with (
-                replacing_lost(lambda: self._newest.shown.shadow, self._renew, otherwise=self._told),
-                each_time(self._again, self._reload),
+                keep_shadow_replaced(
+                    lambda: self._newest.shared.shadow, self._replace_lost_shadow, otherwise=self._told
+                ),
+                repeat_on_event(self._again, self._reload),
             ):
-                announce(ready[0], metrics_ports=[one.metrics_port for one in ready])
+                announce_start(ready[0], metrics_ports=[one.metrics_port for one in ready])
                 await self._told.wait()
-                say_goodbye()
+                announce_end()
         finally:
             self._told.set()
             for worker in self._workers.values():
-                worker.tell(Stop())
+                worker.send_order(StopOrder())
             await asyncio.gather(*keeping)
             await asyncio.gather(*(worker.wait_for_end() for worker in self._workers.values()))
             if self._closing:
@@ -179,14 +191,14 @@ class Supervisor:
         while self._made:
             _close_generation(self._made.popitem()[1])
 
-    def _start(self, number: int) -> None:
+    def _start_worker(self, number: int) -> None:
         place = self._metrics
         if place is not None and place.port:
             place = ListenAddress(place.host, place.port + number)
-        task = Task(
+        task = WorkerTask(
             worker=number,
             workers=self._number,
-            shown=self._newest.shown,
+            generation=self._newest.shared,
             accepting=self._accepting,
             metrics=place,
             folder=self._folder,
@@ -194,7 +206,7 @@ class Supervisor:
         )
         self._workers[number] = WorkerProcess(task, left=self._close_unused)
 
-    async def _keep(self, number: int) -> None:
+    async def _keep_worker_running(self, number: int) -> None:
         """Start a worker again whenever it ends, after pauses that grow, until everything ends."""
         loop, pause_s = asyncio.get_running_loop(), FIRST_PAUSE_S
         while True:
@@ -214,13 +226,15 @@ class Supervisor:
                 if self._told.is_set():
                     return
                 with suppress(OSError):  # the system has no process left: it is tried again
-                    self._start(number)
+                    self._start_worker(number)
 
-    async def _renew(self) -> None:
+    async def _replace_lost_shadow(self) -> None:
         """Make another shadow for the policy in force, since the newest is gone. Raise what fails."""
         async with self._replacing:
             policy = self._now.policy
-            await self._take(await unless_cancelled(lambda: self._make_next(policy), undo=_close_generation))
+            await self._open_in_all_workers(
+                await run_or_undo(lambda: self._make_next_generation(policy), undo=_close_generation)
+            )
 
     async def _reload(self) -> None:
         async with self._replacing:
@@ -230,96 +244,102 @@ class Supervisor:
         level = self._now.policy.server.log_level
         try:
             policy = Policy.load(self._now.policy.path)
-            found = await unless_cancelled(lambda: self._find_catalog(policy), undo=_undo)
-            if isinstance(found, _Made):
-                await self._take(found)
+            found = await run_or_undo(lambda: self._find_catalog(policy), undo=_close_if_made)
+            if isinstance(found, _MadeGeneration):
+                await self._open_in_all_workers(found)
         except Exception as error:
             log_refusal(error)
             return
         if isinstance(found, Catalog):
-            self._now = self._now.with_catalog(policy)
-            self._newest = replace(self._newest, shown=replace(self._newest.shown, policy=policy))
+            self._now = self._now.replace_policy(policy)
+            self._newest = replace(self._newest, shared=replace(self._newest.shared, policy=policy))
             for worker in self._workers.values():
-                worker.tell(Reload(policy))
+                worker.send_order(ReloadOrder(policy))
         if policy.server.log_level != level:
             to_standard_error(policy.server.log_level)
 
-    def _find_catalog(self, policy: Policy) -> Catalog | _Made:
+    def _find_catalog(self, policy: Policy) -> Catalog | _MadeGeneration:
         """Return the catalog of a policy that the newest shadow can go on with, which has its analysts then.
 
         Or a new one.
         """
-        self._now.insist_no_restart(policy)
+        self._now.check_no_restart(policy)
         with closing(open_policy_source(self._now.policy)) as source:
-            catalog = self._now.catalog_of(policy, source)
+            catalog = self._now.find_usable_catalog(policy, source)
         if catalog is not None:
-            update_roles(self._newest.shown.shadow, catalog)
+            update_roles(self._newest.shared.shadow, catalog)
             log_changed_shares(self._now.policy, policy, catalog)
             return catalog
-        return self._make_next(policy)
+        return self._make_next_generation(policy)
 
-    def _make_next(self, policy: Policy) -> _Made:
+    def _make_next_generation(self, policy: Policy) -> _MadeGeneration:
         with closing(open_policy_source(policy)) as source:
             catalog = pinned_catalog(policy, source)
         log_changed_shares(self._now.policy, policy, catalog)
         self._last_number += 1
         return _make_generation(self._last_number, policy, catalog, workers=self._number)
 
-    async def _take(self, made: _Made) -> None:
-        """Let all workers open a generation, and take it when all have. Raise NotTaken, and none has it then."""
-        number = made.shown.number
+    async def _open_in_all_workers(self, made: _MadeGeneration) -> None:
+        """Let all workers open a generation, and use it when all have.
+
+        Raise GenerationNotOpened if one of them could not. No worker uses it then.
+        """
+        number = made.shared.number
         self._made[number] = made
         self._opening.add(number)  # it is needed, whoever dies meanwhile
         async with self._changing:  # no worker is started meanwhile, who would know of neither
             asked = tuple(self._workers.values())
             try:
                 async with asyncio.timeout(self._vote_s):
-                    votes = await asyncio.gather(*(worker.open_generation(made.shown) for worker in asked))
+                    votes = await asyncio.gather(*(worker.open_generation(made.shared) for worker in asked))
                 for vote in votes:
                     if vote is not None:
-                        raise NotTaken(vote)
+                        raise GenerationNotOpened(vote)
             except TimeoutError:
-                self._give_up(number, asked)
-                raise NotTaken(_LATE) from None
+                self._give_up_generation(number, asked)
+                raise GenerationNotOpened(_LATE) from None
             except BaseException:
-                self._give_up(number, asked)
+                self._give_up_generation(number, asked)
                 raise
             self._opening.discard(number)
-            self._newest, self._now = made, InForce.of(made.shown.policy, made.shown.digest, made.binaries)
+            self._newest, self._now = (
+                made,
+                PolicyInForce.make_for_shadow(made.shared.policy, made.shared.digest, made.binaries),
+            )
             for worker in asked:
-                worker.tell(Take(number, oldest=oldest_of_few(self._made)))
+                worker.send_order(TakeOrder(number, oldest=choose_oldest_kept(self._made)))
         self._close_unused()
 
-    def _give_up(self, number: int, asked: tuple[WorkerProcess, ...]) -> None:
+    def _give_up_generation(self, number: int, asked: tuple[WorkerProcess, ...]) -> None:
         """Give up a generation that was opened."""
         for worker in asked:
-            worker.tell(Take(number, oldest=None))
+            worker.send_order(TakeOrder(number, oldest=None))
             worker.uses.discard(number)
         self._opening.discard(number)
         self._close_unused()
 
     def _close_unused(self) -> None:
         """Stop the shadows of generations that nobody uses any more."""
-        used = self._opening.union({self._newest.shown.number}, *(worker.uses for worker in self._workers.values()))
+        used = self._opening.union({self._newest.shared.number}, *(worker.uses for worker in self._workers.values()))
         for number in self._made.keys() - used:
             stopping = asyncio.create_task(asyncio.to_thread(_close_generation, self._made.pop(number)))
             self._closing.add(stopping)
             stopping.add_done_callback(self._closing.discard)
 
 
-def _close_generation(made: _Made) -> None:
+def _close_generation(made: _MadeGeneration) -> None:
     try:
         made.close()
     except Exception as error:
-        log.error("generation not closed", generation=made.shown.number, **fault(error))
+        log.error("generation not closed", generation=made.shared.number, **fault(error))
 
 
-def _undo(found: Catalog | _Made) -> None:
-    if isinstance(found, _Made):
+def _close_if_made(found: Catalog | _MadeGeneration) -> None:
+    if isinstance(found, _MadeGeneration):
         found.close()
 
 
-def _insist_on_ready(report: Ready | Failed) -> Addresses:
-    if isinstance(report, Failed):
+def _read_ready(report: ReadyReport | FailedReport) -> Addresses:
+    if isinstance(report, FailedReport):
         raise KeyholeError(report.code, report.message)
     return report.addresses

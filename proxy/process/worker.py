@@ -26,22 +26,29 @@ from proxy.open_policy.pins import pinned_catalog
 from proxy.open_policy.service import Service
 from proxy.process.generations import Generation, Generations, close_generation
 from proxy.process.orphan import end_with_parent
-from proxy.process.reload import RestartNeeded, Taking, insist_on_source, log_refusal, unless_cancelled, why
-from proxy.process.self_watch import ending_itself
-from proxy.process.single import running
+from proxy.process.reload import (
+    PolicySwitch,
+    RestartNeeded,
+    check_source_can_open,
+    describe_refusal,
+    log_refusal,
+    run_or_undo,
+)
+from proxy.process.self_watch import end_if_hung
+from proxy.process.single import serve_process
 from proxy.process.worker_messages import (
-    Failed,
-    GenerationLeft,
-    Open,
-    Opened,
+    FailedReport,
+    OpenedReport,
+    OpenOrder,
     Order,
-    Ready,
-    Reload,
-    Shown,
-    Stop,
-    Take,
-    Task,
+    ReadyReport,
+    ReloadOrder,
+    SharedGeneration,
+    StopOrder,
+    TakeOrder,
+    UnusedReport,
     Word,
+    WorkerTask,
 )
 from proxy.security.tls import Tls
 
@@ -59,39 +66,39 @@ _DIVIDED = (
 )
 
 
-class _Parent:
+class _ParentPipe:
     """The pipe to the parent. It may be spoken into from any thread."""
 
     def __init__(self, pipe: Connection) -> None:
         self.pipe = pipe
         self._lock = threading.Lock()
 
-    def say(self, word: Word) -> None:
+    def report(self, word: Word) -> None:
         """Tell it, if it is still there."""
         with self._lock, suppress(OSError):
             self.pipe.send(word)
 
 
-def work(task: Task, pipe: Connection) -> None:
+def run_worker(task: WorkerTask, pipe: Connection) -> None:
     """Run a worker's whole life, in its own process."""
-    parent = _Parent(pipe)
+    parent = _ParentPipe(pipe)
     leave_to_parent()
-    policy = task.shown.policy
-    end_with_parent(grace_s=_longest_end_s(policy))
+    policy = task.generation.policy
+    end_with_parent(grace_s=_estimate_longest_end_s(policy))
     to_standard_error(policy.server.log_level)
     structlog.contextvars.bind_contextvars(worker=task.worker)
     seen = Telemetry(log=structlog.get_logger())
     try:
         tls = Tls.of(policy)
         service = Service.over(policy, telemetry=seen, workers=task.workers)
-        asyncio.run(_serve(task, parent, _generation(task.shown, service, parent), tls=tls))
+        asyncio.run(_serve(task, parent, _make_generation(task.generation, service, parent), tls=tls))
     except KeyholeError as error:
         log.error("worker failed", code=error.code, why=error.message)
-        parent.say(Failed(error.code, error.message))
+        parent.report(FailedReport(error.code, error.message))
         raise SystemExit(1) from None
     except Exception as error:
         log.error("worker failed", **fault(error))
-        parent.say(Failed("KH406", "a worker could not be started"))
+        parent.report(FailedReport("KH406", "a worker could not be started"))
         raise SystemExit(1) from None
     finally:
         started_by = multiprocessing.parent_process()
@@ -99,13 +106,13 @@ def work(task: Task, pipe: Connection) -> None:
             shutil.rmtree(task.folder, ignore_errors=True)
 
 
-def _longest_end_s(policy: Policy) -> float:
+def _estimate_longest_end_s(policy: Policy) -> float:
     """Return how long a worker may take to end in order: its questions wait for a turn and read, commit, and leave."""
     waits_ms = 2 * policy.limits.statement_timeout_ms + policy.server.release_every_ms + 2 * policy.ledger.timeout_ms
     return waits_ms / 1000 + _END_S
 
 
-def _generation(shown: Shown, service: Service, parent: _Parent) -> Generation:
+def _make_generation(shown: SharedGeneration, service: Service, parent: _ParentPipe) -> Generation:
     """Return an open service as the generation that the parent has made; it says so when it is closed.
 
     Raise RestartNeeded if the pinned data or the source's tables are others by now.
@@ -118,20 +125,20 @@ def _generation(shown: Shown, service: Service, parent: _Parent) -> Generation:
         try:
             service.close()
         finally:
-            parent.say(GenerationLeft(shown.number))
+            parent.report(UnusedReport(shown.number))
 
     return Generation(shown.number, service, shown.shadow, close)
 
 
-async def _serve(task: Task, parent: _Parent, first: Generation, *, tls: Tls | None) -> None:
+async def _serve(task: WorkerTask, parent: _ParentPipe, first: Generation, *, tls: Tls | None) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, stopping.set)
-    policy = task.shown.policy
+    policy = task.generation.policy
     async with (
-        ending_itself(ledger_timeout_ms=policy.ledger.timeout_ms),
+        end_if_hung(ledger_timeout_ms=policy.ledger.timeout_ms),
         Generations(first) as generations,
-        running(
+        serve_process(
             generations,
             accepting=task.accepting,
             tls=tls,
@@ -143,18 +150,23 @@ async def _serve(task: Task, parent: _Parent, first: Generation, *, tls: Tls | N
         ) as up,
     ):
         orders: asyncio.Queue[Order] = asyncio.Queue()
-        loop.add_reader(parent.pipe.fileno(), lambda: _hear(parent.pipe, orders.put_nowait, stopping.set))
-        taking = Taking(generations, up.endpoint, log_level=policy.server.log_level)
-        obeying = asyncio.create_task(_obey(orders, parent, generations, taking, tls=tls))
-        parent.say(Ready(up.addresses))
+        loop.add_reader(parent.pipe.fileno(), lambda: _receive_order(parent.pipe, orders.put_nowait, stopping.set))
+        taking = PolicySwitch(generations, up.endpoint, log_level=policy.server.log_level)
+        obeying = asyncio.create_task(_carry_out_orders(orders, parent, generations, taking, tls=tls))
+        parent.report(ReadyReport(up.addresses))
         await stopping.wait()
         loop.remove_reader(parent.pipe.fileno())
         obeying.cancel()
         await asyncio.wait({obeying})
 
 
-async def _obey(
-    orders: "asyncio.Queue[Order]", parent: _Parent, generations: Generations, taking: Taking, *, tls: Tls | None
+async def _carry_out_orders(
+    orders: "asyncio.Queue[Order]",
+    parent: _ParentPipe,
+    generations: Generations,
+    taking: PolicySwitch,
+    *,
+    tls: Tls | None,
 ) -> None:
     """Do what the parent says, one after the other, until cancelled. A generation that was not taken is closed."""
     opened: tuple[Policy, Generation] | None = None
@@ -162,27 +174,27 @@ async def _obey(
         while True:
             order = await orders.get()
             match order:
-                case Reload(policy=policy):
+                case ReloadOrder(policy=policy):
                     if tls is not None:
                         tls.reload()
-                    await _change(policy, generations, taking)
-                case Open(shown=shown):
+                    await _use_policy(policy, generations, taking)
+                case OpenOrder(generation=shown):
                     if tls is not None:
                         tls.reload()
                     opened = await _open_generation(shown, generations, parent)
-                case Take(number=number, oldest=oldest) if opened is not None and opened[1].number == number:
+                case TakeOrder(number=number, oldest=oldest) if opened is not None and opened[1].number == number:
                     policy, generation = opened
                     opened = None
                     if oldest is None:
                         await asyncio.to_thread(close_generation, generation)
                     else:
-                        taking.generation(policy, generation, oldest=oldest)
+                        taking.use_generation(policy, generation, oldest=oldest)
     finally:
         if opened is not None:
             await asyncio.to_thread(close_generation, opened[1])
 
 
-async def _change(policy: Policy, generations: Generations, taking: Taking) -> None:
+async def _use_policy(policy: Policy, generations: Generations, taking: PolicySwitch) -> None:
     """Go on with another policy over the same shadow, which has its analysts already."""
     service = generations.newest.service
     try:
@@ -192,31 +204,33 @@ async def _change(policy: Policy, generations: Generations, taking: Taking) -> N
     except Exception as error:
         log_refusal(error)
         return
-    taking.catalog(policy, catalog)
+    taking.use_catalog(policy, catalog)
 
 
-async def _open_generation(shown: Shown, generations: Generations, parent: _Parent) -> tuple[Policy, Generation] | None:
+async def _open_generation(
+    shown: SharedGeneration, generations: Generations, parent: _ParentPipe
+) -> tuple[Policy, Generation] | None:
     newest = generations.newest
 
     def open_checked() -> Generation:
-        insist_on_source(newest, shown.policy)
-        return _generation(shown, newest.service.successor(shown.policy), parent)
+        check_source_can_open(newest, shown.policy)
+        return _make_generation(shown, newest.service.successor(shown.policy), parent)
 
     try:
-        generation = await unless_cancelled(open_checked, undo=lambda generation: generation.close())
+        generation = await run_or_undo(open_checked, undo=lambda generation: generation.close())
     except Exception as error:
-        parent.say(Opened(shown.number, why(error)))
+        parent.report(OpenedReport(shown.number, describe_refusal(error)))
         return None
-    parent.say(Opened(shown.number, None))
+    parent.report(OpenedReport(shown.number, None))
     return shown.policy, generation
 
 
-def _hear(pipe: Connection, take: Callable[[Order], None], stop: Callable[[], None]) -> None:
+def _receive_order(pipe: Connection, take: Callable[[Order], None], stop: Callable[[], None]) -> None:
     try:
         message = pipe.recv()
     except (EOFError, OSError):
-        message = Stop()  # the parent is gone
-    if isinstance(message, Stop):
+        message = StopOrder()  # the parent is gone
+    if isinstance(message, StopOrder):
         stop()
     else:
         take(message)

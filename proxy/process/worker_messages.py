@@ -10,7 +10,7 @@ from proxy.shadow.address import ShadowAddress
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class SharedGeneration:
     """A generation as the parent made it.
 
     It has its number, the accepted policy (whatever its file says now), the digest of its catalog, and the shadow that
@@ -24,12 +24,12 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class WorkerTask:
     """The input of a worker's start."""
 
     worker: int
     workers: int
-    shown: Shown
+    generation: SharedGeneration
     accepting: Sockets
     metrics: ListenAddress | None
     folder: Path
@@ -37,21 +37,21 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Reload:
+class ReloadOrder:
     """The order to a worker to use another policy over the same shadow."""
 
     policy: Policy
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class OpenOrder:
     """The order to a worker to open another generation beside the one that answers, and to report if it succeeded."""
 
-    shown: Shown
+    generation: SharedGeneration
 
 
 @dataclass(frozen=True, slots=True)
-class Take:
+class TakeOrder:
     """The order to a worker to let the opened generation answer, as all have opened it.
 
     It ends the sessions on those before `oldest`; or (None) the worker closes it again.
@@ -62,19 +62,19 @@ class Take:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopOrder:
     """The order to a worker to end, as gracefully as a single process would."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class ReadyReport:
     """The report of a worker that it serves."""
 
     addresses: Addresses
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class FailedReport:
     """The report of a worker that it could not start."""
 
     code: str
@@ -82,7 +82,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedReport:
     """The report of a worker that the generation is open, or why it cannot be opened (`why`, as it is logged)."""
 
     number: int
@@ -90,11 +90,11 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class GenerationLeft:
+class UnusedReport:
     """The report of a worker that none of its sessions uses that generation's shadow any more."""
 
     number: int
 
 
-Order = Reload | Open | Take | Stop
-Word = Ready | Failed | Opened | GenerationLeft
+Order = ReloadOrder | OpenOrder | TakeOrder | StopOrder
+Word = ReadyReport | FailedReport | OpenedReport | UnusedReport

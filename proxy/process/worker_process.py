@@ -7,8 +7,18 @@ from contextlib import suppress
 from multiprocessing.context import SpawnProcess
 
 from proxy.concurrency.signals import hide_from_children
-from proxy.process.worker_messages import Failed, GenerationLeft, Open, Opened, Order, Ready, Shown, Task, Word
-from proxy.process.worker_start import NothingCollected, begin
+from proxy.process.worker_messages import (
+    FailedReport,
+    OpenedReport,
+    OpenOrder,
+    Order,
+    ReadyReport,
+    SharedGeneration,
+    UnusedReport,
+    Word,
+    WorkerTask,
+)
+from proxy.process.worker_start import GarbageCollectionOff, begin_worker
 
 _DIED: dict[str, object] = {"why": "a worker died while it opened it"}
 
@@ -20,78 +30,78 @@ class WorkerProcess:
     called whenever these become fewer.
     """
 
-    def __init__(self, task: Task, *, left: Callable[[], None]) -> None:
+    def __init__(self, task: WorkerTask, *, left: Callable[[], None]) -> None:
         context = multiprocessing.get_context("spawn")  # no threads and no event loop of the parent's come along
         self._pipe, theirs = context.Pipe()
-        given = (NothingCollected(), task, theirs)
-        self._process: SpawnProcess = context.Process(target=begin, args=given, daemon=True)
+        given = (GarbageCollectionOff(), task, theirs)
+        self._process: SpawnProcess = context.Process(target=begin_worker, args=given, daemon=True)
         with hide_from_children():
             self._process.start()
         theirs.close()
         self._left = left
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._pipe.fileno(), self._hear)
+        self._loop.add_reader(self._pipe.fileno(), self._receive_report)
         self._vote: asyncio.Future[dict[str, object] | None] = self._loop.create_future()
         self._asked = 0
-        self.ready: asyncio.Future[Ready | Failed] = self._loop.create_future()
-        self.uses = {task.shown.number}
+        self.ready: asyncio.Future[ReadyReport | FailedReport] = self._loop.create_future()
+        self.uses = {task.generation.number}
 
-    def tell(self, order: Order) -> None:
+    def send_order(self, order: Order) -> None:
         """Tell it, if it still hears."""
         with suppress(OSError):
             self._pipe.send(order)
 
-    async def open_generation(self, shown: Shown) -> dict[str, object] | None:
+    async def open_generation(self, shown: SharedGeneration) -> dict[str, object] | None:
         """Have it open a generation; why it cannot, if so. One that dies before it has ever served is of no account."""
         self._vote, self._asked = self._loop.create_future(), shown.number
         if self._pipe.closed:  # it is ending, or has ended
             self._vote.set_result(None)
         else:
             self.uses.add(shown.number)
-            self.tell(Open(shown))
+            self.send_order(OpenOrder(shown))
         return await self._vote
 
     async def wait_for_end(self) -> int | None:
         """Wait until the process is gone; its exit status."""
-        await _readable(self._process.sentinel)
+        await _wait_until_readable(self._process.sentinel)
         self._process.join()
         if not self._pipe.closed:
-            self._hung_up()
+            self._note_end()
         return self._process.exitcode
 
-    def _hear(self) -> None:
+    def _receive_report(self) -> None:
         try:
             word: Word = self._pipe.recv()
         except (EOFError, OSError):
-            self._hung_up()
+            self._note_end()
             return
         match word:
-            case Ready() | Failed():
+            case ReadyReport() | FailedReport():
                 if not self.ready.done():  # the process may fail at its very end
                     self.ready.set_result(word)
-            case Opened(number=number, why=why):
+            case OpenedReport(number=number, why=why):
                 if number == self._asked and not self._vote.done():
                     self._vote.set_result(why)
-            case GenerationLeft(number=number):
+            case UnusedReport(number=number):
                 self.uses.discard(number)
                 self._left()
 
-    def _hung_up(self) -> None:
+    def _note_end(self) -> None:
         self._loop.remove_reader(self._pipe.fileno())
         self._pipe.close()
         if not self._vote.done():
             self._vote.set_result(_DIED if self._has_served else None)
         if not self.ready.done():
-            self.ready.set_result(Failed("KH406", "a worker could not be started"))
+            self.ready.set_result(FailedReport("KH406", "a worker could not be started"))
         self.uses.clear()
         self._left()
 
     @property
     def _has_served(self) -> bool:
-        return self.ready.done() and isinstance(self.ready.result(), Ready)
+        return self.ready.done() and isinstance(self.ready.result(), ReadyReport)
 
 
-async def _readable(descriptor: int) -> None:
+async def _wait_until_readable(descriptor: int) -> None:
     """Wait until a descriptor has something to read, or has ended."""
     loop, there = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(descriptor, there.set)

@@ -75,7 +75,7 @@ def begin_with_copy(made: Path) -> None:
 
     embedded.make_data = make_data  # type: ignore[attr-defined]
     if "TMPDIR" not in os.environ:
-        early_data.own_folder = folder_in_memory  # type: ignore[attr-defined]
+        early_data.make_own_folder = folder_in_memory  # type: ignore[attr-defined]
 
 
 def _set_apart(made: Path) -> None:

@@ -17,7 +17,7 @@ from psycopg import sql
 from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint.connection_limits import count_shadow_connections
 from proxy.process import early_data, generations
-from proxy.process.own_folder import own_folder
+from proxy.process.own_folder import make_own_folder
 from proxy.shadow import embedded, wheel
 from proxy.shadow.address import OWNER
 from proxy.shadow.binaries import Binaries
@@ -27,7 +27,7 @@ from tests.children.shadow_template import copy_to, folder_in_memory, is_taken, 
 
 _MOST_IDLE = 3  # shadows of one kind: a test has one or two at once
 _CLEARED_S = 30  # of a shadow that hangs, or was stopped, nothing more is expected
-_start = generations._running_shadow
+_start = generations._run_shadow
 
 
 class Templates:
@@ -73,7 +73,7 @@ class LentShadows:
         binaries: Binaries | None,
         early: object = None,
     ) -> Iterator[EmbeddedShadow]:
-        """`_running_shadow` of generations. Where a test looks into a folder of its own it finds a shadow there."""
+        """`_run_shadow` of generations. Where a test looks into a folder of its own it finds a shadow there."""
         if binaries is not None or tempfile.gettempdir() != self._folder:
             with _start(limits, workers=workers, public_tables=public_tables, binaries=binaries) as shadow:
                 yield shadow
@@ -100,8 +100,8 @@ class LentShadows:
                 running.close()
 
     def make_folder(self) -> AbstractContextManager[Path]:
-        """`own_folder` of early data."""
-        return folder_in_memory() if tempfile.gettempdir() == self._folder else own_folder()
+        """`make_own_folder` of early data."""
+        return folder_in_memory() if tempfile.gettempdir() == self._folder else make_own_folder()
 
 
 def _clear(shadow: EmbeddedShadow) -> bool:
@@ -134,6 +134,6 @@ def copied_data() -> Iterator[None]:
         lasting.enter_context(forking(lambda: templates.made_by(wheel.wheel_programs())))
         patched.setattr(embedded, "make_data", templates.make_data)
         shadows = LentShadows(lasting)
-        patched.setattr(generations, "_running_shadow", shadows.running)
-        patched.setattr(early_data, "own_folder", shadows.make_folder)
+        patched.setattr(generations, "_run_shadow", shadows.running)
+        patched.setattr(early_data, "make_own_folder", shadows.make_folder)
         yield

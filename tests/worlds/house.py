@@ -21,7 +21,7 @@ from proxy.cli.check import check
 from proxy.cli.main import app
 from proxy.open_policy.service import Service
 from proxy.process.addresses import Addresses
-from proxy.process.serve import in_background
+from proxy.process.serve import serve_in_background
 from proxy.report.budget import document
 from proxy.security.scram import verifier
 from tests.worlds import shop
@@ -173,7 +173,7 @@ def shop_in_duckdb(directory: Path, **caps: Any) -> Path:
 def opened(policy: Path) -> Iterator[House]:
     """The policy's house, serving; in the end its ledger is read anew and found unbroken."""
     with Service.open(policy) as service:
-        with in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses:
+        with serve_in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses:
             yield House(policy, service, addresses)
         service.ledger.verify()
 

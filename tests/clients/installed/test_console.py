@@ -17,7 +17,7 @@ import pytest
 from deploy.superset.browser import Browser, browser
 from proxy.cli import check as checking
 from proxy.open_policy.service import Service
-from proxy.process.serve import in_background
+from proxy.process.serve import serve_in_background
 from proxy.security import scram
 from tests.worlds.wards import PASSWORD
 
@@ -85,7 +85,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     checking.check(path, confirm=False)
     with (
         Service.open(path) as service,
-        in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses,
+        serve_in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses,
     ):
         yield addresses.rest
 

@@ -12,7 +12,7 @@ from deploy.superset.browser import Browser, browser
 from proxy.cli import check as checking
 from proxy.console.page import TABS
 from proxy.open_policy.service import Service
-from proxy.process.serve import in_background
+from proxy.process.serve import serve_in_background
 from tests.clients.installed.test_console import AXE, check_quiet, click, fill, find_faults, pytestmark
 from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 
@@ -37,7 +37,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, s
     checking.check(path, confirm=False)
     with (
         Service.open(path) as service,
-        in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses,
+        serve_in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses,
     ):
         yield service, addresses.rest
         service.ledger.verify()

@@ -10,9 +10,9 @@ from tests.worlds.served import ROOT
 LOOKED_THROUGH = """
 import gc, pickle, sys
 from proxy.concurrency.interpreter import freeze_objects
-from proxy.process.worker_start import NothingCollected
+from proxy.process.worker_start import GarbageCollectionOff
 light = not {"sqlglot", "sqlalchemy", "planner.policy.file"} & sys.modules.keys()
-pickle.loads(pickle.dumps((NothingCollected(), "the others")))
+pickle.loads(pickle.dumps((GarbageCollectionOff(), "the others")))
 collecting = gc.isenabled()
 with freeze_objects():
     lasts = []

@@ -15,7 +15,7 @@ from proxy.concurrency import fair_queue
 from proxy.concurrency.fair_queue import VERY_LONG_BYTES, FairTurns, read_very_long_alone
 from proxy.open_policy.service import Service
 from proxy.process.addresses import Addresses
-from proxy.process.serve import in_background
+from proxy.process.serve import serve_in_background
 from tests.effort import PATIENCE_S
 from tests.worlds.wards import PASSWORD, QUESTION, TOKENS, install
 
@@ -42,7 +42,7 @@ class Noted(FairTurns):
 def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
     path: Path = install(tmp_path_factory.mktemp("wards"))
     checking.check(path, confirm=False)
-    with Service.open(path) as service, in_background(service, host="127.0.0.1", port=0, rest_port=0) as there:
+    with Service.open(path) as service, serve_in_background(service, host="127.0.0.1", port=0, rest_port=0) as there:
         yield there
 
 

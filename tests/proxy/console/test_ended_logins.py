@@ -10,7 +10,7 @@ import pytest
 from proxy.console.ended_logins import EndedLogins
 from proxy.console.session_cookie import ConsoleSession
 from proxy.open_policy.service import Service
-from proxy.process.serve import in_background
+from proxy.process.serve import serve_in_background
 from tests.worlds.console_house import Browser, console_app, open_house
 from tests.worlds.wards import PASSWORD
 
@@ -61,7 +61,7 @@ def test_whoever_has_no_session_writes_nothing(service: Service, tmp_path: Path)
 def test_a_server_keeps_what_was_ended_beside_its_secret(service: Service) -> None:
     """Over a real socket, in the folder that `keyhole serve` takes."""
     folder = Path(service.policy.path).with_suffix(".ended-logins")
-    with in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses:
+    with serve_in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses:
         headers = {"Origin": addresses.rest}
         with httpx.Client(base_url=addresses.rest, headers=headers, trust_env=False) as one:
             one.post("/console/login", data={"user": "ada", "password": PASSWORD})

@@ -9,13 +9,13 @@ import pytest
 
 from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint import login_probe
-from proxy.endpoint.login_probe import address_from_here, insist_on_a_login
+from proxy.endpoint.login_probe import check_login_begins, find_local_address
 from tests.proxy.conftest import Running
 from tests.worlds.house import eventually
 
 
 def test_a_login_can_begin_and_nothing_is_left_of_the_attempt(running: Running) -> None:
-    insist_on_a_login("127.0.0.1", running.port, over_tls=False)
+    check_login_begins("127.0.0.1", running.port, over_tls=False)
     eventually(lambda: not running.endpoint.sessions)
     with running.connect() as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
@@ -23,13 +23,13 @@ def test_a_login_can_begin_and_nothing_is_left_of_the_attempt(running: Running) 
 
 def test_who_wants_tls_where_there_is_none_is_told(running: Running) -> None:
     with pytest.raises(ConnectionError, match="TLS is not offered"):
-        insist_on_a_login("127.0.0.1", running.port, over_tls=True)
+        check_login_begins("127.0.0.1", running.port, over_tls=True)
 
 
 @pytest.mark.parametrize("limits", [ServerLimitsSection(connections=1)])
 def test_an_endpoint_that_is_full_says_so_and_is_there(running: Running) -> None:
     with running.connect():
-        insist_on_a_login("127.0.0.1", running.port, over_tls=False)
+        check_login_begins("127.0.0.1", running.port, over_tls=False)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_what_only_accepts_is_no_way_in(over_tls: bool, answer: bytes) -> None:
         client.sendall(answer)
 
     with accepting(reply) as port, pytest.raises(OSError):  # noqa: PT011 - which one depends on the last step
-        insist_on_a_login("127.0.0.1", port, over_tls=over_tls)
+        check_login_begins("127.0.0.1", port, over_tls=over_tls)
 
 
 def test_what_never_answers_is_no_way_in(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +51,7 @@ def test_what_never_answers_is_no_way_in(monkeypatch: pytest.MonkeyPatch) -> Non
     over = threading.Event()
     with accepting(lambda _: bool(over.wait())) as port:
         with pytest.raises(TimeoutError):
-            insist_on_a_login("127.0.0.1", port, over_tls=False)
+            check_login_begins("127.0.0.1", port, over_tls=False)
         over.set()
 
 
@@ -59,7 +59,7 @@ def test_what_never_answers_is_no_way_in(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_socket_that_listens_everywhere_is_reached_on_loopback(bound: str, reached: str) -> None:
     with socket.socket() as unconnected:  # bound, and never listening
         unconnected.bind((bound, 0))
-        assert address_from_here(unconnected)[0] == reached
+        assert find_local_address(unconnected)[0] == reached
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import pytest
 from starlette.applications import Starlette
 
 from planner.policy.sections import RestSection
-from proxy.endpoint.server import Endpoint, accept_no_more
+from proxy.endpoint.server import Endpoint, stop_accepting
 from proxy.process.http_server import HttpServer
 from proxy.rest import uvicorn_server as rest_server
 from proxy.session.port import Backing
@@ -92,7 +92,7 @@ def test_nobody_is_taken_where_listening_begins_anew_meanwhile(turns: int) -> No
 
             with socket.create_connection(accepting.getsockname()):
                 loop.call_soon(begin_anew, turns)
-                await accept_no_more([accepting])
+                await stop_accepting([accepting])
                 loop.remove_reader(accepting.fileno())  # as Server.close does, in the same turn
 
     asyncio.run(end())

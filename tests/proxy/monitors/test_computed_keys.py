@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from proxy.cli.main import app
 from proxy.monitors.places import Places
 from proxy.process.addresses import Addresses
-from proxy.process.serve import in_background
+from proxy.process.serve import serve_in_background
 from proxy.report.budget import document
 from tests.effort import PATIENCE_S
 from tests.worlds.clinic import HOUR, NAME, START, TOKEN, Clinic, clinic
@@ -64,7 +64,7 @@ def wings(tmp_path_factory: pytest.TempPathFactory, postgres_url: str) -> Iterat
             opened.now = START + (hour + 5) * HOUR
             opened.runner().look_around()
         opened.now = START + 24 * HOUR
-        with in_background(opened.service, host="127.0.0.1", port=0, rest_port=0, looks=False) as addresses:
+        with serve_in_background(opened.service, host="127.0.0.1", port=0, rest_port=0, looks=False) as addresses:
             yield Wings(opened, run, addresses)
 
 

@@ -23,8 +23,8 @@ from proxy.concurrency.thread_pool import WorkerPool
 from proxy.observe.telemetry import Face, QuestionEnding, Stage, Telemetry, TurnedAway
 from proxy.open_policy.service import Service
 from proxy.process.addresses import Addresses, ListenAddress
-from proxy.process.announcements import ALIVE, READY, notify, reporting_alive
-from proxy.process.serve import in_background
+from proxy.process.announcements import ALIVE, READY, notify_service_manager, report_alive
+from proxy.process.serve import serve_in_background
 from proxy.rest.readiness import LEDGER_ROOM_BYTES, Readiness
 from proxy.shadow.wheel import wheel_release
 from tests.effort import PATIENCE_S
@@ -61,7 +61,7 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
     policy = check_once(install(tmp_path))
     with (
         Service.open(policy) as service,
-        in_background(
+        serve_in_background(
             service, host="127.0.0.1", port=0, rest_port=0, metrics=ListenAddress("127.0.0.1", 0)
         ) as addresses,
     ):
@@ -309,13 +309,13 @@ def test_the_service_manager_is_told(tmp_path: Path, abstract: bool) -> None:
     address = f"@{tmp_path.name}-keyhole" if abstract else str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(f"\0{address[1:]}" if abstract else address)
-        notify(READY, environment={"NOTIFY_SOCKET": address})
+        notify_service_manager(READY, environment={"NOTIFY_SOCKET": address})
         assert manager.recv(100) == b"READY=1"
 
 
 def test_without_a_service_manager_nothing_happens(tmp_path: Path) -> None:
     for environment in ({}, {"NOTIFY_SOCKET": ""}, {"NOTIFY_SOCKET": str(tmp_path / "nobody")}):
-        notify(READY, environment=environment)
+        notify_service_manager(READY, environment=environment)
 
 
 @pytest.mark.parametrize("is_named", [False, True])
@@ -324,7 +324,7 @@ def test_the_service_manager_hears_of_a_loop_that_turns_until_the_end(tmp_path: 
     pid = {"WATCHDOG_PID": str(os.getpid())} if is_named else {}
 
     async def work(manager: socket.socket) -> None:
-        async with reporting_alive(environment={"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "3000"} | pid):
+        async with report_alive(environment={"NOTIFY_SOCKET": address, "WATCHDOG_USEC": "3000"} | pid):
             for _ in range(3):
                 assert await asyncio.get_running_loop().sock_recv(manager, 100) == ALIVE.encode()
         with suppress(BlockingIOError):
@@ -345,7 +345,7 @@ def test_a_service_manager_that_does_not_ask_hears_nothing(tmp_path: Path, asked
     address = str(tmp_path / "notify")
 
     async def work() -> None:
-        async with reporting_alive(environment={"NOTIFY_SOCKET": address} | asked):
+        async with report_alive(environment={"NOTIFY_SOCKET": address} | asked):
             await asyncio.sleep(0.01)
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:

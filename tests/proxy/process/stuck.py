@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from accountant.store.file_calls import NotedConnection
-from proxy.process.self_watch import ending_itself
+from proxy.process.self_watch import end_if_hung
 
 LONG_S = 3_600
 
@@ -32,7 +32,7 @@ def wait_for_nothing() -> None:
 
 
 async def hang(how: str) -> None:
-    async with ending_itself(ledger_timeout_ms=100, hung_s=2, stalled_s=0.1, beat_s=0.05):
+    async with end_if_hung(ledger_timeout_ms=100, hung_s=2, stalled_s=0.1, beat_s=0.05):
         await asyncio.sleep(0)
         globals()[how]()
         await asyncio.to_thread(Path("/dev/stdin").read_text)  # until its parent closes it

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 from planner.errors import KeyholeError
-from proxy.process.early_data import EarlyData
+from proxy.process.early_data import EarlyShadowData
 from proxy.shadow.address import OWNER
 from proxy.shadow.embedded import EmbeddedShadow
 
@@ -15,8 +15,8 @@ def asked(shadow: EmbeddedShadow) -> object:
 
 
 def test_a_shadow_runs_on_early_data_which_end_with_it() -> None:
-    early = EarlyData()
-    with early.directory() as directory:
+    early = EarlyShadowData()
+    with early.hand_over_directory() as directory:
         made = (directory / "PG_VERSION").stat().st_ino
         with EmbeddedShadow(directory, connections=20) as shadow:
             assert asked(shadow) == (1,)
@@ -26,7 +26,7 @@ def test_a_shadow_runs_on_early_data_which_end_with_it() -> None:
 
 
 def test_what_no_shadow_took_is_gone() -> None:
-    early = EarlyData()
+    early = EarlyShadowData()
     early.close()
     assert not early._directory.parent.exists()
 
@@ -37,9 +37,9 @@ def test_a_shadow_makes_its_own_data_where_early_ones_failed(monkeypatch: pytest
 
     with monkeypatch.context() as patched:
         patched.setattr(EmbeddedShadow, "make_data", fail)
-        early = EarlyData()
+        early = EarlyShadowData()
         early._making.join()
-    with early.directory() as directory:
+    with early.hand_over_directory() as directory:
         assert not (directory / "PG_VERSION").exists()
         with EmbeddedShadow(directory, connections=20) as shadow:
             assert asked(shadow) == (1,)

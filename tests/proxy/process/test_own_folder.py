@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from proxy.process.own_folder import own_folder
+from proxy.process.own_folder import make_own_folder
 from tests.worlds.served import ROOT
 
 HOLD = """
-from proxy.process.own_folder import own_folder
-with own_folder() as made:
+from proxy.process.own_folder import make_own_folder
+with make_own_folder() as made:
     print(made, flush=True)
     input()
 """
@@ -41,7 +41,7 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with holding(tmp_path) as (dying, left), holding(tmp_path) as (_, kept), own_folder() as own:
+    with holding(tmp_path) as (dying, left), holding(tmp_path) as (_, kept), make_own_folder() as own:
         (left / "shadow").mkdir()
         (left / "shadow" / "file").touch()
         dying.kill()
@@ -50,7 +50,7 @@ def test_what_a_killed_process_left_is_removed_and_nothing_else(
         strange.mkdir()
         link.symlink_to(left)
         assert left.exists()
-        with own_folder() as another:
+        with make_own_folder() as another:
             assert {*tmp_path.iterdir()} == {kept, own, another, strange, link}
             assert another.stat().st_mode & 0o777 == 0o700
         assert {*tmp_path.iterdir()} == {kept, own, strange, link}
@@ -64,5 +64,5 @@ def test_a_link_to_a_folder_is_left_where_it_leads(tmp_path: Path, monkeypatch: 
     (elsewhere / "owner.lock").touch()
     (where / "keyhole-link").symlink_to(elsewhere)
     monkeypatch.setattr(tempfile, "tempdir", str(where))
-    with own_folder():
+    with make_own_folder():
         assert (elsewhere / "owner.lock").exists()

@@ -14,7 +14,7 @@ import pytest
 from planner.policy.file import Policy
 from proxy.open_policy.pins import pinned_catalog
 from proxy.open_policy.service import ledger_url
-from proxy.process.reload import InForce, RestartNeeded
+from proxy.process.reload import PolicyInForce, RestartNeeded
 from proxy.security.scram import verifier
 from proxy.sources.shared import open_policy_source
 from tests.worlds import shop
@@ -159,12 +159,12 @@ def test_a_link_that_leads_elsewhere_names_another_ledger(tmp_path: Path) -> Non
     link = tmp_path / "link"
     link.symlink_to("first")
     before = Policy.load(link / "keyhole.toml")
-    in_force = InForce.of(before, "digest", None)
-    in_force.insist_no_restart(Policy.load(link / "keyhole.toml"))
+    in_force = PolicyInForce.make_for_shadow(before, "digest", None)
+    in_force.check_no_restart(Policy.load(link / "keyhole.toml"))
     link.unlink()
     link.symlink_to("second")
     with pytest.raises(RestartNeeded) as refused:
-        in_force.insist_no_restart(Policy.load(link / "keyhole.toml"))
+        in_force.check_no_restart(Policy.load(link / "keyhole.toml"))
     assert refused.value.changed == ("ledger",)
     assert ledger_url(before) == f"sqlite:///{tmp_path}/first/keyhole.db"
 
@@ -180,11 +180,11 @@ def test_a_link_that_leads_elsewhere_names_another_ledger(tmp_path: Path) -> Non
 def test_other_bands_are_shown_by_another_shadow(policy: Path, change: tuple[str, str], *, goes_on: bool) -> None:
     before = Policy.load(policy)
     with closing(open_policy_source(before)) as source:
-        in_force = InForce.of(before, pinned_catalog(before, source).digest, None)
+        in_force = PolicyInForce.make_for_shadow(before, pinned_catalog(before, source).digest, None)
         text = policy.read_text(encoding="utf-8")
         assert change[0] in text
         policy.write_text(text.replace(*change), encoding="utf-8")
-        assert (in_force.catalog_of(Policy.load(policy), source) is not None) is goes_on
+        assert (in_force.find_usable_catalog(Policy.load(policy), source) is not None) is goes_on
 
 
 def test_a_hangup_while_it_starts_is_seen_to_when_it_serves(policy: Path) -> None:

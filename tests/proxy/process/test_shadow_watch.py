@@ -13,7 +13,7 @@ import pytest
 
 from planner.errors import KeyholeError
 from proxy.process import shadow_watch
-from proxy.process.shadow_watch import Heard, is_gone, replacing_lost
+from proxy.process.shadow_watch import SilenceClock, is_gone, keep_shadow_replaced
 from proxy.shadow import hung
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.hung import answers
@@ -75,7 +75,7 @@ def test_a_shadow_that_hangs_is_replaced_and_whoever_waits_for_it_is_told(tmp_pa
 def test_a_shadow_is_silent_once_it_has_said_nothing_for_long_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shadow, heard = ShadowAddress(directory=tmp_path, port=5432), Heard()
+    shadow, heard = ShadowAddress(directory=tmp_path, port=5432), SilenceClock()
 
     async def look() -> None:
         async with await asyncio.start_unix_server(lambda _, writer: writer.close(), shadow.socket):
@@ -121,7 +121,7 @@ def test_where_it_cannot_be_replaced_keyhole_ends(tmp_path: Path, monkeypatch: p
 
     async def serve() -> None:
         end = asyncio.Event()
-        async with replacing_lost(lambda: ShadowAddress(directory=tmp_path, port=5432), renew, otherwise=end):
+        async with keep_shadow_replaced(lambda: ShadowAddress(directory=tmp_path, port=5432), renew, otherwise=end):
             await end.wait()
 
     with pytest.raises(KeyholeError, match="KH406"):

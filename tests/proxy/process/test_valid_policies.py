@@ -20,8 +20,8 @@ from planner.policy.file import Policy
 from planner.policy.sections import PolicyDocument
 from proxy.cli.check import check
 from proxy.open_policy.service import Service
-from proxy.process.addresses import sockets
-from proxy.process.reload import InForce, RestartNeeded
+from proxy.process.addresses import open_sockets
+from proxy.process.reload import PolicyInForce, RestartNeeded
 from proxy.security.tls import Tls
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.binaries import own_binaries
@@ -187,7 +187,7 @@ class Doors:
         base = Policy.load(path)
         self._serving = Service.over(base)
         build_schema(shadow, self._serving.catalog)
-        self._now = InForce.of(base, self._serving.catalog.digest, None)
+        self._now = PolicyInForce.make_for_shadow(base, self._serving.catalog.digest, None)
 
     def close(self) -> None:
         self._serving.close()
@@ -211,16 +211,16 @@ class Doors:
         policy = Policy.load(self._path)
         Tls.of(policy)
         own_binaries(policy)
-        with sockets(host=policy.server.host, port=0, rest_port=0), Service.over(policy) as service:
+        with open_sockets(host=policy.server.host, port=0, rest_port=0), Service.over(policy) as service:
             build_schema(self._shadow, service.catalog)
 
     def _reload(self) -> None:
         policy = Policy.load(self._path)
         try:
-            self._now.insist_no_restart(policy)
+            self._now.check_no_restart(policy)
         except RestartNeeded:
             return self._serve()
-        catalog = self._now.catalog_of(policy, self._serving.source)
+        catalog = self._now.find_usable_catalog(policy, self._serving.source)
         if catalog is not None:
             return update_roles(self._shadow, catalog)
         with closing(self._serving.successor(policy)) as next_one:

@@ -24,7 +24,7 @@ from planner.policy.sections import RestSection
 from planner.statements.settings import SETTINGS
 from proxy.cli import check as checking
 from proxy.open_policy.service import Service
-from proxy.process.serve import in_background
+from proxy.process.serve import serve_in_background
 from proxy.rest.app import create_app
 from proxy.rest.middleware import MOST_BODY_BYTES, Shell
 from proxy.rest.models import MOST_SQL_CHARACTERS, QuestionIn
@@ -570,7 +570,7 @@ def test_over_a_real_socket_both_endpoints_give_the_same_answer(policy: Path, tm
     shutil.copytree(policy.parent, tmp_path / "copy")
     printed = io.StringIO()
     with Buggy.open(tmp_path / "copy" / "keyhole.toml") as service, redirect_stderr(printed), redirect_stdout(printed):  # noqa: SIM117
-        with in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses:
+        with serve_in_background(service, host="127.0.0.1", port=0, rest_port=0) as addresses:
             body = {"sql": QUESTION.format(1506)}
             with httpx.Client(base_url=addresses.rest, headers=ADA, trust_env=False, timeout=PATIENCE_S) as client:
                 assert client.get("/healthz").json() == {"status": "ok"}

@@ -28,7 +28,7 @@ from planner.policy.sections import RestSection
 from proxy.cli import check as checking
 from proxy.observe.telemetry import Telemetry
 from proxy.open_policy.service import Service
-from proxy.process.serve import in_background
+from proxy.process.serve import serve_in_background
 from proxy.rest import strict_json as rest_json
 from proxy.rest.app import create_app
 from proxy.rest.gate import Gate, authenticate
@@ -343,7 +343,7 @@ def test_many_threads_of_clients_and_one_counter(service: Service) -> None:
 def test_both_endpoints_count_failed_logins_together(service: Service) -> None:
     """Where one network has one try of each user a minute, and ten of all."""
     with (
-        in_background(
+        serve_in_background(
             service, host="127.0.0.1", port=0, rest_port=0, rest=RestSection(failed_logins_per_minute=1)
         ) as there,
         httpx.Client(base_url=there.rest, trust_env=False, timeout=PATIENCE_S) as rest,

@@ -10,7 +10,7 @@ import pytest
 from planner.errors import KeyholeError
 from proxy.open_policy.service import Service
 from proxy.process.addresses import Addresses
-from proxy.process.serve import in_background
+from proxy.process.serve import serve_in_background
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.grammar import Grammar
 from tests.effort import PATIENCE_S
@@ -36,7 +36,7 @@ TEXTS = (
 @pytest.fixture(scope="module")
 def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Addresses]:
     path = check_once(install(tmp_path_factory.mktemp("wards")))
-    with Service.open(path) as service, in_background(service, host="127.0.0.1", port=0, rest_port=0) as found:
+    with Service.open(path) as service, serve_in_background(service, host="127.0.0.1", port=0, rest_port=0) as found:
         yield found
 
 

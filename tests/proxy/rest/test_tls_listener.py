@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from planner.policy.sections import RestSection
 from proxy.open_policy.service import Service
-from proxy.process.addresses import sockets
+from proxy.process.addresses import open_sockets
 from proxy.process.generations import Generation, Generations
-from proxy.process.single import running
+from proxy.process.single import serve_process
 from proxy.security.tls import Tls
 from proxy.shadow.address import ShadowAddress
 from tests.effort import PATIENCE_S, examples
@@ -292,10 +292,10 @@ def test_one_certificate_is_for_both_unless_a_proxy_speaks_tls_for_rest(
     tmp_path: Path, shadow: ShadowAddress, directory: Path, more: tuple[str, ...], scheme: str
 ) -> None:
     async def serve(service: Service) -> int:
-        with sockets(host="127.0.0.1", port=0, rest_port=0) as accepting:
+        with open_sockets(host="127.0.0.1", port=0, rest_port=0) as accepting:
             async with (
                 Generations(Generation.lend(service, shadow)) as generations,
-                running(generations, accepting=accepting, tls=tls_in(directory, *more), rest=RestSection()) as up,
+                serve_process(generations, accepting=accepting, tls=tls_in(directory, *more), rest=RestSection()) as up,
                 httpx.AsyncClient(verify=client_context(directory), trust_env=False, timeout=PATIENCE_S) as client,
             ):
                 assert up.addresses.rest == f"{scheme}://127.0.0.1:{up.addresses.rest_port}"

@@ -83,7 +83,7 @@ def test_a_lower_limit_of_a_new_policy_holds_in_sessions_of_before(
 ) -> None:
     async def take() -> None:
         lower = Backing(replace(catalog, statement_timeout_ms=300), running.asker, shadow)
-        running.endpoint.take(lower, running.endpoint._limits)
+        running.endpoint.use_backing(lower, running.endpoint._limits)
 
     with running.connect(autocommit=True) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)

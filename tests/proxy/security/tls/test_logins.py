@@ -6,7 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from proxy.endpoint.login_probe import insist_on_a_login
+from proxy.endpoint.login_probe import check_login_begins
 from proxy.wire import backend
 from proxy.wire.frontend import EncryptionRequest, Startup
 from tests.effort import rounds
@@ -39,7 +39,7 @@ def test_libpq_verifies_the_server_and_binds_its_login_to_it(running: Running, d
 
 
 def test_that_a_login_can_begin_is_seen_from_here(running: Running) -> None:
-    insist_on_a_login("127.0.0.1", running.port, over_tls=True)
+    check_login_begins("127.0.0.1", running.port, over_tls=True)
 
 
 def test_gss_is_answered_no_and_tls_comes_after_it(running: Running, directory: Path) -> None:
