@@ -21,7 +21,7 @@ import psycopg
 from benchmarks.served import keyhole, memory
 from benchmarks.workload import ANALYST, PASSWORD
 from proxy.cli.check import check
-from proxy.security.scram import verifier
+from proxy.security.scram import make_verifier
 from proxy.shadow.wheel import postgres_server
 
 POLICY = """\
@@ -73,7 +73,7 @@ def measure(directory: Path, *, engine: str, rows: int, repeats: int, refresh: s
     """What was measured, in the order in which it was."""
     with _filled(directory, engine=engine, rows=rows) as (url, plain):
         path = directory / f"{engine}.toml"
-        policy = POLICY.format(url=url, refresh=refresh, analyst=ANALYST, verifier=verifier(PASSWORD))
+        policy = POLICY.format(url=url, refresh=refresh, analyst=ANALYST, verifier=make_verifier(PASSWORD))
         path.write_text(policy, encoding="utf-8")
         yield "keyhole check", f"{_time(lambda: check(path, confirm=False)):.1f} s"
         yield "the pin file", f"{path.with_suffix('.pins.json').stat().st_size / 1e6:.0f} MB"

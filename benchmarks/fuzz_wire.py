@@ -20,7 +20,7 @@ with atheris.instrument_imports(include=["planner", "proxy.wire"]):
     from planner.parser.lexer import split, tokens
     from planner.statements.classify import classify
     from planner.values.array_literals import members
-    from proxy.security.scram import AuthenticationFailed, ScramServer, Verifier, verifier
+    from proxy.security.scram import AuthenticationFailed, ScramServer, Verifier, make_verifier
     from proxy.security.violation import ProtocolViolation
     from proxy.wire import frontend
     from proxy.wire.frontend import Bind, Cancel, Credential, Describe, EncryptionRequest, Execute, Parse, Query, Sync
@@ -29,7 +29,7 @@ with atheris.instrument_imports(include=["planner", "proxy.wire"]):
 from tests.worlds.countries import QUESTION, endpoint_catalog
 
 CATALOG = endpoint_catalog()
-VERIFIER = Verifier.parse(verifier("x", salt=b"sixteen bytes, .", iterations=1))
+VERIFIER = Verifier.parse(make_verifier("x", salt=b"sixteen bytes, .", iterations=1))
 STARTUP = frontend.Startup((3, 2), ((b"user", b"ada"), (b"options", b"-c search_path=public"), (b"_pq_.x", b"1")))
 _LONGEST_TEXT = 2000
 _DEPENDS_ON_CUTS = (
@@ -93,8 +93,8 @@ def _read(connection: ServerConnection, message: frontend.FrontendMessage) -> No
     elif isinstance(message, Credential):
         exchange = ScramServer(VERIFIER, mocked=False)
         try:
-            exchange.first(message.data)
-            exchange.final(message.data)
+            exchange.answer_client_first(message.data)
+            exchange.answer_client_final(message.data)
         except (ProtocolViolation, AuthenticationFailed):
             pass
         connection.accept_login()

@@ -32,7 +32,7 @@ from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.claim import identity
 from proxy.pipeline.messages import Asked, bare_question
-from proxy.security.scram import verifier
+from proxy.security.scram import make_verifier
 
 KILLS, SEED, CLIENTS = 200, 1, 4
 LEDGERS = ("sqlite", "postgresql")
@@ -198,7 +198,7 @@ def run_kills(
 def write_policy(folder: Path, source: str, ledger: str) -> Path:
     """A policy over generated rows at `source`, checked."""
     policy = postgres_policy(folder, source, rows=ROWS)
-    own = verifier(PASSWORD)
+    own = make_verifier(PASSWORD)
     analysts = "".join(f'\n[analysts.{name}]\npassword = "{own}"\n' for name in ANALYSTS)
     policy.write_text(policy.read_text(encoding="utf-8") + _LIMITS.format(ledger=ledger) + analysts, encoding="utf-8")
     checking.check(policy, confirm=False)

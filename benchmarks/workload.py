@@ -8,7 +8,7 @@ import duckdb
 import psycopg
 
 from deploy.demo import build
-from proxy.security.scram import verifier
+from proxy.security.scram import make_verifier
 
 ANALYST = PASSWORD = "bench"
 SHOPS, DAYS = 20, 25
@@ -175,12 +175,12 @@ def demo_policy(directory: Path) -> tuple[Path, str]:
     text = policy.read_text(encoding="utf-8")
     for name, value in (("predicate", "4.0"), ("unit", "8.0"), ("query", "2.0")):
         text = text.replace(f"epsilon_per_{name} = {value}", f"epsilon_per_{name} = 1000.0")
-    text += f'\n[analysts.{ANALYST}]\npassword = "{verifier(PASSWORD)}"\n'
+    text += f'\n[analysts.{ANALYST}]\npassword = "{make_verifier(PASSWORD)}"\n'
     policy.write_text(text, encoding="utf-8")
     return policy, f"duckdb://{directory / 'retail.duckdb'}"
 
 
 def _policy(directory: Path, *, url: str) -> Path:
     path = directory / "keyhole.toml"
-    path.write_text(POLICY.format(url=url, verifier=verifier(PASSWORD)), encoding="utf-8")
+    path.write_text(POLICY.format(url=url, verifier=make_verifier(PASSWORD)), encoding="utf-8")
     return path

@@ -24,7 +24,7 @@ from rich.table import Table as Grid
 from accountant.charges import NANO
 from benchmarks.people.worlds import WORLDS, Wish, World
 from proxy.cli.check import check
-from proxy.observe.logs import to_standard_error
+from proxy.observe.logs import log_to_standard_error
 from proxy.open_policy.service import Service
 from proxy.process.serve import serve_in_background
 
@@ -225,7 +225,7 @@ def _print_forms(console: Console, scores: dict[str, Score]) -> None:
 
 def main() -> None:
     """Print the report."""
-    to_standard_error("warning")
+    log_to_standard_error("warning")
     console = Console(width=120)
     grid = Grid(
         "data", "unit", "answered", "after a hint", "recall", "precision", "epsilon of a group", "of a unit", ""

@@ -24,7 +24,7 @@ import psycopg
 from benchmarks.many_keys import POLICY, QUESTION, in_process, lay_out
 from benchmarks.served import Serving, keyhole
 from benchmarks.workload import ANALYST, PASSWORD
-from proxy.security.scram import verifier
+from proxy.security.scram import make_verifier
 
 _SERVED = """\
 [server.limits]
@@ -66,7 +66,7 @@ def measure(directory: Path, *, places: int, products: int, rows: int, more: int
     served = _SERVED.format(
         memory_mb=_MEMORY_MB,
         analyst=ANALYST,
-        verifier=verifier(PASSWORD),
+        verifier=make_verifier(PASSWORD),
         token=sha256(PASSWORD.encode()).hexdigest(),
     )
     path = directory / "keyhole.toml"

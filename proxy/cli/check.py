@@ -38,7 +38,7 @@ from proxy.report.cap_arithmetic import dearest_questions, odds_lines
 from proxy.report.monitor_prices import PricedMonitor, describe_doubtful_monitors, price_monitors
 from proxy.report.proposal_prices import describe_dear_proposals
 from proxy.security.file_modes import describe_exposed_files
-from proxy.security.tls import Tls, exposure
+from proxy.security.tls import Tls, list_exposure_warnings
 from proxy.shadow.binaries import Binaries, own_binaries
 from proxy.shadow.wheel import describe_older, wheel_release
 from proxy.sources.protocol import Source
@@ -119,7 +119,10 @@ def check(policy_path: Path, *, confirm: bool) -> Findings:
     questions, or it is the operator's own. Raises KH001 to KH013, and KH406.
     """
     policy, now = Policy.load(policy_path), datetime.now(UTC)
-    said = (*describe_warnings(policy), *exposure(policy.server.host, Tls.of(policy), now=now))
+    said = (
+        *describe_warnings(policy),
+        *list_exposure_warnings(policy.server.host, Tls.open_from_policy(policy), now=now),
+    )
     binaries = own_binaries(policy)
     create = confirm or may_be_new(policy)
     with (

@@ -37,7 +37,7 @@ from planner.statements.classify import classify
 from proxy.cli import check as checking
 from proxy.cli.common import check_page, write_html
 from proxy.cli.pictures import answer_page, draw_answer
-from proxy.observe.logs import to_standard_error
+from proxy.observe.logs import log_to_standard_error
 from proxy.open_policy.service import Service
 from proxy.pipeline import stages as pipeline
 from proxy.pipeline.messages import Answer, Asked
@@ -123,7 +123,7 @@ def demo_console() -> Console:
 
     The log is for operators, and has warnings alone.
     """
-    to_standard_error("warning")
+    log_to_standard_error("warning")
     console = Console(highlight=False, emoji=False)
     return console if console.is_terminal else Console(highlight=False, emoji=False, width=PIPE_WIDTH)
 

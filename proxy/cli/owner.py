@@ -223,7 +223,7 @@ def passwd(
         print(f"token (give it to the analyst, it is not kept): {made}")
         print(f'token_sha256 = "{sha256(made.encode()).hexdigest()}"')
         return
-    print(f'password = "{scram.verifier(_password())}"')
+    print(f'password = "{scram.make_verifier(_password())}"')
 
 
 def _password() -> str:

@@ -16,7 +16,7 @@ import structlog
 
 from planner.errors import KeyholeError
 from proxy.concurrency.cancellation import make_cancellation_error
-from proxy.observe.logs import fault
+from proxy.observe.logs import describe_exception
 
 log = structlog.get_logger("keyhole.session")
 T = TypeVar("T")
@@ -88,7 +88,7 @@ class QuestionWork:
         except KeyholeError:
             raise
         except Exception as error:
-            log.error("internal error", **fault(error))
+            log.error("internal error", **describe_exception(error))
             raise make_internal_error() from None
 
     async def _wait_until_done(self, running: "asyncio.Future[Any]") -> None:
@@ -107,4 +107,4 @@ def _log_unseen_bug(left: "asyncio.Future[Any]") -> None:
     """Log the bug that nobody waits for."""
     error = None if left.cancelled() else left.exception()
     if isinstance(error, Exception) and not isinstance(error, KeyholeError):
-        log.error("internal error", **fault(error))
+        log.error("internal error", **describe_exception(error))

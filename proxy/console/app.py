@@ -23,13 +23,13 @@ from proxy.console.session_cookie import PURPOSE, SessionSeal
 from proxy.console.static_files import PLACE, StaticFolder
 from proxy.play.hall import Hall
 from proxy.rest.app import AddPages, Doors
-from proxy.security.mock_users import Strangers
+from proxy.security.mock_users import MockUsers
 
 BEGIN = "/console"
 
 
 def console_pages(
-    section: ConsoleSection, strangers: Strangers, play: Hall | None = None, *, ended: Sequence[Path] = ()
+    section: ConsoleSection, strangers: MockUsers, play: Hall | None = None, *, ended: Sequence[Path] = ()
 ) -> AddPages | None:
     """Return the function that adds the console to REST, or None if the policy has none.
 

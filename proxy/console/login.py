@@ -31,8 +31,8 @@ from proxy.console.session_cookie import ANALYST, OWNER, credential_of, set_cook
 from proxy.rest.app import address_of
 from proxy.rest.gate import authenticate
 from proxy.rest.problems import http_status
-from proxy.security.mock_users import Strangers
-from proxy.security.scram import Verifier, fits
+from proxy.security.mock_users import MockUsers
+from proxy.security.scram import Verifier, check_password
 
 START, OWNER_START = "/console/ask", "/console/owner"
 _FORM = "application/x-www-form-urlencoded"
@@ -164,15 +164,15 @@ def _prove_token(parts: ConsoleParts, analysts: Sequence[Analyst], token: str, *
     return analyst
 
 
-def find_by_password(analysts: Sequence[Analyst], user: str, password: str, *, strangers: Strangers) -> Analyst | None:
+def find_by_password(analysts: Sequence[Analyst], user: str, password: str, *, strangers: MockUsers) -> Analyst | None:
     """Return the analyst of that name whose password it is; with as much work if there is none.
 
     One who must show a certificate has no login here, where nobody is asked for one.
     """
-    stranger = strangers.verifier(user, analysts)  # computed for known names, too
+    stranger = strangers.make_verifier(user, analysts)  # computed for known names, too
     found = next((analyst for analyst in analysts if analyst.name == user), None)
     known = stranger if found is None else Verifier.parse(found.verifier)
-    right = fits(password[:_MOST_PASSWORD_CHARACTERS], known) and len(password) <= _MOST_PASSWORD_CHARACTERS
+    right = check_password(password[:_MOST_PASSWORD_CHARACTERS], known) and len(password) <= _MOST_PASSWORD_CHARACTERS
     return found if right and found is not None and found.certificate_name is None else None
 
 

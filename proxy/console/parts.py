@@ -12,7 +12,7 @@ from proxy.monitors.reading import Readings
 from proxy.open_policy.service import Serving
 from proxy.rest.gate import Gate
 from proxy.rest.readiness import Readiness
-from proxy.security.mock_users import Strangers
+from proxy.security.mock_users import MockUsers
 from proxy.shadow.key_labels import LabelReader
 
 
@@ -32,7 +32,7 @@ class ConsoleParts:
     hub: AlertHub
     ready: Readiness
     labels: LabelReader | None
-    strangers: Strangers
+    strangers: MockUsers
     seal: SessionSeal
     ended: EndedLogins
     files: StaticFolder

@@ -17,16 +17,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from planner.policy.sections import ServerLimitsSection
-from proxy.security.networks import network
-from proxy.session.error_fields import fatal
+from proxy.security.networks import find_network
+from proxy.session.error_fields import encode_fatal
 
-STOPPED = fatal("terminating connection due to administrator command", sqlstate="57P01")
-STOPPING = fatal("the database system is shutting down", sqlstate="57P03")
-FULL = fatal("sorry, too many clients already", sqlstate="53300")
-IDLE = fatal("terminating connection due to idle-session timeout", sqlstate="57P05")
-GONE = fatal("connection to client lost", sqlstate="08006")
-USED_UP = fatal("terminating connection: the memory for all sessions is used up", sqlstate="53200")
-IDLE_IN_TRANSACTION = fatal("terminating connection due to idle-in-transaction timeout", sqlstate="25P03")
+STOPPED = encode_fatal("terminating connection due to administrator command", sqlstate="57P01")
+STOPPING = encode_fatal("the database system is shutting down", sqlstate="57P03")
+FULL = encode_fatal("sorry, too many clients already", sqlstate="53300")
+IDLE = encode_fatal("terminating connection due to idle-session timeout", sqlstate="57P05")
+GONE = encode_fatal("connection to client lost", sqlstate="08006")
+USED_UP = encode_fatal("terminating connection: the memory for all sessions is used up", sqlstate="53200")
+IDLE_IN_TRANSACTION = encode_fatal("terminating connection due to idle-in-transaction timeout", sqlstate="25P03")
 
 _OTHER_SHADOW_CONNECTIONS = 20  # the owner's, the reserved ones, and those that are just ending
 _KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
@@ -94,7 +94,7 @@ class Connections:
 
     def add(self, task: "asyncio.Task[None]", *, address: str = "") -> ConnectedClient:
         """Enter a new connection from an address; if too many have not logged in, one of them must go."""
-        client = ConnectedClient(task, network(address))
+        client = ConnectedClient(task, find_network(address))
         while len(self._logging_in) >= self._limits.unauthenticated:
             pressed = self._choose_to_displace(client.network)
             del self._logging_in[pressed]
@@ -122,7 +122,7 @@ class Connections:
         """Turn a connection that has proved its user into a session. Raise TooManyConnections if there are too many."""
         self.check_room()
         if self._sessions[analyst] >= self._limits.connections_per_analyst:
-            raise TooManyConnections(fatal(f'too many connections for role "{analyst}"', sqlstate="53300"))
+            raise TooManyConnections(encode_fatal(f'too many connections for role "{analyst}"', sqlstate="53300"))
         self._logging_in.pop(client, None)
         self._sessions[analyst] += 1
         client.analyst = analyst

@@ -14,7 +14,7 @@ from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from proxy.endpoint.tls_handshake import TlsChannel, agree_to_tls, begins_with_tls, shake_hands
 from proxy.security.failed_logins import FailedLogins
-from proxy.security.mock_users import Strangers
+from proxy.security.mock_users import MockUsers
 from proxy.security.scram import AuthenticationFailed, ScramServer, Verifier
 from proxy.security.tls import Credentials, Tls
 from proxy.security.violation import ProtocolViolation
@@ -48,7 +48,7 @@ class LoginOrigin:
     """From which network somebody comes, what `strangers` have for unknown users, and the `failures` until now."""
 
     network: str
-    strangers: Strangers
+    strangers: MockUsers
     failures: FailedLogins
 
 
@@ -159,12 +159,12 @@ async def log_in(
     Where there is `tls`, the client must have been held from the start.
     """
     if tls is not None and await begins_with_tls(stream.writer):
-        await stream.start_tls(tls.current(), agreeing=False)
+        await stream.start_tls(tls.read_credentials(), agreeing=False)
     while isinstance((message := (await stream.read_message()).message), EncryptionRequest):
         if tls is None or message.gss:
             stream.writer.write(b"N")
         else:
-            await stream.start_tls(tls.current(), agreeing=True)
+            await stream.start_tls(tls.read_credentials(), agreeing=True)
     if isinstance(message, Cancel):
         return message
     if not isinstance(message, Startup):
@@ -191,17 +191,17 @@ async def _authenticate(stream: ClientStream, catalog: Catalog, user: str, calle
     mechanism = cursor.string().decode("ascii", "replace")
     client_first = cursor.value()
     cursor.end()
-    server_first = exchange.first(client_first or b"", mechanism=mechanism)
+    server_first = exchange.answer_client_first(client_first or b"", mechanism=mechanism)
     stream.writer.write(Authentication(AUTH_SASL_CONTINUE, server_first).encode())
     proof = await _read_credential(stream)
     # nothing is waited for from here to the note: however many come at once, no proof too many is looked at
-    if wait_s := caller.failures.wait_s(caller.network, user=user):
+    if wait_s := caller.failures.get_wait_s(caller.network, user=user):
         hint = f"Log in again in {wait_s} s."
         raise KeyholeError("KH430", "too many failed logins from this address", hint=hint)
     try:
-        server_final = exchange.final(proof)
+        server_final = exchange.answer_client_final(proof)
     except AuthenticationFailed:
-        caller.failures.note(caller.network, user=user)
+        caller.failures.note_failure(caller.network, user=user)
         raise KeyholeError("KH401", f'password authentication failed for user "{user}"') from None
     stream.connection.accept_login()
     stream.writer.write(Authentication(AUTH_SASL_FINAL, server_final).encode() + Authentication(AUTH_OK).encode())
@@ -214,7 +214,7 @@ async def _read_credential(stream: ClientStream) -> bytes:
     return message.data
 
 
-def _make_exchange(catalog: Catalog, user: str, channel: TlsChannel | None, strangers: Strangers) -> ScramServer:
+def _make_exchange(catalog: Catalog, user: str, channel: TlsChannel | None, strangers: MockUsers) -> ScramServer:
     """Return an exchange with the analyst's verifier, or with one that looks the same from outside.
 
     Without the certificate that the analyst must show it fails like a wrong password, so that nobody can try passwords
@@ -222,7 +222,7 @@ def _make_exchange(catalog: Catalog, user: str, channel: TlsChannel | None, stra
     """
     end_point = None if channel is None else channel.end_point
     # computed for known users, too, so that a login takes as long for both
-    stranger = strangers.verifier(user, catalog.analysts)
+    stranger = strangers.make_verifier(user, catalog.analysts)
     analyst = catalog.find_analyst(user)
     if analyst is not None:
         shown = None if channel is None else channel.common_name

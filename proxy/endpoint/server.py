@@ -33,16 +33,16 @@ from proxy.endpoint.login import UTF8, ClientGone, ClientStream, LoginOrigin, lo
 from proxy.endpoint.tls_handshake import pause_before_first_byte
 from proxy.endpoint.watchdog import OpenSession, SessionWatchdog
 from proxy.monitors.notifications import AlertHub
-from proxy.observe.logs import fault
-from proxy.observe.telemetry import Face, Telemetry, TurnedAway
+from proxy.observe.logs import describe_exception
+from proxy.observe.telemetry import DisconnectReason, Interface, Telemetry
 from proxy.security.failed_logins import FailedLogins
-from proxy.security.mock_users import Strangers
+from proxy.security.mock_users import MockUsers
 from proxy.security.tls import Tls
 from proxy.security.violation import ProtocolViolation
-from proxy.session.error_fields import fatal, refusal, violation
+from proxy.session.error_fields import encode_fatal, encode_refusal, encode_violation
 from proxy.session.name_hints import NameHints
 from proxy.session.parts import SessionParts
-from proxy.session.port import Backing
+from proxy.session.port import SessionBacking
 from proxy.session.session import Session
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.link import Refused
@@ -72,20 +72,20 @@ class Endpoint:
 
     def __init__(
         self,
-        backing: Backing,
+        backing: SessionBacking,
         *,
         tls: Tls | None = None,
         limits: ServerLimitsSection | None = None,
         workers: int = 8,
         telemetry: Telemetry | None = None,
         siblings: SiblingWorkers | None = None,
-        strangers: Strangers | None = None,
+        strangers: MockUsers | None = None,
         failures: FailedLogins | None = None,
         hub: AlertHub | None = None,
     ) -> None:
         self._backing = backing
         self._hub = hub
-        self._strangers = strangers or Strangers()
+        self._strangers = strangers or MockUsers()
         self._failures = failures or FailedLogins(RestSection().failed_logins_per_minute)
         self._tls = tls
         self._limits = limits or ServerLimitsSection()
@@ -133,7 +133,7 @@ class Endpoint:
         """Return the number of connected clients, logged in or not."""
         return len(self._connected)
 
-    def use_backing(self, backing: Backing, limits: ServerLimitsSection) -> int:
+    def use_backing(self, backing: SessionBacking, limits: ServerLimitsSection) -> int:
         """Open sessions on `backing` from here on; how many end because their login holds no more.
 
         `limits` are those of new connections, and for how long all may do nothing.
@@ -166,7 +166,7 @@ class Endpoint:
         deadline = asyncio.get_running_loop().time() + grace_s
         while True:
             late = asyncio.get_running_loop().time() >= deadline
-            busy = {one.client for one in self.sessions if one.session.busy and not late}
+            busy = {one.client for one in self.sessions if one.session.is_busy and not late}
             for client in self._connected.all:
                 if client not in busy:
                     client.disconnect(STOPPED)
@@ -194,31 +194,31 @@ class Endpoint:
             await self._log_in_and_serve(stream, client, address=address)
         except asyncio.CancelledError:
             if client.last_words not in (b"", GONE, STOPPED):
-                seen.turned_away(TurnedAway.LIMIT, address=address)
+                seen.count_disconnect(DisconnectReason.LIMIT, address=address)
             stream.write_report(client.last_words or STOPPED)
         except TooManyConnections as full:
-            seen.turned_away(TurnedAway.LIMIT, address=address)
+            seen.count_disconnect(DisconnectReason.LIMIT, address=address)
             stream.write_report(full.report)
         except KeyholeError as error:
-            seen.count_refusal(error.code, face=Face.POSTGRESQL, address=address)
-            stream.write_report(refusal(error, codec=UTF8, severity="FATAL"))
+            seen.count_refusal(error.code, face=Interface.POSTGRESQL, address=address)
+            stream.write_report(encode_refusal(error, codec=UTF8, severity="FATAL"))
         except Refused as refused:
-            seen.turned_away(TurnedAway.SHADOW, address=address)
+            seen.count_disconnect(DisconnectReason.SHADOW, address=address)
             stream.write_report(refused.report.encode())
         except ProtocolViolation as error:
-            seen.turned_away(TurnedAway.PROTOCOL, address=address)
-            stream.write_report(violation(error))
+            seen.count_disconnect(DisconnectReason.PROTOCOL, address=address)
+            stream.write_report(encode_violation(error))
         except TimeoutError:
-            seen.turned_away(TurnedAway.LOGIN_TIMEOUT, address=address)
-            stream.write_report(fatal("the login took too long", sqlstate="08006"))
+            seen.count_disconnect(DisconnectReason.LOGIN_TIMEOUT, address=address)
+            stream.write_report(encode_fatal("the login took too long", sqlstate="08006"))
         except SSLError:
-            seen.turned_away(TurnedAway.TLS, address=address)
+            seen.count_disconnect(DisconnectReason.TLS, address=address)
         except (ClientGone, ConnectionError):
             pass
         except Exception as error:
-            log.error("internal error", **fault(error))
-            seen.count_refusal("KH900", face=Face.POSTGRESQL, address=address)
-            stream.write_report(refusal(make_internal_error(), codec=UTF8, severity="FATAL"))
+            log.error("internal error", **describe_exception(error))
+            seen.count_refusal("KH900", face=Interface.POSTGRESQL, address=address)
+            stream.write_report(encode_refusal(make_internal_error(), codec=UTF8, severity="FATAL"))
         finally:
             try:
                 await stream.hang_up(grace_s=0 if client.is_displaced else STOP_GRACE_S)
@@ -243,8 +243,8 @@ class Endpoint:
                 self._connected.log_in(client, login.user)
                 backing = self._backing  # another one by now, if the policy was read again during the login
                 staying.enter_context(backing.using())
-                relay = await Relay.open(backing.shadow, backing.settings(login), stream.writer)
-            parts = SessionParts.over(
+                relay = await Relay.open(backing.shadow, backing.make_startup_settings(login), stream.writer)
+            parts = SessionParts.make_for_session(
                 relay,
                 client=stream.writer,
                 connection=stream.connection,
@@ -263,9 +263,11 @@ class Endpoint:
                 login.user,
                 encoding=lambda: parts.text.encoding,
                 hint_in_message=lambda: session.hint_in_message,
-            ).mend
+            ).add_hint_to_error
             secret = secrets.token_bytes(32 if login.minor >= 2 else 4)
-            opened = OpenSession(secret, stream, relay, session, catalog.find_analyst(login.user), client, backing.shadow)
+            opened = OpenSession(
+                secret, stream, relay, session, catalog.find_analyst(login.user), client, backing.shadow
+            )
             await self._serve_session(opened, login, address=address)
 
     async def _serve_session(self, opened: OpenSession, login: Login, *, address: str | None) -> None:
@@ -275,7 +277,7 @@ class Endpoint:
         try:
             if not self._can_still_log_in(opened.analyst):  # the policy was read again during the login
                 raise asyncio.CancelledError
-            with self._telemetry.session(analyst=login.user, address=address):
+            with self._telemetry.count_session(analyst=login.user, address=address):
                 stream.writer.write(_make_greeting(relay.parameters, process, opened.secret))
                 stream.connection.ready()
                 await stream.writer.drain()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from proxy.security.half_open import HalfOpen, HeldEnd
+from proxy.security.half_open import DelayedEnd, HalfOpenTls
 from proxy.security.tls import ALPN, Credentials
 from proxy.security.violation import ProtocolViolation
 
@@ -32,7 +32,7 @@ class TlsChannel:
     writer: asyncio.StreamWriter
     end_point: bytes | None
     common_name: str | None
-    below: HeldEnd
+    below: DelayedEnd
 
 
 def pause_before_first_byte(writer: asyncio.StreamWriter) -> None:
@@ -93,12 +93,12 @@ async def shake_hands(writer: asyncio.StreamWriter, credentials: Credentials, *,
     if transport is None:
         raise ConnectionResetError("the client left during the handshake")
     protocol.connection_made(transport)
-    session: HalfOpen = transport.get_extra_info("ssl_object")
+    session: HalfOpenTls = transport.get_extra_info("ssl_object")
     # what was read together with the end is handed to the reader in this turn of the loop
-    session.tell(lambda: loop.call_soon(reader.feed_eof))
+    session.notify_at_end(lambda: loop.call_soon(reader.feed_eof))
     inside = _get_transport(writer).get_protocol()
     assert isinstance(inside, asyncio.BufferedProtocol)
-    _get_transport(writer).set_protocol(below := HeldEnd(inside, session))
+    _get_transport(writer).set_protocol(below := DelayedEnd(inside, session))
     named = session.selected_alpn_protocol()
     if named != ALPN and (insists_on_alpn or named is not None):
         transport.abort()

@@ -18,7 +18,7 @@ from proxy.endpoint.connection_limits import (
 )
 from proxy.endpoint.hang_ups import ClientPresence, find_presence, probe_client
 from proxy.endpoint.login import UTF8, ClientStream
-from proxy.session.error_fields import refusal
+from proxy.session.error_fields import encode_refusal
 from proxy.session.session import Session
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.relay import Relay
@@ -30,7 +30,7 @@ LATE_S = 5.0
 """From when on a statement that was to end, or many that were sent at once, count as what PostgreSQL cannot stop."""
 GIVEN_UP_S = 10.0
 """From when on a shadow that has said nothing since a statement was to end is given up by that session."""
-_SILENT = refusal(
+_SILENT = encode_refusal(
     KeyholeError(
         "KH406",
         "the shadow database does not answer",
@@ -120,13 +120,13 @@ class SessionWatchdog:
                 self._end_if_client_gone(one)
                 await self._cancel_if_too_long(one)
                 most, report = self._find_idle_limit(one.session)
-                if most and one.session.idle_for(now) > most:
+                if most and one.session.get_idle_seconds(now) > most:
                     one.client.disconnect(report)
 
     @staticmethod
     def _end_if_client_gone(one: OpenSession) -> None:
         """End a session whose client has gone while a statement is at work, so that nobody reads from it."""
-        if not one.session.busy:
+        if not one.session.is_busy:
             return
         hearing = find_presence(one.stream)
         if hearing is ClientPresence.GONE:
@@ -167,6 +167,6 @@ class SessionWatchdog:
 
     def _find_idle_limit(self, session: Session) -> tuple[int, bytes]:
         limits = self._limits()
-        if session.in_transaction:
+        if session.is_in_transaction:
             return limits.idle_in_transaction_timeout_s, IDLE_IN_TRANSACTION
         return limits.idle_timeout_s, IDLE

@@ -28,7 +28,7 @@ from planner.question.plan import ReadRelation
 from planner.question.question import Question
 from proxy.monitors.places import Places
 from proxy.monitors.schedule import DueLook
-from proxy.observe.logs import fault
+from proxy.observe.logs import describe_exception
 from proxy.open_policy.service import Service
 from proxy.report.report_refusals import internal_error
 from proxy.sources.public_moments import PublicMoments
@@ -143,7 +143,7 @@ def read_together(looks: Sequence[PreparedLook]) -> Iterator[tuple[PreparedLook,
         except KeyholeError as error:
             found = error
         except Exception as error:  # the looks at other tables are made all the same
-            log.error("monitors were not looked at", **fault(error))
+            log.error("monitors were not looked at", **describe_exception(error))
             found = internal_error()
         for one, standing in members:
             yield one, found if isinstance(found, KeyholeError) else found[list(standing)]

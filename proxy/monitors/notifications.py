@@ -14,7 +14,7 @@ from typing import Protocol, TypeAlias
 import structlog
 
 from planner.errors import KeyholeError
-from proxy.observe.logs import fault
+from proxy.observe.logs import describe_exception
 
 log = structlog.get_logger("keyhole.monitors")
 
@@ -203,7 +203,7 @@ class AlertHub:
             found = await asyncio.to_thread(self.desk.read_news, wanted)
         except Exception as error:
             if not self._failing:  # said once: it is asked again every second
-                log.warning("monitors could not be read", **fault(error))
+                log.warning("monitors could not be read", **describe_exception(error))
             self._failing = True
             return
         self._failing = False

@@ -29,7 +29,7 @@ from proxy.monitors.clock import WatchedClock, count_seconds, wait_after_jump
 from proxy.monitors.look import PreparedLook, WatchedRun, read_together
 from proxy.monitors.monitor_refusals import changed_since_start, gone_from_policy, looks_in_the_future, window_lost
 from proxy.monitors.schedule import DueLook, list_due, moment_of, next_moment
-from proxy.observe.logs import fault
+from proxy.observe.logs import describe_exception
 from proxy.observe.telemetry import GaugeReading, LookEnding
 from proxy.open_policy.service import Service, Serving
 from proxy.open_policy.service_refusals import ledger_unavailable
@@ -135,9 +135,9 @@ class MonitorRunner:
         reading = self._clock.read(every=every)
         jumped_by, self._jumped_by = self._jumped_by, reading.jumped_by
         if reading.is_new:
-            service.telemetry.clock_jumped(by=reading.jumped_by, waits=wait_after_jump(every))
+            service.telemetry.log_clock_jump(by=reading.jumped_by, waits=wait_after_jump(every))
         if reading.is_over:
-            service.telemetry.clock_settled(after=jumped_by)
+            service.telemetry.log_settled_clock(after=jumped_by)
         if reading.has_moved:
             for kept in self._attention.values():
                 kept.seen_to_at = datetime.min
@@ -154,7 +154,7 @@ class MonitorRunner:
             for run in service.ledger.monitors.runs():
                 if run.state is MonitorState.RUNNING and catalog.find_monitor(run.monitor) is None:
                     gone = gone_from_policy(run.monitor)
-                    service.telemetry.monitor_stuck(run.monitor, code=gone.code, why=gone.message)
+                    service.telemetry.note_stuck_monitor(run.monitor, code=gone.code, why=gone.message)
         for name, kept in tuple(self._attention.items()):
             kept.seen_to_at = datetime.min
             if catalog.find_monitor(name) is None:
@@ -195,7 +195,7 @@ class MonitorRunner:
             self._complain(service, name, kept, ledger_unavailable())
         except Exception as error:
             kept.seen_to_at = self._clock.now() + timedelta(seconds=RETRY_S)
-            log.error("monitor was not looked at", monitor=name, **fault(error))
+            log.error("monitor was not looked at", monitor=name, **describe_exception(error))
 
     def _find_due(self, watched: WatchedRun, kept: _Attention) -> _WaitingRun | None:
         """Return the looks that are due; None if there are none. End the monitor if its horizon is over."""
@@ -219,7 +219,7 @@ class MonitorRunner:
             kept.seen_to_at = moment or datetime.max
             if moment is None:
                 monitors.end(watched.run.run, by="keyhole", why="its horizon is over")
-                watched.service.telemetry.monitor_over(watched.plan.monitor.name)
+                watched.service.telemetry.log_ended_monitor(watched.plan.monitor.name)
             return None
         kept.seen_to_at = now + timedelta(seconds=RETRY_S)
         return _WaitingRun(watched, kept, due, states)
@@ -276,22 +276,22 @@ class MonitorRunner:
         """Record one look; whether it is recorded now, by whomever."""
         seen, name, number = one.watched.service.telemetry, one.watched.plan.monitor.name, one.due.number
         if isinstance(values, KeyholeError):
-            seen.look(LookEnding.FAILED, monitor=name, number=number, code=values.code)
+            seen.count_look(LookEnding.FAILED, monitor=name, number=number, code=values.code)
             return False
         try:
             one.record(values)
         except LookTaken:
-            seen.look(LookEnding.TAKEN, monitor=name, number=number)
+            seen.count_look(LookEnding.TAKEN, monitor=name, number=number)
         except (MonitorStopped, WindowOver):
             pass  # paused, ended or closed meanwhile: nothing is due any more
         except LedgerError:
-            seen.look(LookEnding.FAILED, monitor=name, number=number, code=ledger_unavailable().code)
+            seen.count_look(LookEnding.FAILED, monitor=name, number=number, code=ledger_unavailable().code)
             return False
         except Exception as error:  # the other monitors' looks are recorded all the same
-            log.error("monitor was not looked at", monitor=name, **fault(error))
+            log.error("monitor was not looked at", monitor=name, **describe_exception(error))
             return False
         else:
-            seen.look(LookEnding.MADE, monitor=name, number=number)
+            seen.count_look(LookEnding.MADE, monitor=name, number=number)
             self._told(name)
         return True
 
@@ -314,7 +314,7 @@ class MonitorRunner:
         kept.late_since = kept.late_since or self._clock.now()
         if kept.complaint != error.message:
             kept.complaint = error.message
-            service.telemetry.monitor_stuck(name, code=error.code, why=error.message)
+            service.telemetry.note_stuck_monitor(name, code=error.code, why=error.message)
 
     def _lateness(self) -> Mapping[str, float]:
         now = self._clock.now()
@@ -334,7 +334,7 @@ async def looking(runner: MonitorRunner) -> AsyncIterator[None]:
             try:
                 runner.look_around()
             except Exception as error:
-                log.error("monitors were not looked at", **fault(error))
+                log.error("monitors were not looked at", **describe_exception(error))
 
     # a daemon, since whoever ends need not wait for a look: one that is not recorded is made again
     thread = threading.Thread(target=look_again, name="keyhole-monitors", daemon=True)

@@ -14,7 +14,7 @@ import structlog
 LEVELS = ("debug", "info", "warning", "error")
 
 
-def to_standard_error(level: str) -> None:
+def log_to_standard_error(level: str) -> None:
     """Log what is at least as grave as `level`, one of `LEVELS`, from here on and in the whole process."""
     structlog.configure(
         processors=[
@@ -29,12 +29,12 @@ def to_standard_error(level: str) -> None:
         logger_factory=lambda *_: structlog.WriteLogger(sys.stderr),
     )
     root = logging.getLogger()
-    root.handlers = [_Libraries()]
+    root.handlers = [_LibraryLogs()]
     root.setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level.upper()]))
     logging.captureWarnings(capture=True)
 
 
-def fault(error: BaseException) -> dict[str, str]:
+def describe_exception(error: BaseException) -> dict[str, str]:
     """Return an unforeseen exception for the log: its type and the line of code it came from, never its text."""
     found = {"kind": type(error).__name__}
     trace = error.__traceback__
@@ -44,11 +44,11 @@ def fault(error: BaseException) -> dict[str, str]:
     return found
 
 
-class _Libraries(logging.Handler):
+class _LibraryLogs(logging.Handler):
     """The log entries of libraries, without their texts."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line in the place of a record."""
         error = record.exc_info[1] if record.exc_info else None
-        told: dict[str, Any] = {"library": record.name, **({} if error is None else fault(error))}
+        told: dict[str, Any] = {"library": record.name, **({} if error is None else describe_exception(error))}
         structlog.get_logger().log(record.levelno, "a library logged something", **told)

@@ -49,7 +49,7 @@ disable_created_metrics()  # a second series for each, which says when the proce
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedRequest:
     """A request that has been answered, as the operator may know it. `code` is the catalogue's, of a refusal."""
 
     method: str | None
@@ -88,14 +88,14 @@ class LookEnding(StrEnum):
     FAILED = "failed"
 
 
-class Face(StrEnum):
+class Interface(StrEnum):
     """Where somebody asks."""
 
     POSTGRESQL = "postgresql"
     REST = "rest"
 
 
-class TurnedAway(StrEnum):
+class DisconnectReason(StrEnum):
     """The reason why a connection to the PostgreSQL endpoint ended early, or against the client's will."""
 
     LIMIT = "limit"
@@ -116,7 +116,7 @@ class GaugeReading:
 
 
 @cache
-def _own_version() -> str:
+def _read_own_version() -> str:
     """Return Keyhole's version. Each look for it reads a file of hundreds of lines."""
     return version("keyhole")
 
@@ -133,8 +133,8 @@ class Telemetry:
         self.registry = registry = CollectorRegistry()
         self._log = log
         self._clock = clock
-        self._untold: dict[TurnedAway, int] = {}
-        self._told_at: dict[TurnedAway, float] = {}
+        self._untold: dict[DisconnectReason, int] = {}
+        self._told_at: dict[DisconnectReason, float] = {}
         self._faults: dict[str, int] = {}
         self._faulty_at: dict[str, float] = {}
         self._faults_lock = threading.Lock()
@@ -170,7 +170,7 @@ class Telemetry:
         self._turns = Gauge("keyhole_source_turns", "Questions at the source", ["state"], registry=registry)
         self.workers = Gauge("keyhole_question_workers", "Questions in threads", ["state"], registry=registry)
         Info("keyhole_build", "What is running", registry=registry).info(
-            {"version": _own_version(), "python": python_version()}
+            {"version": _read_own_version(), "python": python_version()}
         )
         ProcessCollector(registry=registry)
         GCCollector(registry=registry)
@@ -182,26 +182,26 @@ class Telemetry:
             self._stages.labels(stage=stage)
         for ending in QuestionEnding:
             self._questions.labels(outcome=ending)
-        for face in Face:
+        for face in Interface:
             self._failed_logins.labels(face=face)
             for code in _ALARMING:
                 self._refusals.labels(face=face, code=code)
-        for reason in TurnedAway:
+        for reason in DisconnectReason:
             self._turned_away.labels(reason=reason)
         for gauge, states in ((self._turns, ("waiting", "taken")), (self.workers, ("waiting", "busy"))):
             for state in states:
                 gauge.labels(state=state)
 
-    def exposition(self) -> bytes:
+    def write_prometheus_text(self) -> bytes:
         """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
-    def watch(self, *readings: GaugeReading) -> None:
+    def add_gauges(self, *readings: GaugeReading) -> None:
         """Read these at every scrape; one that cannot be read is left out of it."""
-        self.registry.register(_Readings(readings))
+        self.registry.register(_GaugeCollector(readings))
 
     @contextmanager
-    def stage(self, stage: Stage) -> Iterator[None]:
+    def measure_stage(self, stage: Stage) -> Iterator[None]:
         """Measure the block as one stage of a question, however it ends."""
         started = time.perf_counter()
         try:
@@ -210,18 +210,18 @@ class Telemetry:
             self._stages.labels(stage=stage).observe(time.perf_counter() - started)
 
     @contextmanager
-    def turn(self, turn: AbstractContextManager[None]) -> Iterator[None]:
+    def count_turn(self, turn: AbstractContextManager[None]) -> Iterator[None]:
         """Run the block inside the source's `turn`, and count who waits for one and who has one."""
         with ExitStack() as inside:
-            with self._turns.labels(state="waiting").track_inprogress(), self.stage(Stage.TURN):
+            with self._turns.labels(state="waiting").track_inprogress(), self.measure_stage(Stage.TURN):
                 inside.enter_context(turn)
             with self._turns.labels(state="taken").track_inprogress():
                 yield
 
-    def question(self, ending: QuestionEnding, *, analyst: str, question: str) -> None:
+    def count_question(self, ending: QuestionEnding, *, analyst: str, question: str) -> None:
         """Count and log a planned question that has ended; `question` is its id in the ledger."""
         self._questions.labels(outcome=ending).inc()
-        self._tell("question", analyst=analyst, question=question, outcome=ending)
+        self._log_event("question", analyst=analyst, question=question, outcome=ending)
 
     def count_reservation(self, table: str, *, epsilon: float) -> None:
         """Count a question that reserved at most `epsilon` of every group that it asks about."""
@@ -232,19 +232,21 @@ class Telemetry:
         """Count a committed question; the group that lost most lost `epsilon` to everybody."""
         self._charged.labels(table=table).inc(epsilon)
 
-    def count_refusal(self, code: str, *, face: Face, analyst: str | None = None, address: str | None = None) -> None:
+    def count_refusal(
+        self, code: str, *, face: Interface, analyst: str | None = None, address: str | None = None
+    ) -> None:
         """Count the error `code` that a client got. `analyst` is one of the policy's, or None before the login."""
         self._count_refusal(code, face)
-        self._tell("refused", face=face, code=code, analyst=analyst, address=address)
+        self._log_event("refused", face=face, code=code, analyst=analyst, address=address)
 
-    def request(self, done: Finished) -> None:
+    def count_request(self, done: FinishedRequest) -> None:
         """Count an answered request over HTTP."""
         if done.code is not None:
-            self._count_refusal(done.code, Face.REST)
+            self._count_refusal(done.code, Interface.REST)
         if done.path not in _HEALTH or done.code is not None:
-            self._tell("request", **asdict(done))
+            self._log_event("request", **asdict(done))
 
-    def turned_away(self, reason: TurnedAway, *, address: str | None) -> None:
+    def count_disconnect(self, reason: DisconnectReason, *, address: str | None) -> None:
         """Count a connection that was ended.
 
         The log has the first of a reason, and then one a minute with their number.
@@ -254,30 +256,30 @@ class Telemetry:
         now = self._clock()
         if now - self._told_at.get(reason, -math.inf) >= _PAUSE_S:
             self._told_at[reason] = now
-            self._tell("turned away", reason=reason, address=address, times=self._untold.pop(reason))
+            self._log_event("turned away", reason=reason, address=address, times=self._untold.pop(reason))
 
     @contextmanager
-    def session(self, *, analyst: str, address: str | None) -> Iterator[None]:
+    def count_session(self, *, analyst: str, address: str | None) -> Iterator[None]:
         """Count the block as one session."""
         started = time.monotonic()
         self._opened.inc()
-        self._tell("session opened", analyst=analyst, address=address)
+        self._log_event("session opened", analyst=analyst, address=address)
         try:
             yield
         finally:
-            self._tell("session closed", analyst=analyst, seconds=round(time.monotonic() - started, 3))
+            self._log_event("session closed", analyst=analyst, seconds=round(time.monotonic() - started, 3))
 
-    def data_moved(self, table: str, *, version: str) -> None:
+    def note_moved_data(self, table: str, *, version: str) -> None:
         """Note that a table's data have moved within a data version, for which the owner vouches that they do not."""
         if self._log is not None:
             self._log.warning("data moved within a version", table=table, version=version)
 
-    def files_undeclared(self, table: str, *, version: str) -> None:
+    def note_undeclared_files(self, table: str, *, version: str) -> None:
         """Note that a table's files are not those of its data version: questions on it are refused."""
         if self._log is not None:
             self._log.warning("files are not those of the version", table=table, version=version)
 
-    def look(self, ending: LookEnding, *, monitor: str, number: int, code: str | None = None) -> None:
+    def count_look(self, ending: LookEnding, *, monitor: str, number: int, code: str | None = None) -> None:
         """Count a look of a monitor that has ended.
 
         `number` is the look's over the horizon, `code` that of its failure.
@@ -286,28 +288,28 @@ class Telemetry:
         if ending is LookEnding.FAILED and self._log is not None:
             self._log.warning("look failed", monitor=monitor, look=number, code=code)
         else:
-            self._tell("look", monitor=monitor, look=number, outcome=ending)
+            self._log_event("look", monitor=monitor, look=number, outcome=ending)
 
-    def monitor_stuck(self, monitor: str, *, code: str, why: str) -> None:
+    def note_stuck_monitor(self, monitor: str, *, code: str, why: str) -> None:
         """Note that a monitor that runs in the ledger cannot be looked at under this policy."""
         if self._log is not None:
             self._log.warning("monitor cannot be looked at", monitor=monitor, code=code, why=why)
 
-    def monitor_over(self, monitor: str) -> None:
+    def log_ended_monitor(self, monitor: str) -> None:
         """Log that a monitor was ended since its horizon is over."""
-        self._tell("monitor is over", monitor=monitor)
+        self._log_event("monitor is over", monitor=monitor)
 
-    def clock_jumped(self, *, by: timedelta, waits: timedelta) -> None:
+    def log_clock_jump(self, *, by: timedelta, waits: timedelta) -> None:
         """Log that the machine's clock jumped, and how long looks wait unless it comes back."""
         if self._log is not None:
             self._log.error("clock jumped", seconds=by.total_seconds(), looks_wait_seconds=waits.total_seconds())
 
-    def clock_settled(self, *, after: timedelta) -> None:
+    def log_settled_clock(self, *, after: timedelta) -> None:
         """Log that looks are made again after a jump of the clock."""
         if self._log is not None:
             self._log.warning("clock settled", jump_seconds=after.total_seconds())
 
-    def ledger_failed(self, fault: Exception) -> None:
+    def log_ledger_failure(self, fault: Exception) -> None:
         """Log that the ledger failed, in its own words.
 
         They are about files, servers and events, never about data. The log has the first of a reason, and then one a
@@ -323,41 +325,41 @@ class Telemetry:
         if self._log is not None:
             self._log.warning("the ledger failed", why=why, times=times)
 
-    def now_missing(self, missing: Sequence[str]) -> None:
+    def note_missing_parts(self, missing: Sequence[str]) -> None:
         """Note that something Keyhole cannot work without has gone, or has come back."""
         if missing:
-            self._tell("not ready", missing=list(missing))
+            self._log_event("not ready", missing=list(missing))
         else:
-            self._tell("ready")
+            self._log_event("ready")
 
-    def _count_refusal(self, code: str, face: Face) -> None:
+    def _count_refusal(self, code: str, face: Interface) -> None:
         self._refusals.labels(face=face, code=code).inc()
         if code == _LOGIN_FAILED:
             self._failed_logins.labels(face=face).inc()
 
-    def _tell(self, event: str, **fields: object) -> None:
+    def _log_event(self, event: str, **fields: object) -> None:
         if self._log is not None:
             self._log.info(event, **{name: value for name, value in fields.items() if value is not None})
 
 
-class _Readings(Collector):
+class _GaugeCollector(Collector):
     def __init__(self, readings: tuple[GaugeReading, ...]) -> None:
         self._readings = readings
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         """Yield their names, without reading them."""
         for reading in self._readings:
-            yield _family(reading)
+            yield _make_gauge_family(reading)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield their current readings."""
         for reading in self._readings:
-            family = _family(reading)
+            family = _make_gauge_family(reading)
             with suppress(Exception):
                 for label, value in reading.read().items():
                     family.add_metric([label] if reading.label else [], value)
             yield family
 
 
-def _family(reading: GaugeReading) -> GaugeMetricFamily:
+def _make_gauge_family(reading: GaugeReading) -> GaugeMetricFamily:
     return GaugeMetricFamily(reading.name, reading.help, labels=[reading.label] if reading.label else [])

@@ -90,6 +90,6 @@ class DataWatch:
                 first = known.state = known.state or state
             if first is not None and first != state and not known.has_moved:
                 known.has_moved = True
-                self._telemetry.data_moved(table.name, version=version)
+                self._telemetry.note_moved_data(table.name, version=version)
             seen[table.name] = known
         self._seen = seen

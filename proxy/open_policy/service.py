@@ -124,7 +124,7 @@ class Service:
     def _on(cls, source: SharedSource, policy: Policy, *, telemetry: Telemetry, failures: SourceFailures) -> "Service":
         catalog = pinned_catalog(policy, source.source)
         started = time.monotonic()
-        ledger = open_ledger(policy, knowledge=dependencies(catalog), on_fault=telemetry.ledger_failed)
+        ledger = open_ledger(policy, knowledge=dependencies(catalog), on_fault=telemetry.log_ledger_failure)
         try:
             remember_names(policy, read_private_pins(pins_path(policy)), ledger)
         except BaseException:
@@ -215,12 +215,12 @@ class Service:
 
     def stage(self, stage: Stage) -> AbstractContextManager[None]:
         """Measure the block as one stage of a question."""
-        return self.telemetry.stage(stage)
+        return self.telemetry.measure_stage(stage)
 
     @contextmanager
     def turn(self, *, analyst: str, timeout_ms: int) -> Iterator[None]:
         """Take the source's `turn`, which says what it raises; waiting questions are counted. Raise KH411 too."""
-        with self.telemetry.turn(self.source.turn(analyst=analyst, timeout_ms=timeout_ms)):
+        with self.telemetry.count_turn(self.source.turn(analyst=analyst, timeout_ms=timeout_ms)):
             if self._usage.is_given_up:
                 raise superseded_error()
             yield

@@ -40,7 +40,7 @@ class Files(Protocol):
 class Watched(Protocol):
     """The events for the operator."""
 
-    def files_undeclared(self, table: str, *, version: str) -> None:
+    def note_undeclared_files(self, table: str, *, version: str) -> None:
         """Note that a table's files are not those of its version."""
 
 
@@ -82,7 +82,7 @@ class VersionFiles:
             found.append(table.name)
             if self._told.get(table.name) != version:
                 self._told[table.name] = version
-                self._watched.files_undeclared(table.name, version=version)
+                self._watched.note_undeclared_files(table.name, version=version)
         return tuple(found)
 
     def _is_read(self, table: Table, version: str) -> bool:

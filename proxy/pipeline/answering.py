@@ -153,7 +153,7 @@ class Answering:
                 return Unbound()
             raise error.shift_position(offset=offset) from None
 
-    def parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
+    def find_parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
         """Return the casts of the client's parameters in the questions of a statement; none in one that is refused."""
         try:
             found = self._classify(statement)

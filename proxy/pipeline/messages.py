@@ -340,7 +340,7 @@ class Request:
     """One statement that a session wants planned, and what it means there.
 
     `settings` are the `keyhole.*` settings in force; `parameters` are numbered from 1; `utc`: its TimeZone is UTC;
-    `casts` are the values of `parameter_casts`, as PostgreSQL computed them.
+    `casts` are the values of `find_parameter_casts`, as PostgreSQL computed them.
     """
 
     statement: str

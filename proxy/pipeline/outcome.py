@@ -27,7 +27,9 @@ def observe(answer: AnswerStage) -> AnswerStage:
             ending = QuestionEnding.FAILED if error.code.startswith(_PAID) else QuestionEnding.REFUSED
             raise
         finally:
-            service.telemetry.question(ending, analyst=asked.analyst.name, question=identity(plan, service.catalog))
+            service.telemetry.count_question(
+                ending, analyst=asked.analyst.name, question=identity(plan, service.catalog)
+            )
         return told
 
     return answer_observed

@@ -18,12 +18,12 @@ from planner.policy.file import Policy
 from planner.policy.sections import ServerLimitsSection
 from proxy.endpoint.connection_limits import count_shadow_connections
 from proxy.monitors.reading import MonitorReading
-from proxy.observe.logs import fault
+from proxy.observe.logs import describe_exception
 from proxy.observe.telemetry import Telemetry
 from proxy.open_policy.service import Service
 from proxy.pipeline.answering import Answering
 from proxy.process.early_data import EarlyShadowData, make_shadow_directory
-from proxy.session.port import Backing
+from proxy.session.port import SessionBacking
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.binaries import Binaries, own_binaries
 from proxy.shadow.embedded import EmbeddedShadow
@@ -55,11 +55,11 @@ class Generation:
         return Generation(1, service, shadow, lambda: None)
 
     @property
-    def backing(self) -> Backing:
+    def backing(self) -> SessionBacking:
         """Return the backing on which sessions are opened."""
         labels = LabelReader(lambda: (self.shadow, self.service.catalog.database))
         answering = Answering(self.service, MonitorReading(self.service, labels))
-        return Backing(self.service.catalog, answering, self.shadow, self.service.using)
+        return SessionBacking(self.service.catalog, answering, self.shadow, self.service.using)
 
 
 class Generations:
@@ -142,7 +142,7 @@ def close_generation(generation: Generation) -> None:
     try:
         generation.close()
     except Exception as error:
-        log.error("generation not closed", generation=generation.number, **fault(error))
+        log.error("generation not closed", generation=generation.number, **describe_exception(error))
 
 
 def choose_oldest_kept(numbers: Iterable[int]) -> int:

@@ -25,7 +25,7 @@ def make_operator_server(telemetry: Telemetry, ready: Readiness) -> uvicorn.Conf
 
     async def metrics(_: Request) -> Response:
         await ready.find_missing()
-        return Response(await asyncio.to_thread(telemetry.exposition), media_type=CONTENT_TYPE_LATEST)
+        return Response(await asyncio.to_thread(telemetry.write_prometheus_text), media_type=CONTENT_TYPE_LATEST)
 
     async def alive(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
@@ -55,8 +55,8 @@ def list_gauge_readings(
 
     def sessions() -> Mapping[str, float]:
         open_now = [one.session for one in endpoint.sessions]
-        busy = sum(session.busy for session in open_now)
-        waiting = sum(session.in_transaction and not session.busy for session in open_now)
+        busy = sum(session.is_busy for session in open_now)
+        waiting = sum(session.is_in_transaction and not session.is_busy for session in open_now)
         return {"busy": busy, "idle_in_transaction": waiting, "idle": len(open_now) - busy - waiting}
 
     def in_shadows() -> Mapping[str, float]:

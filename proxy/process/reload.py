@@ -21,7 +21,7 @@ from planner.policy.relation_names import list_known_names
 from planner.policy.sections import BandsSection, ServerLimitsSection, ServerSection
 from proxy.endpoint.connection_limits import count_shadow_connections
 from proxy.endpoint.server import Endpoint
-from proxy.observe.logs import fault, to_standard_error
+from proxy.observe.logs import describe_exception, log_to_standard_error
 from proxy.open_policy.pins import PinSource, pinned_catalog
 from proxy.open_policy.service import ledger_url
 from proxy.process.generations import (
@@ -97,7 +97,11 @@ class PolicyInForce:
         old = self.policy
         if not same_source(new, old) or (new.views, new.server.database) != (old.views, old.server.database):
             return None
-        if _list_bands(new) != _list_bands(old) or new.monitors != old.monitors or list_known_names(new) != list_known_names(old):
+        if (
+            _list_bands(new) != _list_bands(old)
+            or new.monitors != old.monitors
+            or list_known_names(new) != list_known_names(old)
+        ):
             return None
         if not self._has_room(new.server.limits) or own_binaries(new) != self.binaries:
             return None
@@ -151,7 +155,7 @@ class PolicySwitch:
         log.info("policy reloaded", **what)
         if policy.server.log_level != self._log_level:
             self._log_level = policy.server.log_level
-            to_standard_error(self._log_level)
+            log_to_standard_error(self._log_level)
 
     def _use_newest(self, policy: Policy) -> int:
         return self._endpoint.use_backing(self._generations.newest.backing, policy.server.limits)
@@ -267,7 +271,7 @@ def describe_refusal(error: Exception) -> dict[str, object]:
         case KeyholeError():
             return {"code": error.code, "why": error.message}
         case _:
-            return dict(fault(error))
+            return dict(describe_exception(error))
 
 
 def log_refusal(error: Exception) -> None:

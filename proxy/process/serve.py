@@ -13,7 +13,7 @@ import structlog
 from planner.policy.file import Policy
 from planner.policy.sections import RestSection
 from proxy.concurrency.signals import Signals
-from proxy.observe.logs import to_standard_error
+from proxy.observe.logs import log_to_standard_error
 from proxy.observe.telemetry import Telemetry
 from proxy.open_policy.login_secret import login_secret
 from proxy.open_policy.service import Service, ledger_url
@@ -26,8 +26,8 @@ from proxy.process.self_watch import end_if_hung
 from proxy.process.shadow_watch import keep_shadow_replaced
 from proxy.process.single import serve_process
 from proxy.security.file_modes import describe_exposed_files
-from proxy.security.mock_users import Strangers
-from proxy.security.tls import Tls, exposure
+from proxy.security.mock_users import MockUsers
+from proxy.security.tls import Tls, list_exposure_warnings
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.binaries import own_binaries
 from proxy.shadow.wheel import describe_older
@@ -54,11 +54,11 @@ def serve_in_foreground(
     if signals.must_end:
         return
     policy = Policy.load(policy_path)
-    to_standard_error(policy.server.log_level)
+    log_to_standard_error(policy.server.log_level)
     log.info("starting", policy=policy_path.name)
-    section, tls = policy.server, Tls.of(policy)
+    section, tls = policy.server, Tls.open_from_policy(policy)
     exposed = (*describe_exposed_files(policy, ledger=ledger_url(policy)), *describe_older(own_binaries(policy)))
-    for warning in (*exposure(host or section.host, tls, now=datetime.now(UTC)), *exposed):
+    for warning in (*list_exposure_warnings(host or section.host, tls, now=datetime.now(UTC)), *exposed):
         log.warning("exposed", what=warning)
     wanted = section.metrics_port if metrics_port is None else metrics_port
     metrics = None if wanted is None else ListenAddress(metrics_host or section.metrics_host, wanted)
@@ -131,7 +131,7 @@ def _serve_alone(
     early: EarlyShadowData | None,
 ) -> None:
     service = Service.over(policy, telemetry=Telemetry(log=structlog.get_logger()))
-    strangers = Strangers(login_secret(policy))
+    strangers = MockUsers(login_secret(policy))
     signals.note_ending_signals()
     with signals.ignore_refusals_at_end():
         first = open_first_generation(service, policy, early=early)
@@ -155,7 +155,7 @@ async def _serve_until_signal(
     accepting: Sockets,
     tls: Tls | None,
     metrics: ListenAddress | None,
-    strangers: Strangers,
+    strangers: MockUsers,
     signals: Signals,
 ) -> None:
     told, again = asyncio.Event(), asyncio.Event()

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 import structlog
 
 from planner.errors import KeyholeError
-from proxy.observe.logs import fault
+from proxy.observe.logs import describe_exception
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.hung import answers, end_hung
 
@@ -72,7 +72,7 @@ async def replace_lost_shadows(newest: Callable[[], ShadowAddress], renew: Calla
             await renew()
         except Exception as error:
             failures += 1
-            log.error("shadow not replaced", **fault(error))
+            log.error("shadow not replaced", **describe_exception(error))
             if failures == MOST_FAILURES:
                 hint = "Look at memory and disk: its server was killed, and cannot be started any more."
                 raise KeyholeError("KH406", "the shadow was lost, and cannot be replaced", hint=hint) from None

@@ -36,7 +36,7 @@ from proxy.rest import uvicorn_server
 from proxy.rest.app import create_app
 from proxy.rest.readiness import Readiness, readiness
 from proxy.security.failed_logins import FailedLogins
-from proxy.security.mock_users import Strangers
+from proxy.security.mock_users import MockUsers
 from proxy.security.tls import Tls
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.grammar import Grammar
@@ -66,7 +66,7 @@ async def serve_process(
     rest: RestSection | None = None,
     metrics: ListenAddress | None = None,
     siblings: SiblingWorkers | None = None,
-    strangers: Strangers | None = None,
+    strangers: MockUsers | None = None,
     looks: bool = True,
 ) -> AsyncIterator[RunningProcess]:
     """Serve over the newest generation until the block ends. `limits` are PostgreSQL's alone, `rest` limits REST.
@@ -75,7 +75,7 @@ async def serve_process(
     over the same shadows. `strangers` is what unknown users are told; without it another in each process. Without
     `looks` monitors are left to somebody else, whose clock is another.
     """
-    siblings, rest, strangers = siblings or SiblingWorkers(), rest or RestSection(), strangers or Strangers()
+    siblings, rest, strangers = siblings or SiblingWorkers(), rest or RestSection(), strangers or MockUsers()
     seen, newest = generations.telemetry, generations.newest
     ready = readiness(
         generations,
@@ -99,7 +99,7 @@ async def serve_process(
     _, port = accepting.postgresql.getsockname()[:2]
     watch = DataWatch(seen)
     monitors = MonitorRunner(generations, name=f"{port}/{siblings.worker}", told=lambda _: hub.wake())
-    seen.watch(*list_gauge_readings(generations, endpoint, ready, watch), *monitors.readings)
+    seen.add_gauges(*list_gauge_readings(generations, endpoint, ready, watch), *monitors.readings)
     await endpoint.start(shared=accepting.postgresql)
     stopping: asyncio.Task[None] | None = None
     try:

@@ -17,7 +17,7 @@ from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.concurrency.signals import Signals
-from proxy.observe.logs import fault, to_standard_error
+from proxy.observe.logs import describe_exception, log_to_standard_error
 from proxy.open_policy.login_secret import login_secret
 from proxy.open_policy.pins import pinned_catalog
 from proxy.open_policy.service import Service
@@ -40,7 +40,7 @@ from proxy.process.worker_messages import (
 )
 from proxy.process.worker_process import WorkerProcess
 from proxy.report.analyst_shares import log_changed_shares
-from proxy.security.mock_users import Strangers
+from proxy.security.mock_users import MockUsers
 from proxy.shadow.binaries import Binaries, own_binaries
 from proxy.shadow.schema import update_roles
 from proxy.sources.shared import open_policy_source
@@ -73,7 +73,7 @@ def supervise(
     """
     with Service.over(policy) as service:  # checked once, and the ledger brought to this version by one process alone
         catalog = service.catalog
-    strangers = Strangers(login_secret(policy))
+    strangers = MockUsers(login_secret(policy))
     signals.note_ending_signals()
     with signals.ignore_refusals_at_end(), make_own_folder() as folder:
         supervisor = Supervisor(
@@ -129,7 +129,7 @@ class Supervisor:
         metrics: ListenAddress | None,
         workers: int,
         folder: Path,
-        strangers: Strangers,
+        strangers: MockUsers,
         vote_s: float = VOTE_S,
         early: EarlyShadowData | None = None,
     ) -> None:
@@ -256,7 +256,7 @@ class Supervisor:
             for worker in self._workers.values():
                 worker.send_order(ReloadOrder(policy))
         if policy.server.log_level != level:
-            to_standard_error(policy.server.log_level)
+            log_to_standard_error(policy.server.log_level)
 
     def _find_catalog(self, policy: Policy) -> Catalog | _MadeGeneration:
         """Return the catalog of a policy that the newest shadow can go on with, which has its analysts then.
@@ -331,7 +331,7 @@ def _close_generation(made: _MadeGeneration) -> None:
     try:
         made.close()
     except Exception as error:
-        log.error("generation not closed", generation=made.shared.number, **fault(error))
+        log.error("generation not closed", generation=made.shared.number, **describe_exception(error))
 
 
 def _close_if_made(found: Catalog | _MadeGeneration) -> None:

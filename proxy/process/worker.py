@@ -20,7 +20,7 @@ from planner.policy.file import Policy
 from planner.policy.sections import RestSection
 from proxy.concurrency.signals import leave_to_parent
 from proxy.endpoint.cancel_requests import SiblingWorkers
-from proxy.observe.logs import fault, to_standard_error
+from proxy.observe.logs import describe_exception, log_to_standard_error
 from proxy.observe.telemetry import Telemetry
 from proxy.open_policy.pins import pinned_catalog
 from proxy.open_policy.service import Service
@@ -85,11 +85,11 @@ def run_worker(task: WorkerTask, pipe: Connection) -> None:
     leave_to_parent()
     policy = task.generation.policy
     end_with_parent(grace_s=_estimate_longest_end_s(policy))
-    to_standard_error(policy.server.log_level)
+    log_to_standard_error(policy.server.log_level)
     structlog.contextvars.bind_contextvars(worker=task.worker)
     seen = Telemetry(log=structlog.get_logger())
     try:
-        tls = Tls.of(policy)
+        tls = Tls.open_from_policy(policy)
         service = Service.over(policy, telemetry=seen, workers=task.workers)
         asyncio.run(_serve(task, parent, _make_generation(task.generation, service, parent), tls=tls))
     except KeyholeError as error:
@@ -97,7 +97,7 @@ def run_worker(task: WorkerTask, pipe: Connection) -> None:
         parent.report(FailedReport(error.code, error.message))
         raise SystemExit(1) from None
     except Exception as error:
-        log.error("worker failed", **fault(error))
+        log.error("worker failed", **describe_exception(error))
         parent.report(FailedReport("KH406", "a worker could not be started"))
         raise SystemExit(1) from None
     finally:

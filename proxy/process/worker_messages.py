@@ -5,7 +5,7 @@ from pathlib import Path
 
 from planner.policy.file import Policy
 from proxy.process.addresses import Addresses, ListenAddress, Sockets
-from proxy.security.mock_users import Strangers
+from proxy.security.mock_users import MockUsers
 from proxy.shadow.address import ShadowAddress
 
 
@@ -33,7 +33,7 @@ class WorkerTask:
     accepting: Sockets
     metrics: ListenAddress | None
     folder: Path
-    strangers: Strangers
+    strangers: MockUsers
 
 
 @dataclass(frozen=True, slots=True)

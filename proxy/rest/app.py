@@ -160,7 +160,7 @@ def create_app(
         admitted=lambda scope: _admitted(gate, scope),
         refused=response_to,
         failed=lambda: problem_response(internal_error()),
-        finished=serving.telemetry.request,
+        finished=serving.telemetry.count_request,
     )
     for refusal in (KeyholeError, RequestValidationError, HTTPException):
         app.add_exception_handler(refusal, _respond_to)

@@ -16,7 +16,7 @@ from planner.errors import KeyholeError
 from planner.policy.sections import RestSection
 from proxy.rest.request_refusals import no_such_token, too_many_at_a_time, too_many_of_an_analyst, too_often
 from proxy.security.failed_logins import FailedLogins
-from proxy.security.networks import network
+from proxy.security.networks import find_network
 from proxy.security.rate_limit import MOST_NAMES, RateLimit
 
 log = structlog.get_logger("keyhole.rest")
@@ -46,7 +46,7 @@ class Gate:
 
     def arrive(self, address: str) -> None:
         """Count a request from an address. Raise KH430."""
-        _wait(self._addresses.take(network(address)), "too many requests from this address")
+        _wait(self._addresses.count_if_allowed(find_network(address)), "too many requests from this address")
 
     def login(self, analysts: Sequence[Analyst], token: str, *, address: str) -> Analyst:
         """Return the analyst whose token it is, and count one request. Raise KH401, KH430.
@@ -72,19 +72,19 @@ class Gate:
 
     def insist_heard(self, address: str, *, user: str = "") -> None:
         """Raise KH430 where no token, or password of this user, is looked at from an address now."""
-        place = network(address)
-        _wait(self._failures.wait_s(place, user=user), "too many failed logins from this address")
+        place = find_network(address)
+        _wait(self._failures.get_wait_s(place, user=user), "too many failed logins from this address")
         if place not in self._welcome:
-            _wait(self._all_failures.wait_s(EVERYBODY), "too many failed logins")
+            _wait(self._all_failures.get_wait_s(EVERYBODY), "too many failed logins")
 
     def note_failure(self, address: str, *, user: str = "") -> None:
         """Note that a token, or a password of this user, was wrong."""
-        self._failures.note(network(address), user=user)
-        self._all_failures.take(EVERYBODY)
+        self._failures.note_failure(find_network(address), user=user)
+        self._all_failures.count_if_allowed(EVERYBODY)
 
     def note_success(self, address: str) -> None:
         """Note that a login from an address succeeded: it is heard on when too many from elsewhere fail."""
-        place = network(address)
+        place = find_network(address)
         self._welcome[place] = None
         self._welcome.move_to_end(place)
         while len(self._welcome) > MOST_NAMES:
@@ -92,7 +92,7 @@ class Gate:
 
     def count(self, analyst: Analyst) -> None:
         """Count a request of an analyst who has logged in. Raise KH430."""
-        _wait(self._analysts.take(analyst.name), "too many requests of this analyst")
+        _wait(self._analysts.count_if_allowed(analyst.name), "too many requests of this analyst")
 
     @contextmanager
     def together_of(self, analyst: Analyst) -> Iterator[None]:

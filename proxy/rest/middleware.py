@@ -15,8 +15,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from proxy.observe.logs import fault
-from proxy.observe.telemetry import Finished
+from proxy.observe.logs import describe_exception
+from proxy.observe.telemetry import FinishedRequest
 
 log = structlog.get_logger("keyhole.rest")
 
@@ -70,7 +70,7 @@ class Shell:
         admitted: Callable[[Scope], AbstractContextManager[None]],
         refused: Callable[[Exception], Response | None],
         failed: Callable[[], Response],
-        finished: Callable[[Finished], None],
+        finished: Callable[[FinishedRequest], None],
     ) -> None:
         self._inner = inner
         self._most_bytes = most_bytes
@@ -100,11 +100,11 @@ class Shell:
                 else:
                     await self._inner(_as_get(scope), incoming.receive, outgoing.send)
             except Exception as error:
-                log.error("internal error", **fault(error))
+                log.error("internal error", **describe_exception(error))
                 if outgoing.status is None:
                     await self._failed()(scope, incoming.receive, outgoing.send)
             self._finished(
-                Finished(
+                FinishedRequest(
                     method=scope["method"] if scope["method"] in _METHODS else None,
                     path=scope["path"] if scope["path"] in self._paths else None,
                     status=outgoing.status,

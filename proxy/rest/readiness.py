@@ -58,7 +58,7 @@ class Readiness:
         missing = tuple(part for part in self._parts if not self._there.get(part))
         if missing != self._told:
             self._told = missing
-            self._telemetry.now_missing(missing)
+            self._telemetry.note_missing_parts(missing)
         return missing
 
     @property

@@ -108,7 +108,7 @@ class Door(asyncio.Protocol):
         return await asyncio.get_running_loop().start_tls(
             transport,
             self,
-            self.entrance.tls.current().http,
+            self.entrance.tls.read_credentials().http,
             server_side=True,
             ssl_handshake_timeout=limits.receive_timeout_ms / 1000,
             ssl_shutdown_timeout=limits.send_timeout_ms / 1000,

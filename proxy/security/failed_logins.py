@@ -23,15 +23,15 @@ class FailedLogins:
         self._of_users = RateLimit(per_minute, clock=clock)
         self._of_networks = RateLimit(per_minute * ALL_USERS, clock=clock)
 
-    def wait_s(self, network: str, *, user: str = _NOBODY) -> int:
+    def get_wait_s(self, network: str, *, user: str = _NOBODY) -> int:
         """Return the whole seconds until the next token, or password of a user, is looked at; 0 if it is now."""
-        return max(self._of_users.wait_s(_name(network, user)), self._of_networks.wait_s(network))
+        return max(self._of_users.get_wait_s(_join_name(network, user)), self._of_networks.get_wait_s(network))
 
-    def note(self, network: str, *, user: str = _NOBODY) -> None:
+    def note_failure(self, network: str, *, user: str = _NOBODY) -> None:
         """Note that a token, or a password of a user, was wrong."""
-        self._of_users.take(_name(network, user))
-        self._of_networks.take(network)
+        self._of_users.count_if_allowed(_join_name(network, user))
+        self._of_networks.count_if_allowed(network)
 
 
-def _name(network: str, user: str) -> str:
+def _join_name(network: str, user: str) -> str:
     return f"{network} {user[:_USER_CHARACTERS]}"

@@ -20,38 +20,38 @@ def describe_exposed_files(policy: Policy, *, ledger: str) -> tuple[str, ...]:
     `ledger` is the ledger's URL.
     """
     said = []
-    if _holds_secrets(policy) and is_open_to_others(policy.path):
-        said.append(_sentence(policy.path, "holds passwords or what proves them"))
-    exposed = filter(is_open_to_others, _ledger_files(ledger))
-    said.extend(_sentence(file, "holds answers, losses and noise") for file in exposed)
+    if _has_secrets(policy) and is_open_to_others(policy.path):
+        said.append(_describe_exposed_file(policy.path, "holds passwords or what proves them"))
+    exposed = filter(is_open_to_others, _list_ledger_files(ledger))
+    said.extend(_describe_exposed_file(file, "holds answers, losses and noise") for file in exposed)
     if os.geteuid() == 0:
         said.append("Keyhole runs as root: give it a user of its own, who can read the source and write the ledger.")
     return tuple(said)
 
 
-def _sentence(file: Path, why: str) -> str:
+def _describe_exposed_file(file: Path, why: str) -> str:
     return f"{file.name} {why}, and not its owner alone may open it: chmod 600 {file.name}"
 
 
-def _holds_secrets(policy: Policy) -> bool:
+def _has_secrets(policy: Policy) -> bool:
     if policy.analysts or policy.source.token:
         return True
     return any(_has_password(url) for url in (policy.source.url, policy.ledger.url))
 
 
 def _has_password(url: str) -> bool:
-    parsed = _parse(url)
+    parsed = _parse_url(url)
     return parsed is not None and bool(parsed.password or "password" in parsed.query)
 
 
-def _ledger_files(url: str) -> Iterator[Path]:
-    parsed = _parse(url)
+def _list_ledger_files(url: str) -> Iterator[Path]:
+    parsed = _parse_url(url)
     if parsed is not None and parsed.get_backend_name() == "sqlite" and parsed.database:
         for suffix in _BESIDE_SQLITE:
             yield Path(f"{parsed.database}{suffix}")
 
 
-def _parse(url: str) -> URL | None:
+def _parse_url(url: str) -> URL | None:
     try:
         return make_url(url)
     except ArgumentError:

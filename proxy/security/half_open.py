@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-class HalfOpen(ssl.SSLObject):
+class HalfOpenTls(ssl.SSLObject):
     """TLS as asyncio knows it, but `told` alone hears that no more comes, after everything that came before.
 
     `is_cut`: nothing more comes from below.
@@ -25,30 +25,30 @@ class HalfOpen(ssl.SSLObject):
             got = super().read(*wanted)
         except ssl.SSLWantReadError:
             if self.is_cut:
-                self._end()
+                self._notify_end()
             raise
         if not got:  # the client has said good-bye
-            self._end()
+            self._notify_end()
             raise ssl.SSLWantReadError
         return got
 
-    def tell(self, told: Callable[[], object]) -> None:
+    def notify_at_end(self, told: Callable[[], object]) -> None:
         """Notify of the end from now on, and at once if it has come already."""
         self.told = told
         if self._has_ended:
             told()
 
-    def _end(self) -> None:
+    def _notify_end(self) -> None:
         if not self._has_ended:
             self._has_ended = True
             if self.told is not None:
                 self.told()
 
 
-class HeldEnd(asyncio.BufferedProtocol):
+class DelayedEnd(asyncio.BufferedProtocol):
     """Between a connection and asyncio's TLS on it: `inside` hears of the end of what comes when it is `released`."""
 
-    def __init__(self, inside: asyncio.BufferedProtocol, session: HalfOpen) -> None:
+    def __init__(self, inside: asyncio.BufferedProtocol, session: HalfOpenTls) -> None:
         self._inside = inside
         self._session = session
         self._is_released = False

@@ -16,7 +16,7 @@ from proxy.security.scram import ITERATIONS, Verifier
 SECRET_BYTES = 32  # as long as the SHA-256 that it is the key of
 
 
-class Strangers:
+class MockUsers:
     """The replies to unknown users at their login, by a `secret` of some bytes: random unless given."""
 
     def __init__(self, secret: bytes | None = None) -> None:
@@ -26,7 +26,7 @@ class Strangers:
         """Return a key for something else, which reveals nothing of the secret and is the same wherever that is."""
         return hmac_digest(self._secret, b"key\0" + purpose, "sha256")
 
-    def verifier(self, user: str, analysts: Sequence[Analyst]) -> Verifier:
+    def make_verifier(self, user: str, analysts: Sequence[Analyst]) -> Verifier:
         """Return a verifier that nobody's password fits."""
 
         def rank(analyst: Analyst) -> bytes:
@@ -35,4 +35,4 @@ class Strangers:
         # by the highest rank, not by a number modulo how many there are: who comes or goes moves nobody else
         like = max(analysts, key=rank, default=None)
         iterations = ITERATIONS if like is None else Verifier.parse(like.verifier).iterations
-        return Verifier.mock(user, secret=self._secret, iterations=iterations)
+        return Verifier.make_mock(user, secret=self._secret, iterations=iterations)

@@ -5,7 +5,7 @@ from ipaddress import IPv6Address, ip_address
 _V6_NETWORK_BITS = 64  # what one subscriber is given: whoever has one address there has all of them
 
 
-def network(address: str) -> str:
+def find_network(address: str) -> str:
     """Return the network that an address counts as: itself, or with IPv6 the 64 bits that one host is given."""
     try:
         known = ip_address(address.partition("%")[0])

@@ -23,16 +23,16 @@ class RateLimit:
         self._clock = clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # name: tokens left, when that was
 
-    def wait_s(self, name: str) -> int:
+    def get_wait_s(self, name: str) -> int:
         """Return the whole seconds until the name may come again; 0 if it may come now. Nothing is taken."""
-        left = self._tokens_left(name)
+        left = self._count_tokens(name)
         return 0 if left >= 1 else max(1, math.ceil((1 - left) * 60 / self._most))
 
-    def take(self, name: str) -> int:
-        """Return `wait_s`, and count the name's coming if it may come."""
-        wait = self.wait_s(name)
+    def count_if_allowed(self, name: str) -> int:
+        """Return `get_wait_s`, and count the name's coming if it may come."""
+        wait = self.get_wait_s(name)
         if wait == 0:
-            self._buckets[name] = (self._tokens_left(name) - 1, self._clock())
+            self._buckets[name] = (self._count_tokens(name) - 1, self._clock())
             self._buckets.move_to_end(name)
             while len(self._buckets) > self._most_names:
                 self._buckets.popitem(last=False)
@@ -41,6 +41,6 @@ class RateLimit:
     def __len__(self) -> int:
         return len(self._buckets)
 
-    def _tokens_left(self, name: str) -> float:
+    def _count_tokens(self, name: str) -> float:
         left, since = self._buckets.get(name, (self._most, 0.0))
         return min(self._most, left + (self._clock() - since) * self._most / 60)

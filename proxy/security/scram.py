@@ -51,7 +51,7 @@ class Verifier:
         return Verifier(int(iterations), b64decode(salt, validate=True), stored_key, server_key)
 
     @staticmethod
-    def mock(user: str, *, secret: bytes, iterations: int) -> "Verifier":
+    def make_mock(user: str, *, secret: bytes, iterations: int) -> "Verifier":
         """Return a verifier that nobody's password fits, the same for the same user as long as `secret` stays.
 
         With other iterations it is another one, as if a password were set again.
@@ -67,7 +67,7 @@ class Verifier:
         return f"{MECHANISM}${self.iterations}:{salt}${stored}:{server}"
 
 
-def verifier(password: str, *, salt: bytes | None = None, iterations: int = ITERATIONS) -> str:
+def make_verifier(password: str, *, salt: bytes | None = None, iterations: int = ITERATIONS) -> str:
     """Return the verifier of a password, as PostgreSQL stores it. `salt` is random unless given."""
     salt = secrets.token_bytes(_SALT_BYTES) if salt is None else salt
     salted = pbkdf2_hmac("sha256", _normalise_password(password), salt, iterations)
@@ -75,9 +75,9 @@ def verifier(password: str, *, salt: bytes | None = None, iterations: int = ITER
     return str(Verifier(iterations, salt, stored_key, hmac_digest(salted, b"Server Key", "sha256")))
 
 
-def fits(password: str, known: Verifier) -> bool:
+def check_password(password: str, known: Verifier) -> bool:
     """Return True if a password is the one of a verifier, whose iterations say how much work that is."""
-    return compare_digest(str(known), verifier(password, salt=known.salt, iterations=known.iterations))
+    return compare_digest(str(known), make_verifier(password, salt=known.salt, iterations=known.iterations))
 
 
 class ScramServer:
@@ -99,12 +99,12 @@ class ScramServer:
         self._bound = b""
         self._first = ""
 
-    def first(self, client_first: bytes, *, mechanism: str = MECHANISM) -> bytes:
+    def answer_client_first(self, client_first: bytes, *, mechanism: str = MECHANISM) -> bytes:
         """Return the server-first message, by the mechanism that the client chose. Raise ProtocolViolation."""
-        text = _ascii_or_utf8(client_first)
+        text = _decode_message(client_first)
         binding, _, rest = text.partition(",")
         identity, _, bare = rest.partition(",")
-        self._bound = self._expected_binding(binding, mechanism=mechanism)
+        self._bound = self._compute_expected_binding(binding, mechanism=mechanism)
         if identity:
             raise ProtocolViolation("client uses authorization identity, but it is not supported", sqlstate="0A000")
         attributes = bare.split(",")
@@ -120,9 +120,9 @@ class ScramServer:
         self._first = f"{bare},{server_first}"
         return server_first.encode()
 
-    def final(self, client_final: bytes) -> bytes:
+    def answer_client_final(self, client_final: bytes) -> bytes:
         """Return the server-final message. Raise ProtocolViolation or AuthenticationFailed."""
-        text = _ascii_or_utf8(client_final)
+        text = _decode_message(client_final)
         without_proof, separator, proof_text = text.rpartition(",p=")
         attributes = without_proof.split(",")
         if not separator or len(attributes) < 2:
@@ -146,7 +146,7 @@ class ScramServer:
             raise AuthenticationFailed
         return b"v=" + b64encode(server_signature)
 
-    def _expected_binding(self, flag: str, *, mechanism: str) -> bytes:
+    def _compute_expected_binding(self, flag: str, *, mechanism: str) -> bytes:
         """Return the data that the client's proof must be bound to besides the header that begins with `flag`."""
         if mechanism not in self.mechanisms:
             raise ProtocolViolation("client selected an invalid SASL authentication mechanism")
@@ -165,7 +165,7 @@ class ScramServer:
         return b""
 
 
-def _ascii_or_utf8(message: bytes) -> str:
+def _decode_message(message: bytes) -> str:
     try:
         return message.decode()
     except UnicodeDecodeError:
@@ -175,7 +175,7 @@ def _ascii_or_utf8(message: bytes) -> str:
 def _normalise_password(password: str) -> bytes:
     """Apply SASLprep (RFC 4013); a password it forbids is taken as it is, as PostgreSQL and libpq do."""
     try:
-        return _saslprep(password).encode()
+        return _apply_saslprep(password).encode()
     except ValueError:
         return password.encode()
 
@@ -194,7 +194,7 @@ _PROHIBITED = (
 )
 
 
-def _saslprep(text: str) -> str:
+def _apply_saslprep(text: str) -> str:
     if text.isascii():
         return text
     spaced = (" " if stringprep.in_table_c12(c) else c for c in text if not stringprep.in_table_b1(c))

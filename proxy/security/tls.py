@@ -20,7 +20,7 @@ from planner.catalog.fault import Fault
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from planner.policy.sections import TlsSection
-from proxy.security.half_open import HalfOpen
+from proxy.security.half_open import HalfOpenTls
 
 log = structlog.get_logger("keyhole.tls")
 
@@ -57,36 +57,36 @@ class Tls:
         self.covers_rest = policy.server.rest.tls
         self._policy = policy
         self._section = section
-        self._state = self._stat()
-        self._credentials = self._load()
+        self._state = self._read_file_identities()
+        self._credentials = self._load_credentials()
 
     @classmethod
-    def of(cls, policy: Policy) -> "Tls | None":
+    def open_from_policy(cls, policy: Policy) -> "Tls | None":
         """Return the policy's certificate; None if it has no `[server.tls]`. Raise KH012."""
         return None if policy.server.tls is None else cls(policy, policy.server.tls)
 
-    def current(self) -> Credentials:
+    def read_credentials(self) -> Credentials:
         """Return the credentials of the next handshake; read again if a file is not the one that was read last."""
         found = self._credentials
-        if self._stat() != self._state:
+        if self._read_file_identities() != self._state:
             self.reload()
         elif found.context.session_stats()["number"] or found.http.session_stats()["number"]:
             # OpenSSL keeps sessions of TLS 1.2 and Python cannot forbid it: a new context knows none
             with suppress(KeyholeError):
-                self._credentials = self._load()
+                self._credentials = self._load_credentials()
         return self._credentials
 
     def reload(self) -> None:
         """Read the files again. Where they cannot be used, the log says why and everything stays as it was."""
-        self._state = self._stat()
+        self._state = self._read_file_identities()
         try:
-            self._credentials = self._load()
+            self._credentials = self._load_credentials()
         except KeyholeError as error:
             log.error("the certificate cannot be used; the last one stays", why=str(error), detail=error.detail)
         else:
             log.info("certificate read", valid_to=self._credentials.valid_to.isoformat())
 
-    def warnings(self, now: datetime) -> tuple[str, ...]:
+    def list_warnings(self, now: datetime) -> tuple[str, ...]:
         """Return what is allowed but will be regretted, one sentence each."""
         found = self._credentials
         said = []
@@ -98,39 +98,40 @@ class Tls:
             said.append(f"server.tls.certificate is not valid before {found.valid_from:%Y-%m-%d}.")
         if found.end_point is None:
             said.append("server.tls.certificate has a signature without a hash: no client can bind its login to it.")
-        if self._path(self._section.key).stat().st_mode & S_IROTH:
+        if self._resolve_path(self._section.key).stat().st_mode & S_IROTH:
             said.append("server.tls.key can be read by everybody on this machine.")
         return tuple(said)
 
-    def _path(self, name: str) -> Path:
+    def _resolve_path(self, name: str) -> Path:
         # resolved each time, for a link may lead to newer files by now
         return self._policy.path.resolve().parent / name
 
-    def _stat(self) -> _State:
+    def _read_file_identities(self) -> _State:
         section = self._section
         return tuple(
-            _identity(self._path(name)) for name in (section.certificate, section.key, section.client_ca or "")
+            _identify_file(self._resolve_path(name))
+            for name in (section.certificate, section.key, section.client_ca or "")
         )
 
     def _refuse(self, key: str, problem: str, *, hint: str) -> KeyholeError:
         return self._policy.refuse(("server", "tls", key), Fault("KH012", problem, hint=hint))
 
-    def _load(self) -> Credentials:
+    def _load_credentials(self) -> Credentials:
         section = self._section
-        leaf = self._certificate()
-        context, http = self._context(ALPN, HTTP_ALPN), self._context(HTTP_ALPN, ALPN)
-        context.sslobject_class = HalfOpen
+        leaf = self._read_certificate()
+        context, http = self._make_context(ALPN, HTTP_ALPN), self._make_context(HTTP_ALPN, ALPN)
+        context.sslobject_class = HalfOpenTls
         if section.client_ca is not None:
-            self._accept_clients(context, section.client_ca)
+            self._require_client_certificates(context, section.client_ca)
         return Credentials(
             context=context,
             http=http,
-            end_point=end_point(leaf),
+            end_point=hash_certificate(leaf),
             valid_from=leaf.not_valid_before_utc,
             valid_to=leaf.not_valid_after_utc,
         )
 
-    def _context(self, *protocols: str) -> ssl.SSLContext:
+    def _make_context(self, *protocols: str) -> ssl.SSLContext:
         section = self._section
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = _VERSIONS[section.minimum]
@@ -139,17 +140,19 @@ class Tls:
         context.set_alpn_protocols(protocols)
         try:
             # without a password OpenSSL would ask for one at the terminal
-            context.load_cert_chain(self._path(section.certificate), self._path(section.key), password="")
+            context.load_cert_chain(
+                self._resolve_path(section.certificate), self._resolve_path(section.key), password=""
+            )
         except ssl.SSLError as error:
-            raise self._unfit(error) from None
+            raise self._refuse_key_pair(error) from None
         except OSError as error:
             hint = "Name the file with the private key, relative to the policy, and let Keyhole's user read it."
             raise self._refuse("key", f"cannot be read ({type(error).__name__})", hint=hint) from None
         return context
 
-    def _certificate(self) -> x509.Certificate:
+    def _read_certificate(self) -> x509.Certificate:
         try:
-            pem = self._path(self._section.certificate).read_bytes()
+            pem = self._resolve_path(self._section.certificate).read_bytes()
         except OSError as error:
             hint = "Name the file with the certificate, relative to the policy, and let Keyhole's user read it."
             raise self._refuse("certificate", f"cannot be read ({type(error).__name__})", hint=hint) from None
@@ -159,7 +162,7 @@ class Tls:
             hint = "The file begins with -----BEGIN CERTIFICATE-----; docs/tls.md shows how to make one."
             raise self._refuse("certificate", "is not a certificate in PEM", hint=hint) from None
 
-    def _unfit(self, error: ssl.SSLError) -> KeyholeError:
+    def _refuse_key_pair(self, error: ssl.SSLError) -> KeyholeError:
         if error.reason == "KEY_VALUES_MISMATCH":
             hint = "Put the key that the certificate was made for beside it."
             return self._refuse("key", "does not belong to the certificate", hint=hint)
@@ -167,9 +170,9 @@ class Tls:
         reason = (error.reason or "unknown").lower().replace("_", " ")
         return self._refuse("key", f"certificate and key cannot be used ({reason})", hint=hint)
 
-    def _accept_clients(self, context: ssl.SSLContext, name: str) -> None:
+    def _require_client_certificates(self, context: ssl.SSLContext, name: str) -> None:
         try:
-            context.load_verify_locations(cafile=self._path(name))
+            context.load_verify_locations(cafile=self._resolve_path(name))
         except OSError as error:  # ssl.SSLError is an OSError, too
             hint = "Name a PEM file with the certificate of the authority that signs client certificates."
             raise self._refuse("client_ca", f"cannot be read ({type(error).__name__})", hint=hint) from None
@@ -177,7 +180,7 @@ class Tls:
         context.verify_mode = ssl.CERT_OPTIONAL
 
 
-def end_point(certificate: x509.Certificate) -> bytes | None:
+def hash_certificate(certificate: x509.Certificate) -> bytes | None:
     """Return the certificate's hash by RFC 5929.
 
     It is its signature's own hash, but SHA-256 in the place of MD5 and SHA-1.
@@ -191,18 +194,18 @@ def end_point(certificate: x509.Certificate) -> bytes | None:
     return certificate.fingerprint(hashes.SHA256() if algorithm.name in ("md5", "sha1") else algorithm)
 
 
-def exposure(host: str, tls: Tls | None, *, now: datetime) -> tuple[str, ...]:
+def list_exposure_warnings(host: str, tls: Tls | None, *, now: datetime) -> tuple[str, ...]:
     """Return warnings for an owner who listens on `host`, one sentence each."""
     local = host in _LOOPBACK or host.startswith("127.")
     if tls is None:
         clear = "" if local else "there is no [server.tls]: tokens, questions and answers travel unencrypted."
     else:
         clear = "" if local or tls.covers_rest else "server.rest.tls is false: tokens of REST travel unencrypted."
-    said = () if tls is None else tls.warnings(now)
+    said = () if tls is None else tls.list_warnings(now)
     return (*said, f"{host} is not loopback and {clear}") if clear else said
 
 
-def _identity(path: Path) -> tuple[int, int, int] | None:
+def _identify_file(path: Path) -> tuple[int, int, int] | None:
     try:
         found = path.stat()
     except OSError:

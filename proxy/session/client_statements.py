@@ -6,7 +6,7 @@ from sys import getsizeof
 from planner.parser.lexer import tokens
 from proxy.pipeline.messages import StatementPart
 from proxy.session.client_text import ClientText
-from proxy.session.session_refusals import savepoints_not_executed
+from proxy.session.session_refusals import refuse_executed_savepoint
 from proxy.shadow.exchange import OWN_NAMES, Exchange
 from proxy.shadow.findings import Described
 from proxy.shadow.relay import Relay
@@ -73,12 +73,12 @@ class PossibleNames:
         return self._all or bool(self._keys)
 
     def __contains__(self, name: str | bytes) -> bool:
-        return self._all or _key(name) in self._keys
+        return self._all or _shorten_name(name) in self._keys
 
     def add(self, name: str | bytes) -> None:
         """Add a name."""
         if not self._all:
-            self._keys.add(_key(name))
+            self._keys.add(_shorten_name(name))
             self._all = len(self._keys) > self._most
             if self._all:
                 self._keys.clear()
@@ -88,9 +88,9 @@ class PossibleNames:
         if name.isascii() and len(name) < _NAME_BYTES:
             self._keys.discard(name)
 
-    def keep(self, names: set[bytes]) -> None:
+    def keep_only(self, names: set[bytes]) -> None:
         """Drop all that are none of these."""
-        keys = {_key(name) for name in names}
+        keys = {_shorten_name(name) for name in names}
         self._keys = keys if self._all else self._keys & keys
         self._all = len(self._keys) > self._most
 
@@ -128,28 +128,28 @@ class ClientStatements:
             self._executed.add(executing)
         elif name and first_word in _SAVEPOINT_WORDS:
             if name in self._executed:
-                raise savepoints_not_executed(None)
+                raise refuse_executed_savepoint(None)
             self._savepoints.add(name)
 
     def check_execute(self, name: str, *, position: int) -> None:
         """Refuse (KH102) an EXECUTE of what may be such a statement."""
         if name in self._savepoints:
-            raise savepoints_not_executed(position)
+            raise refuse_executed_savepoint(position)
 
     async def forget_savepoints(self) -> None:
         """Forget those that the shadow has not kept. Raise ShadowFailed."""
-        self._savepoints.keep({one.name for one in await self._exchange.all_held()})
+        self._savepoints.keep_only({one.name for one in await self._exchange.all_held()})
 
     def note_prepare(self, name: str | bytes) -> None:
         """Note that PREPARE is about to give a question this name."""
         self._prepared.add(name)
 
-    def note_replaced(self, name: bytes, parts: tuple[StatementPart, ...]) -> None:
+    def note_other_statement(self, name: bytes, parts: tuple[StatementPart, ...]) -> None:
         """Note that the client has given a name to a statement that is not for Keyhole.
 
         It may be a PREPARE that the client has yet to run.
         """
-        self.forget(name)
+        self.forget_statement(name)
         self._prepared.discard(name)
         self._pending.pop(name, None)
         if len(parts) == 1 and parts[0].prepares is not None and len(self._pending) < _MOST_NAMES:
@@ -157,19 +157,19 @@ class ClientStatements:
 
     def may_be_question(self, name: str | bytes) -> bool:
         """Return True if a question may be prepared under a name."""
-        return name in self._prepared or any(same(held, name) for held in self.statements)
+        return name in self._prepared or any(may_be_same_name(held, name) for held in self.statements)
 
     def may_be_prepared(self, name: bytes) -> bool:
         """Return True if PREPARE may have given a question this name."""
         return name in self._prepared
 
-    def keep(self, name: bytes, statement: Statement) -> None:
+    def keep_question(self, name: bytes, statement: Statement) -> None:
         """Keep a question that the client has prepared."""
-        self.forget(name)
+        self.forget_statement(name)
         self.statements[name] = statement
         self._held_bytes += statement.held_bytes
 
-    def forget(self, name: bytes) -> None:
+    def forget_statement(self, name: bytes) -> None:
         """Forget a statement that the client closes, or whose name it prepares again."""
         statement = self.statements.pop(name, None)
         if statement is not None:
@@ -183,7 +183,7 @@ class ClientStatements:
         bound = (value for portal in self.portals.values() for value in portal.bound.values)
         return self._held_bytes + sum(map(getsizeof, bound))
 
-    def fetched_by(self, parts: tuple[StatementPart, ...]) -> bytes | None:
+    def find_fetched_portal(self, parts: tuple[StatementPart, ...]) -> bytes | None:
         """Return the portal that a text of one statement reads by FETCH or MOVE, if it waits for an answer."""
         if not self.portals or len(parts) != 1 or parts[0].first_word not in _FETCHING:
             return None
@@ -201,10 +201,10 @@ class ClientStatements:
 
     @property
     def is_outdated(self) -> bool:
-        """Return True if `check` has something to do."""
+        """Return True if `forget_lost_statements` has something to do."""
         return self._relay.answers.forgotten != self._forgotten and bool(self.statements or self._prepared)
 
-    async def check(self) -> None:
+    async def forget_lost_statements(self) -> None:
         """Forget what the shadow has not kept, if SQL has made it forget statements since the last time.
 
         Another statement may have the same name by now. The one without a name is kept whatever SQL says, but not its
@@ -215,7 +215,7 @@ class ClientStatements:
         forgotten = self._relay.answers.forgotten
         kept = await self._exchange.all_held()
         if len(self._pending) < _MOST_NAMES:
-            self._prepared.keep({one.name for one in kept})
+            self._prepared.keep_only({one.name for one in kept})
             for pending in self._pending.values():
                 self._prepared.add(pending)
         texts = {one.name: one.text for one in kept if not one.in_sql}
@@ -223,19 +223,19 @@ class ClientStatements:
             own = statement.stand_in.startswith(OWN_NAMES)
             if name != UNNAMED:
                 if texts.get(name) != statement.text:
-                    self.forget(name)
+                    self.forget_statement(name)
             elif own and statement.stand_in not in texts:
                 sql = self._text.encode(statement.stand_in_text)
                 self._exchange.parse(statement.stand_in, sql, statement.described.types)
         self._forgotten = forgotten
 
 
-def same(one: str | bytes, other: str | bytes) -> bool:
+def may_be_same_name(one: str | bytes, other: str | bytes) -> bool:
     """Return True if two names may be the same to PostgreSQL."""
-    return _key(one) == _key(other)
+    return _shorten_name(one) == _shorten_name(other)
 
 
-def _key(name: str | bytes) -> bytes:
+def _shorten_name(name: str | bytes) -> bytes:
     """Return the common key of names that may be the same: their first bytes, if every encoding has these the same."""
     raw = (name.encode("utf-8", "replace") if isinstance(name, str) else name)[:_NAME_BYTES]
     return raw if raw.isascii() else b"\xff"

@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 
 from planner.errors import KeyholeError
-from proxy.session.session_refusals import invalid_text, unsupported_encoding, unwritable_text
+from proxy.session.session_refusals import refuse_client_encoding, refuse_invalid_text, refuse_unwritable_text
 from proxy.shadow.exchange import Exchange
 from proxy.shadow.relay import Relay
 from proxy.wire.encodings import codec
@@ -18,7 +18,7 @@ class ClientText:
     """From bytes to text and back. Text that is ASCII is the same in all encodings of PostgreSQL.
 
     What the shadow has not answered yet may still change the encoding, and what it has answered is told of only with
-    the next ReadyForQuery: `refresh` before text that is not ASCII.
+    the next ReadyForQuery: `refresh_encoding` before text that is not ASCII.
     """
 
     def __init__(self, relay: Relay, exchange: Exchange) -> None:
@@ -34,18 +34,18 @@ class ClientText:
             return self._learned
         return self._relay.parameters.get(b"client_encoding", b"UTF8").decode("ascii")
 
-    def learn(self, encoding: str) -> None:
+    def use_reported_encoding(self, encoding: str) -> None:
         """Learn a setting that the shadow reports, until it reports it again by itself."""
         answers = self._relay.answers
         self._learned, self._learned_at = encoding, (answers.readies, answers.executed)
 
-    async def refresh(self) -> None:
+    async def refresh_encoding(self) -> None:
         """Ask the shadow, if the client has run anything of which the effects are not told yet."""
         await self._relay.settle()
         answers = self._relay.answers
         known = answers.told if self._learned_at[0] != answers.readies else self._learned_at[1]
         if answers.executed != known and not answers.skipping:
-            self.learn(await self._exchange.read_encoding())
+            self.use_reported_encoding(await self._exchange.read_encoding())
             await self._exchange.step_back()
 
     @property
@@ -53,31 +53,31 @@ class ClientText:
         """Return the codec of the client's encoding. Raise KH404 if that would not be safe."""
         found = codec(self.encoding)
         if found is None:
-            raise unsupported_encoding(self.encoding)
+            raise refuse_client_encoding(self.encoding)
         return found
 
     async def decode_statement(self, sql: bytes) -> str:
         """Decode a statement of the client. Raise KH100, KH404."""
-        return (await self.decoder(sql))()
+        return (await self.make_decoder(sql))()
 
-    async def decoder(self, sql: bytes) -> Callable[[], str]:
+    async def make_decoder(self, sql: bytes) -> Callable[[], str]:
         """Return a decoder of a client's statement as it is to be read now, in whatever thread; it raises KH100.
 
         Raises KH404.
         """
         if sql.isascii():
             return partial(sql.decode, "ascii")
-        await self.refresh()
-        return partial(_decode, sql, codec=self.codec, encoding=self.encoding)
+        await self.refresh_encoding()
+        return partial(_decode_text, sql, codec=self.codec, encoding=self.encoding)
 
     def decode(self, raw: bytes) -> str:
         """Decode a text that the shadow has just sent. Raise KH404."""
         return raw.decode("ascii") if raw.isascii() else self.codec.decode(raw, "replace")[0]
 
-    async def name(self, raw: bytes) -> bytes:
+    async def convert_name(self, raw: bytes) -> bytes:
         """Return a name in a message as PostgreSQL keeps it: in its own encoding, cut to its length."""
         if not raw.isascii():
-            await self.refresh()
+            await self.refresh_encoding()
             with suppress(KeyholeError, UnicodeDecodeError):  # the shadow refuses it, or nobody can tell
                 raw = self.codec.decode(raw)[0].encode()
         return raw[:_NAME_BYTES]
@@ -89,11 +89,11 @@ class ClientText:
         try:
             return self.codec.encode(text)[0]
         except UnicodeEncodeError:
-            raise unwritable_text(self.encoding) from None
+            raise refuse_unwritable_text(self.encoding) from None
 
 
-def _decode(sql: bytes, *, codec: codecs.CodecInfo, encoding: str) -> str:
+def _decode_text(sql: bytes, *, codec: codecs.CodecInfo, encoding: str) -> str:
     try:
         return codec.decode(sql)[0]
     except UnicodeDecodeError:
-        raise invalid_text(encoding) from None
+        raise refuse_invalid_text(encoding) from None

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 from proxy.session.error_reporter import ErrorReporter
 from proxy.session.parts import SessionParts
-from proxy.session.quotas import Quotas
-from proxy.session.session_questions import Questions
+from proxy.session.quotas import StatementQuotas
+from proxy.session.session_questions import SessionQuestions
 from proxy.session.statement_reader import StatementReader
 from proxy.shadow.answers import Ending, Expected, short_text
 from proxy.wire.frontend import Bind, Close, Execute, FrontendMessage, Parse, Sync
@@ -28,19 +28,19 @@ class SessionCore:
     parts: SessionParts
     reader: StatementReader
     reporter: ErrorReporter
-    questions: Questions
-    quotas: Quotas
+    questions: SessionQuestions
+    quotas: StatementQuotas
 
-    def pass_on(self, received: Received) -> None:
+    def forward_to_shadow(self, received: Received) -> None:
         """Send a message to the shadow as the client sent it; the client gets the answer."""
         message = received.message
         ending, text = _ENDINGS.get(type(message)), message.sql if isinstance(message, Parse) else b""
         self.parts.relay.send(received.raw, None if ending is None else Expected(ending, text=short_text(text)))
 
-    def pass_question(self, message: Parse, received: Received, *, spelled: str) -> None:
+    def forward_question(self, message: Parse, received: Received, *, spelled: str) -> None:
         """Send a question's Parse to the shadow, in the spelling that PostgreSQL reads if it needs another one."""
         if not spelled:
-            self.pass_on(received)
+            self.forward_to_shadow(received)
             return
         sent = replace(message, sql=self.parts.text.encode(spelled))
         self.parts.relay.send(sent.encode(), Expected(Ending.PARSE, text=short_text(message.sql)))

@@ -7,7 +7,7 @@ from proxy.security.violation import ProtocolViolation
 from proxy.wire.backend import Report
 
 
-def refusal(
+def encode_refusal(
     error: KeyholeError, *, codec: codecs.CodecInfo, severity: str = "ERROR", hint_in_message: bool = False
 ) -> bytes:
     """Return an ErrorResponse: SQLSTATE, `KHnnn: message`, DETAIL, HINT and position.
@@ -16,7 +16,7 @@ def refusal(
     """
     message = f"{error.code}: {error.message}"
     if hint_in_message and error.hint:
-        message += _write_ending(error.hint)
+        message += _format_hint_ending(error.hint)
     fields = [
         (b"S", severity),
         (b"V", severity),
@@ -32,29 +32,29 @@ def add_hint(report: Report, hint: str, *, codec: codecs.CodecInfo, hint_in_mess
     """Add a hint to an error of PostgreSQL that has none, in the client's encoding."""
     if report.field(b"H"):
         return report
-    ending = _encode_text(_write_ending(hint), codec) if hint_in_message else b""
+    ending = _encode_text(_format_hint_ending(hint), codec) if hint_in_message else b""
     fields = tuple((letter, value + ending if letter == b"M" else value) for letter, value in report.fields)
     return Report(report.kind, (*fields, (b"H", _encode_text(hint, codec))))
 
 
-def _write_ending(hint: str) -> str:
+def _format_hint_ending(hint: str) -> str:
     """Write what a hint says first, as the end of a message."""
     return f". Hint: {hint.split('  or  ')[0]}"
 
 
-def violation(error: ProtocolViolation) -> bytes:
+def encode_violation(error: ProtocolViolation) -> bytes:
     """Return the FATAL ErrorResponse before hanging up."""
     fields = (b"S", b"FATAL"), (b"V", b"FATAL"), (b"C", error.sqlstate.encode()), (b"M", error.message.encode())
     return Report("E", fields).encode()
 
 
-def fatal(message: str, *, sqlstate: str) -> bytes:
+def encode_fatal(message: str, *, sqlstate: str) -> bytes:
     """Return a FATAL ErrorResponse that is nobody's fault, such as a shutdown."""
     fields = (b"S", b"FATAL"), (b"V", b"FATAL"), (b"C", sqlstate.encode()), (b"M", message.encode())
     return Report("E", fields).encode()
 
 
-def notice(sentence: str, *, codec: codecs.CodecInfo) -> bytes:
+def encode_notice(sentence: str, *, codec: codecs.CodecInfo) -> bytes:
     """Return a NoticeResponse."""
     fields = (b"S", b"NOTICE"), (b"V", b"NOTICE"), (b"C", b"00000"), (b"M", _encode_text(sentence, codec))
     return Report("N", fields).encode()

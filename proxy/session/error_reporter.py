@@ -8,9 +8,9 @@ from contextlib import contextmanager, suppress
 from planner.errors import KeyholeError
 from planner.parser.lexer import NestedTooDeep
 from planner.statements.settings import HINT_IN_MESSAGE
-from proxy.observe.telemetry import Face
+from proxy.observe.telemetry import Interface
 from proxy.pipeline.messages import StatementPart
-from proxy.session.error_fields import add_hint, refusal
+from proxy.session.error_fields import add_hint, encode_refusal
 from proxy.session.parts import SessionParts
 from proxy.shadow.findings import ShadowFailed
 from proxy.shadow.relay import is_failed_transaction, is_syntax_error, read_analysis_error
@@ -38,7 +38,7 @@ class ErrorReporter:
         self._known = False
 
     @contextmanager
-    def knowing(self, settings: Mapping[str, str | None]) -> Iterator[None]:
+    def use_known_settings(self, settings: Mapping[str, str | None]) -> Iterator[None]:
         """Refuse what the block raises by settings that were read already.
 
         Its time may be up by then: to ask the shadow once more would end in the shadow's own complaint.
@@ -56,7 +56,7 @@ class ErrorReporter:
             if (found := _SETS.match(part.text)) is not None:
                 self.hint_in_message = _is_on(found[1] or self._at_start)
 
-    async def tell(self, error: KeyholeError, text: bytes | None = None) -> None:
+    async def report_error(self, error: KeyholeError, text: bytes | None = None) -> None:
         """Tell the client, and fail the shadow's transaction by an error of its own.
 
         What PostgreSQL's grammar has against the refused text, and that a transaction has failed before, comes first:
@@ -82,13 +82,13 @@ class ErrorReporter:
                     return
                 report = read_analysis_error(frame)
                 if report is not None and (error.code in _OF_GROUP_BY or report.field(b"C") == _SYNTAX):
-                    self._session.client.write(self._with_hint(report, error.hint))
+                    self._session.client.write(self._encode_with_hint(report, error.hint))
                     return
         self._exchange.fail()
-        self._session.telemetry.count_refusal(error.code, face=Face.POSTGRESQL, analyst=self._session.analyst)
-        self._session.client.write(refusal(error, codec=self._codec, hint_in_message=self.hint_in_message))
+        self._session.telemetry.count_refusal(error.code, face=Interface.POSTGRESQL, analyst=self._session.analyst)
+        self._session.client.write(encode_refusal(error, codec=self._codec, hint_in_message=self.hint_in_message))
 
-    def _with_hint(self, report: Report, hint: str | None) -> bytes:
+    def _encode_with_hint(self, report: Report, hint: str | None) -> bytes:
         """Return an error of PostgreSQL with Keyhole's hint, unless it has one of its own."""
         if hint is not None:
             report = add_hint(report, hint, codec=self._codec, hint_in_message=self.hint_in_message)

@@ -12,7 +12,7 @@ from planner.statements.statement_refusals import own_name_refused
 from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import UNNAMED, Portal, Statement
 from proxy.session.core import SessionCore
-from proxy.session.session_questions import How
+from proxy.session.session_questions import AskingWay
 from proxy.shadow.answers import Ending, Expected
 from proxy.shadow.exchange import OWN_NAMES, STAND_IN
 from proxy.shadow.findings import READ_BY, ShadowFailed, read_described
@@ -32,7 +32,7 @@ class ExtendedProtocol:
         self._held = core.parts.held
         self._has_begun = False
 
-    async def follow(self, message: FrontendMessage) -> None:
+    async def track_batch(self, message: FrontendMessage) -> None:
         """Note where batches begin and end, before any message is handled.
 
         PostgreSQL treats the first statement of a batch as it would one alone, and what follows as in a transaction. So
@@ -43,11 +43,11 @@ class ExtendedProtocol:
             return
         answers = self._relay.answers
         if not self._has_begun and answers.settled and answers.status != b"E":
-            outdated, full = self._held.is_outdated, self._core.quotas.nearly_full
+            outdated, full = self._held.is_outdated, self._core.quotas.is_nearly_full
             if outdated:
-                await self._held.check()
+                await self._held.forget_lost_statements()
             if full:
-                await self._core.quotas.look()
+                await self._core.quotas.recount()
             if outdated or full:
                 await self._exchange.step_back()
         self._has_begun = True
@@ -56,11 +56,11 @@ class ExtendedProtocol:
         """Prepare a statement; a question also in a stand-in to which its portals are bound."""
         if message.statement.startswith(OWN_NAMES):
             raise own_name_refused()
-        name = await self._text.name(message.statement)
+        name = await self._text.convert_name(message.statement)
         if name in self._held.statements:
             await self._exchange.settle()  # what is skipped after an error replaces nothing
         try:
-            parts = await self._core.reader.parts(message.sql)
+            parts = await self._core.reader.read_statements(message.sql)
             self._core.reporter.note_settings(parts)
             await self._core.quotas.make_room(parts, name)
             for part in parts:
@@ -69,22 +69,22 @@ class ExtendedProtocol:
         except KeyholeError as error:
             await self._exchange.settle()
             if message.statement == UNNAMED:
-                self._held.forget(UNNAMED)
+                self._held.forget_statement(UNNAMED)
                 self._exchange.close(b"S", UNNAMED)
-            await self._core.reporter.tell(error, message.sql)
+            await self._core.reporter.report_error(error, message.sql)
             raise ShadowFailed from None
         only = parts[0] if len(parts) == 1 else None
-        is_question = only is not None and await self._core.questions.is_meant(only)
+        is_question = only is not None and await self._core.questions.is_for_keyhole(only)
         if only is not None and only.executing is not None and self._held.may_be_question(only.executing.name):
             await self._exchange.step_back()
         if only is None or not is_question:
-            self._core.pass_on(received)
+            self._core.forward_to_shadow(received)
             if name != UNNAMED and (name in self._held.statements or self._held.may_be_prepared(name)):
                 # succeeds only if the shadow has lost the old one, by DEALLOCATE or DISCARD
                 await self._exchange.settle()
-            self._held.note_replaced(name, parts)
+            self._held.note_other_statement(name, parts)
             return
-        self._core.pass_question(message, received, spelled=only.spelled)
+        self._core.forward_question(message, received, spelled=only.spelled)
         expected = self._exchange.describe(b"S", message.statement)
         await self._exchange.settle()
         like = read_described(expected)
@@ -94,39 +94,41 @@ class ExtendedProtocol:
         if like.rows is not None:
             stand_in = self._exchange.new_stand_in()
             stand_in_text = self._text.decode(await self._exchange.stand_in(stand_in, like))
-        self._held.keep(name, Statement(only, text, like, stand_in, stand_in_text))
+        self._held.keep_question(name, Statement(only, text, like, stand_in, stand_in_text))
 
     async def bind(self, message: Bind, received: Received) -> None:
         """Make a portal; for a question, over its stand-in."""
         if message.statement.startswith(OWN_NAMES) or message.portal.startswith(OWN_NAMES):
             raise own_name_refused()
-        name, portal = await self._text.name(message.statement), await self._text.name(message.portal)
+        name, portal = await self._text.convert_name(message.statement), await self._text.convert_name(message.portal)
         if name in self._held.statements:
             self._exchange.describe(b"S", message.statement)  # fails unless there is one, whatever it has become
             await self._exchange.settle()
             if self._held.is_outdated:
-                await self._held.check()
+                await self._held.forget_lost_statements()
                 await self._exchange.step_back()
         if portal:
-            self._core.quotas.bind(portal)
-        statement = self._held.statements.get(name) or await self._prepared_in_sql(message.statement, name)
+            self._core.quotas.count_portal(portal)
+        statement = self._held.statements.get(name) or await self._find_sql_prepared(message.statement, name)
         self._held.described.pop(portal, None)
         if statement is None or len(message.values) != len(statement.described.types):
             if portal in self._held.portals:
                 await self._exchange.settle()  # what is skipped after an error replaces nothing
                 del self._held.portals[portal]
-            self._core.pass_on(received)  # a wrong number of values is an error that names the client's own statement
+            self._core.forward_to_shadow(
+                received
+            )  # a wrong number of values is an error that names the client's own statement
             return
         bound = replace(message, statement=statement.stand_in)
         self._relay.send(bound.encode(), Expected(Ending.BIND))
         await self._exchange.settle()
         self._held.forget_ended_portals()
-        read_by = await self._read_by(message, statement.described.types)
+        read_by = await self._find_reading_settings(message, statement.described.types)
         self._held.portals[portal] = Portal(statement, message, read_by, executed=statement.in_sql)
         if statement.described.rows is not None:
             self._held.described[portal] = statement.described.rows
 
-    async def _read_by(self, message: Bind, types: tuple[int, ...]) -> tuple[bytes, ...] | None:
+    async def _find_reading_settings(self, message: Bind, types: tuple[int, ...]) -> tuple[bytes, ...] | None:
         """Return the settings by which the parameters of a portal were read; None if they mean the same by all."""
         if all_mean_the_same(message, types):
             return None
@@ -135,7 +137,7 @@ class ExtendedProtocol:
             return await self._exchange.read_settings()
         return tuple(self._relay.parameters.get(name.encode(), b"") for name in READ_BY)
 
-    async def _prepared_in_sql(self, sent: bytes, name: bytes) -> Statement | None:
+    async def _find_sql_prepared(self, sent: bytes, name: bytes) -> Statement | None:
         """Return the statement that the client binds by a name that PREPARE gave to a question.
 
         Return None for everything else.
@@ -147,7 +149,7 @@ class ExtendedProtocol:
             return None  # nothing can be looked up, and the shadow says what is wrong
         found = await self._exchange.find_kept(sent)
         await self._exchange.step_back()
-        question = None if found is None else self._core.questions.inside(found)
+        question = None if found is None else self._core.questions.find_question_in(found)
         if found is None or found.name != name or question is None:
             return None
         expected = self._exchange.describe(b"S", sent)
@@ -163,30 +165,30 @@ class ExtendedProtocol:
 
         Of a question's portal also from which tables its columns come, which neither its stand-in nor its answer has.
         """
-        places = self._held.described.get(await self._text.name(message.name)) if message.what == b"P" else None
+        places = self._held.described.get(await self._text.convert_name(message.name)) if message.what == b"P" else None
         self._relay.send(received.raw, Expected(Ending.DESCRIBE, places=places))
 
     async def execute(self, message: Execute, received: Received) -> None:
         """Run a portal; the first time, answer its question."""
-        if await self._text.name(message.portal) not in self._held.portals:
-            self._core.pass_on(received)
+        if await self._text.convert_name(message.portal) not in self._held.portals:
+            self._core.forward_to_shadow(received)
             return
         await self._exchange.settle()
         self._held.forget_ended_portals()
-        portal = self._held.portals.pop(await self._text.name(message.portal), None)
-        how = How.PORTAL_AFTER if self._relay.answers.ran else How.PORTAL_FIRST
+        portal = self._held.portals.pop(await self._text.convert_name(message.portal), None)
+        how = AskingWay.PORTAL_AFTER if self._relay.answers.ran else AskingWay.PORTAL_FIRST
         if portal is None or not await self._core.questions.answer(portal, message, how=how):
-            self._core.pass_on(received)
+            self._core.forward_to_shadow(received)
 
     async def close(self, message: Close, received: Received) -> None:
         """Forget a statement or a portal."""
         if message.what == b"P":
-            name = await self._text.name(message.name)
-            self._core.quotas.close(name)
+            name = await self._text.convert_name(message.name)
+            self._core.quotas.forget_portal(name)
             self._held.described.pop(name, None)
-        elif message.what == b"S" and await self._text.name(message.name) in self._held.statements:
+        elif message.what == b"S" and await self._text.convert_name(message.name) in self._held.statements:
             await self._exchange.settle()  # what is skipped after an error closes nothing
-            self._core.pass_on(received)
-            self._held.forget(await self._text.name(message.name))
+            self._core.forward_to_shadow(received)
+            self._held.forget_statement(await self._text.convert_name(message.name))
             return
-        self._core.pass_on(received)
+        self._core.forward_to_shadow(received)

@@ -19,7 +19,7 @@ from planner.statements.listening import channel_of
 from proxy.concurrency.cancellable_work import QuestionWork
 from proxy.monitors.alert_json import clearing_document, write_iso
 from proxy.monitors.notifications import Admitted, AlertHub, Change, MonitorNews, ToldAlert, Wanted
-from proxy.session.error_fields import notice
+from proxy.session.error_fields import encode_notice
 from proxy.shadow.answers import Expected
 from proxy.shadow.exchange import Exchange
 from proxy.shadow.relay import Relay
@@ -31,14 +31,14 @@ _ASCII = codecs.lookup("ascii")
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class _ChannelQuery:
     """The question to the shadow, when `listened` commands had changed its channels."""
 
     answer: Expected
     listened: int
 
 
-class Listening:
+class NotificationListener:
     """The channels of one session of `analyst`; without a `hub` there is nobody to hear from."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Listening:
         self._analyst = analyst
         self._is_idle: Callable[[], bool] = bool
         self._known = 0
-        self._question: _Question | None = None
+        self._question: _ChannelQuery | None = None
         self._admitted: dict[bytes, Admitted] = {}
         self._heard: dict[bytes, Callable[[], None]] = {}
         self._pending: deque[Change | KeyholeError] = deque()
@@ -71,7 +71,7 @@ class Listening:
         """
         self._is_idle = is_idle
         if self._hub is not None:
-            self._relay.before_ready, self._relay.on_settled = self._take_notifications, self.look
+            self._relay.before_ready, self._relay.on_settled = self._take_notifications, self.update
 
     def end(self) -> None:
         """End listening with the session."""
@@ -80,7 +80,7 @@ class Listening:
         self._heard.clear()
         self._pending.clear()
 
-    async def admit(self, channel: str) -> None:
+    async def admit_channel(self, channel: str) -> None:
         """Admit the client to a channel.
 
         If a monitor that the analyst may read has it, this counts as reading it, and is charged. It is heard of from
@@ -92,14 +92,16 @@ class Listening:
         if found is not None:
             self._admitted[channel.encode()] = found
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Do what is to be done now: learn what the shadow says, ask it, tell the client. Whenever anything ended."""
         if self._question is not None and self._question.answer.done:
-            self._learn(self._question)
+            self._update_channels(self._question)
         if not self._admitted or not self._is_idle():
             return
         if not self._knows_channels:
-            self._question = self._question or _Question(self._exchange.ask_channels(), self._relay.answers.listened)
+            self._question = self._question or _ChannelQuery(
+                self._exchange.ask_channels(), self._relay.answers.listened
+            )
         elif self._pending and self._relay.unread_bytes <= _MOST_UNREAD_BYTES:
             self._client.write(self._take_notifications())
 
@@ -107,19 +109,19 @@ class Listening:
     def _knows_channels(self) -> bool:
         return self._known == self._relay.answers.listened
 
-    def _learn(self, question: _Question) -> None:
+    def _update_channels(self, question: _ChannelQuery) -> None:
         self._question, self._known = None, question.listened
         channels = self._exchange.channels(question.answer)
         if channels is None:
             return  # the shadow had no time for it: as before, until the next LISTEN
         for channel, admitted in tuple(self._admitted.items()):
             if channel in channels and channel not in self._heard:
-                self._hear(channel, admitted)
+                self._subscribe(channel, admitted)
             elif channel not in channels and channel in self._heard:
                 self._heard.pop(channel)()
-                self._forget(admitted.monitor)
+                self._drop_pending(admitted.monitor)
 
-    def _hear(self, channel: bytes, admitted: Admitted) -> None:
+    def _subscribe(self, channel: bytes, admitted: Admitted) -> None:
         assert self._hub is not None
         wanted = Wanted(admitted.monitor, self._analyst, admitted.after)
         self._admitted[channel] = Admitted(admitted.monitor, None)  # another LISTEN begins where it says itself
@@ -131,11 +133,11 @@ class Listening:
                 case KeyholeError():
                     self._heard.pop(channel, None)
                     self._pending.append(news)
-            self.look()
+            self.update()
 
         self._heard[channel] = self._hub.wait_for(wanted, take)
 
-    def _forget(self, monitor: str) -> None:
+    def _drop_pending(self, monitor: str) -> None:
         kept = [one for one in self._pending if isinstance(one, KeyholeError) or one.monitor != monitor]
         self._pending = deque(kept)
 
@@ -145,23 +147,23 @@ class Listening:
         while self._knows_channels and self._pending and len(frames) <= _MOST_UNREAD_BYTES:
             told = self._pending.popleft()
             if isinstance(told, KeyholeError):
-                frames += notice(f"{told.code}: {told.message}", codec=_ASCII)
+                frames += encode_notice(f"{told.code}: {told.message}", codec=_ASCII)
             else:
-                frames += NotificationResponse(0, channel_of(told.monitor).encode(), payload_of(told)).encode()
+                frames += NotificationResponse(0, channel_of(told.monitor).encode(), encode_payload(told)).encode()
         return bytes(frames)
 
 
-def payload_of(change: Change) -> bytes:
+def encode_payload(change: Change) -> bytes:
     """Return the text of a notification: JSON in ASCII, the same in every encoding.
 
     A key that is too long is left out.
     """
-    told = _alert_payload(change) if isinstance(change, ToldAlert) else clearing_document(change)
+    told = _make_alert_payload(change) if isinstance(change, ToldAlert) else clearing_document(change)
     payload = json.dumps(told).encode()
     return payload if len(payload) <= MOST_PAYLOAD_BYTES else json.dumps(told | {"key": None}).encode()
 
 
-def _alert_payload(alert: ToldAlert) -> dict[str, Any]:
+def _make_alert_payload(alert: ToldAlert) -> dict[str, Any]:
     return {
         "monitor": alert.monitor,
         "key": dict(alert.key),

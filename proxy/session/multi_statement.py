@@ -8,7 +8,7 @@ from planner.parser.lexer import tokens
 from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import UNNAMED, Portal, Statement
 from proxy.session.parts import SessionParts
-from proxy.session.session_questions import How, Questions
+from proxy.session.session_questions import AskingWay, SessionQuestions
 from proxy.shadow.answers import DESCRIPTION, ERROR, NOTHING, ROWS, Ending, Expected
 from proxy.shadow.exchange import PART
 from proxy.shadow.findings import ShadowFailed, read_described
@@ -19,10 +19,10 @@ _ENDS_TRANSACTION = frozenset({"abort", "commit", "end", "rollback"})
 _SHOWN_WHOLE = frozenset({"execute", "explain", "fetch", "show"})  # described once their result is there
 
 
-class Script:
+class ScriptRunner:
     """Runs texts with questions for one session. Raises ShadowFailed after an error, which the client has seen."""
 
-    def __init__(self, session: SessionParts, questions: Questions) -> None:
+    def __init__(self, session: SessionParts, questions: SessionQuestions) -> None:
         self._client = session.client
         self._relay = session.relay
         self._exchange = session.exchange
@@ -30,19 +30,19 @@ class Script:
         self._held = session.held
         self._questions = questions
 
-    def may_concern(self, parts: tuple[StatementPart, ...]) -> bool:
+    def may_need_splitting(self, parts: tuple[StatementPart, ...]) -> bool:
         """Return True if a text may be one that cannot go to the shadow as it is."""
         return any(part.intercepted or (part.prepares is not None and len(parts) > 1) for part in parts) or any(
             part.executing is not None and self._held.may_be_question(part.executing.name) for part in parts
         )
 
-    async def concerns(self, parts: tuple[StatementPart, ...], *, in_batch: bool) -> bool:
+    async def needs_splitting(self, parts: tuple[StatementPart, ...], *, in_batch: bool) -> bool:
         """Return True if it is. The shadow knows the meaning of prepared statements' names."""
         if any(part.intercepted or part.prepares is not None for part in parts):
             return True
         if self._relay.answers.status == b"E":
             return True  # nothing can be looked up before the ROLLBACK that the text may begin with
-        if any([await self._questions.is_meant(part) for part in parts]):
+        if any([await self._questions.is_for_keyhole(part) for part in parts]):
             return True
         if not in_batch:
             self._relay.send(_SYNC, Expected(Ending.SYNC, shown=NOTHING))
@@ -63,11 +63,11 @@ class Script:
                 self._exchange.enter_block()
             if not part.text.isascii():
                 await self._exchange.settle()
-                await self._text.refresh()  # an earlier statement may have changed the encoding
+                await self._text.refresh_encoding()  # an earlier statement may have changed the encoding
             if _takes_parameters(part):
-                await self._run_in_vain(part)
-            if await self._questions.is_meant(part):
-                await self._ask_at_once(part, How.TOGETHER if several else How.ALONE)
+                await self._run_failing(part)
+            if await self._questions.is_for_keyhole(part):
+                await self._ask_question(part, AskingWay.TOGETHER if several else AskingWay.ALONE)
             else:
                 self._run_part(part)
             ended = part.first_word in _ENDS_TRANSACTION
@@ -84,7 +84,7 @@ class Script:
         self._relay.send(Execute(PART, 0).encode(), Expected(Ending.EXECUTE, shown=ROWS, offset=at))
         self._exchange.close(b"P", PART)
 
-    async def _run_in_vain(self, part: StatementPart) -> None:
+    async def _run_failing(self, part: StatementPart) -> None:
         """Run a simple query in vain.
 
         It has no parameters: the shadow says so of the statement, with whatever else is wrong first.
@@ -95,7 +95,7 @@ class Script:
         await self._relay.settle()
         raise ShadowFailed
 
-    async def _ask_at_once(self, part: StatementPart, how: How) -> None:
+    async def _ask_question(self, part: StatementPart, how: AskingWay) -> None:
         self._exchange.parse(PART, self._text.encode(part.shadow_text), offset=part.offset)
         expected = self._exchange.describe(b"S", PART)
         await self._exchange.settle()

@@ -43,7 +43,7 @@ class NameHints:
         self._encoding = encoding
         self._hint_in_message = hint_in_message
 
-    def mend(self, frame: Frame, sent: bytes) -> Frame:
+    def add_hint_to_error(self, frame: Frame, sent: bytes) -> Frame:
         """Return an ErrorResponse with a hint, or as it is if it has one or none is known.
 
         Parameters:
@@ -80,11 +80,11 @@ class NameHints:
     def _suggest_relation(self, wanted: str, schema: str) -> str | None:
         if (hint := self._suggest_qualified(wanted, schema)) is not None:
             return hint
-        names = [*self._tables(), *(question.name for question in self._catalog.stored_questions)]
+        names = [*self._list_table_names(), *(question.name for question in self._catalog.stored_questions)]
         names += [monitor.name for monitor in self._catalog.monitors if self._analyst in monitor.analysts]
         spelled = {name: readable(name) for name in names}
         spelled |= {one.name: f"{VIRTUAL_SCHEMA}.{one.name}" for one in VIRTUAL_RELATIONS if one.name not in spelled}
-        nearest = _nearest(wanted, spelled)
+        nearest = _find_nearest(wanted, spelled)
         if nearest == wanted and nearest in names:
             return f"Perhaps you meant public.{spelled[nearest]}."
         return None if nearest is None else f"Perhaps you meant {spelled[nearest]}."
@@ -92,14 +92,14 @@ class NameHints:
     def _suggest_qualified(self, wanted: str, schema: str) -> str | None:
         """Return a name of the source's own: in the given schema, or of the given table in another one."""
         names = self._catalog.source_names
-        in_schema = _nearest(wanted, {one.name: "" for one in names if one.schema == schema})
-        of_table = _nearest(schema, {one.schema: "" for one in names if one.name == wanted}) if schema else None
+        in_schema = _find_nearest(wanted, {one.name: "" for one in names if one.schema == schema})
+        of_table = _find_nearest(schema, {one.schema: "" for one in names if one.name == wanted}) if schema else None
         meant = (schema, in_schema) if in_schema is not None else (of_table, wanted)
         found = next((one for one in names if (one.schema, one.name) == meant), None)
         return None if found is None else f"Perhaps you meant {readable(found.schema)}.{readable(found.name)}."
 
     def _suggest_column(self, wanted: str, text: str, *, is_quoted: bool) -> str | None:
-        nearest = _nearest(wanted, self._columns_read_by(text))
+        nearest = _find_nearest(wanted, self._list_named_columns(text))
         if nearest is not None and nearest != wanted:
             return f"Perhaps you meant {readable(nearest)}."
         if is_quoted:
@@ -108,7 +108,7 @@ class NameHints:
 
     def _suggest_value(self, wanted: str, text: str) -> str | None:
         """Return a public value of a key that is written as if it were a column."""
-        for table in self._read_by(text):
+        for table in self._find_named_tables(text):
             for column in table.columns:
                 if column.domain is not None and len(column.domain) <= _MOST_NAMES and wanted in column.domain:
                     return _IN_SINGLE_QUOTES.format(text_literal(wanted))
@@ -116,7 +116,7 @@ class NameHints:
 
     def _suggest_join(self, wanted: str, text: str) -> str | None:
         """Return the join that brings the column of another table of the same people."""
-        for table in self._read_by(text):
+        for table in self._find_named_tables(text):
             called = re.search(rf"\b{re.escape(table.name)}\s+(?:as\s+)?(\w+)", text, re.IGNORECASE)
             alias = called[1] if called and called[1].lower() not in _AFTER_TABLE else table.name
             unknown = UnknownColumn(wanted, "", detail=None, hint=None, position=None)
@@ -128,7 +128,7 @@ class NameHints:
         """Return the aggregate that belongs into HAVING in the place of a row's value."""
         if _HAVING.search(text, 0, at) is None:
             return None
-        columns = [column for table in self._read_by(text) for column in table.columns]
+        columns = [column for table in self._find_named_tables(text) for column in table.columns]
         is_measure = any(column.name == wanted and column.bounds is not None for column in columns)
         example = f"sum({readable(wanted)})" if is_measure else "count(*)"
         return f"HAVING compares aggregates, such as {example}. A condition on rows stands in WHERE."
@@ -136,22 +136,22 @@ class NameHints:
     def _suggest_quotes(self, text: str, at: int) -> str | None:
         """Return the unquoted name with a blank in it where PostgreSQL stopped reading, or just before."""
         lowered = text.lower()
-        for name in (*self._tables(), *self._columns_read_by(text)):
+        for name in (*self._list_table_names(), *self._list_named_columns(text)):
             first = lowered.find(name.lower(), max(at - len(name) - 1, 0)) if " " in name else -1
             if 0 <= first < at <= first + len(name) + 1 and text[first - 1 : first] != '"':
                 return f"Write the name in double quotes: {readable(name)}."
         return None
 
-    def _tables(self) -> Iterator[str]:
+    def _list_table_names(self) -> Iterator[str]:
         yield from (table.name for table in self._catalog.tables)
         yield from (table.name for table in self._catalog.public_tables)
 
-    def _read_by(self, text: str) -> list[Table]:
+    def _find_named_tables(self, text: str) -> list[Table]:
         """Return the private tables that a text names."""
         lowered = text.lower()
         return [table for table in self._catalog.tables if table.name.lower() in lowered]
 
-    def _columns_read_by(self, text: str) -> list[str]:
+    def _list_named_columns(self, text: str) -> list[str]:
         """Return the columns of the tables that a text names."""
         lowered = text.lower()
         relations = [
@@ -162,7 +162,7 @@ class NameHints:
         return [column for name, columns in relations if name.lower() in lowered for column in columns]
 
 
-def _nearest(wanted: str, names: Iterator[str] | list[str] | dict[str, str]) -> str | None:
+def _find_nearest(wanted: str, names: Iterator[str] | list[str] | dict[str, str]) -> str | None:
     """Return the name that is most like the wanted one, whatever their case; None if none is."""
     known = dict.fromkeys(list(names)[:_MOST_NAMES])
     if wanted in known:

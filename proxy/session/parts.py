@@ -9,7 +9,7 @@ from proxy.monitors.notifications import AlertHub
 from proxy.observe.telemetry import Telemetry
 from proxy.session.client_statements import ClientStatements
 from proxy.session.client_text import ClientText
-from proxy.session.listening import Listening
+from proxy.session.listening import NotificationListener
 from proxy.session.port import Asker
 from proxy.shadow.exchange import Exchange
 from proxy.shadow.relay import Relay
@@ -31,14 +31,14 @@ class SessionParts:
     exchange: Exchange
     text: ClientText
     held: ClientStatements
-    listening: Listening
+    listening: NotificationListener
     work: QuestionWork
     asker: Asker
     analyst: str
     telemetry: Telemetry
 
     @staticmethod
-    def over(
+    def make_for_session(
         relay: Relay,
         *,
         client: asyncio.StreamWriter,
@@ -63,7 +63,7 @@ class SessionParts:
             exchange=exchange,
             text=text,
             held=ClientStatements(relay, exchange, text),
-            listening=Listening(relay, exchange, client=client, work=work, hub=hub, analyst=analyst),
+            listening=NotificationListener(relay, exchange, client=client, work=work, hub=hub, analyst=analyst),
             work=work,
             asker=asker,
             analyst=analyst,

@@ -36,7 +36,7 @@ class Asker(Protocol):
         `in_sql`: it was prepared by PREPARE, which is part of the text.
         """
 
-    def parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
+    def find_parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
         """Return the casts of parameters in a statement's questions, which the shadow is to compute. Pure."""
 
     def prepare(self, request: Request) -> Prepared:
@@ -47,7 +47,7 @@ class Asker(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Backing:
+class SessionBacking:
     """Whom the policy knows, who answers, and the shadow, which shows `catalog` already.
 
     `using` keeps all of it there while a session lasts.
@@ -58,7 +58,7 @@ class Backing:
     shadow: ShadowAddress
     using: Callable[[], AbstractContextManager[object]] = nullcontext
 
-    def settings(self, login: Login) -> dict[str, str]:
+    def make_startup_settings(self, login: Login) -> dict[str, str]:
         """Return the shadow session's startup: role, database, defaults of `keyhole.*`, then the client's settings.
 
         Raises KH402 and KH403 for settings of Keyhole that SET would refuse. Call it after the login only: the hint

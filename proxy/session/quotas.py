@@ -2,10 +2,10 @@
 
 from proxy.pipeline.messages import StatementPart
 from proxy.session.parts import SessionParts
-from proxy.session.session_refusals import too_many_held
+from proxy.session.session_refusals import refuse_too_many_held
 
 
-class Quotas:
+class StatementQuotas:
     """Upper bounds, kept without asking the shadow: names may be gone, or never have come to be.
 
     Once a bound is reached the shadow tells how many there are.
@@ -24,7 +24,7 @@ class Quotas:
         self._portals: set[bytes] = set()
 
     @property
-    def nearly_full(self) -> bool:
+    def is_nearly_full(self) -> bool:
         """Return True if the quota should be checked now, between two batches."""
         full = 4 * self._statements > 3 * self._most_statements or 4 * self._cursors > 3 * self._most_portals
         return full and 8 * self._since > min(self._most_statements, self._most_portals)
@@ -47,36 +47,36 @@ class Quotas:
         await self._exchange.settle()
         failed = self._relay.answers.status == b"E"
         if not failed:
-            await self.look()
-        self._insist(statements=statements, cursors=cursors, room=2 if failed else 1)
+            await self.recount()
+        self._check_room(statements=statements, cursors=cursors, room=2 if failed else 1)
         return not failed
 
-    async def look(self) -> None:
+    async def recount(self) -> None:
         """Ask the shadow how many there are. Raise ShadowFailed."""
         await self._held.forget_savepoints()
         self._since = 0
         self._statements = await self._exchange.count_held()
         self._cursors = await self._exchange.count_cursors()
 
-    def bind(self, portal: bytes) -> None:
+    def count_portal(self, portal: bytes) -> None:
         """Count a portal that is about to be made. Raise KH410."""
         answers = self._relay.answers
         if answers.status == b"I" and answers.readies != self._transactions:
             self._transactions = answers.readies
             self._portals.clear()  # no earlier portal can be left
         if portal not in self._portals and len(self._portals) >= self._most_portals:
-            raise too_many_held("portals", most=self._most_portals)
+            raise refuse_too_many_held("portals", most=self._most_portals)
         self._portals.add(portal)
 
-    def close(self, portal: bytes) -> None:
+    def forget_portal(self, portal: bytes) -> None:
         """Count a portal that the client closes."""
         self._portals.discard(portal)
 
-    def _insist(self, *, statements: int, cursors: int, room: int) -> None:
+    def _check_room(self, *, statements: int, cursors: int, room: int) -> None:
         if statements and self._statements + statements > room * self._most_statements:
-            raise too_many_held("prepared statements", most=self._most_statements)
+            raise refuse_too_many_held("prepared statements", most=self._most_statements)
         if cursors and self._cursors + cursors > room * self._most_portals:
-            raise too_many_held("cursors", most=self._most_portals)
+            raise refuse_too_many_held("cursors", most=self._most_portals)
         self._count(statements=statements, cursors=cursors)
 
     def _count(self, *, statements: int, cursors: int) -> None:

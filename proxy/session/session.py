@@ -13,12 +13,12 @@ from proxy.session.core import SYNC, SessionCore
 from proxy.session.error_reporter import ErrorReporter
 from proxy.session.extended_protocol import ExtendedProtocol
 from proxy.session.parts import SessionParts
-from proxy.session.quotas import Quotas
-from proxy.session.session_questions import Questions
-from proxy.session.session_refusals import function_calls_not_served
+from proxy.session.quotas import StatementQuotas
+from proxy.session.session_questions import SessionQuestions
+from proxy.session.session_refusals import refuse_function_call
 from proxy.session.simple_protocol import SimpleProtocol
 from proxy.session.statement_reader import StatementReader
-from proxy.session.statement_timeout import given_ms
+from proxy.session.statement_timeout import read_login_timeout_ms
 from proxy.shadow.answers import Ending, Expected
 from proxy.shadow.findings import ShadowFailed
 from proxy.wire.frontend import Bind, Close, Copy, Describe, Execute, Flush, FunctionCall, Parse, Query
@@ -39,14 +39,14 @@ class Session:
             parts,
             reader=StatementReader(parts, readers=readers),
             reporter=reporter,
-            questions=Questions(parts, reporter=reporter),
-            quotas=Quotas(parts, statements=statements, portals=portals),
+            questions=SessionQuestions(parts, reporter=reporter),
+            quotas=StatementQuotas(parts, statements=statements, portals=portals),
         )
         self._simple = SimpleProtocol(self._core)
         self._extended = ExtendedProtocol(self._core)
         self._handling = False
         self._handled_at = asyncio.get_running_loop().time()
-        parts.listening.begin(lambda: not self.busy and not self.in_transaction)
+        parts.listening.begin(lambda: not self.is_busy and not self.is_in_transaction)
 
     async def handle(self, received: Received) -> None:
         """Handle one message of the client. Raise ConnectionError when the shadow is gone."""
@@ -56,12 +56,12 @@ class Session:
         except ShadowFailed:
             self._parts.connection.fail_batch()
         except KeyholeError as error:
-            await self._core.reporter.tell(error)
+            await self._core.reporter.report_error(error)
             self._parts.connection.fail_batch()
         finally:
             self._handling = False
             self._handled_at = asyncio.get_running_loop().time()
-            self._parts.listening.look()
+            self._parts.listening.update()
 
     async def cancel(self) -> None:
         """Cancel the running statement, whose client wants no more: stop waiting for a question, or tell the shadow."""
@@ -74,34 +74,34 @@ class Session:
         return self._core.reporter.hint_in_message
 
     @property
-    def busy(self) -> bool:
+    def is_busy(self) -> bool:
         """Return True if a statement runs."""
         return self._handling or not self._relay.answers.settled
 
     @property
-    def in_transaction(self) -> bool:
+    def is_in_transaction(self) -> bool:
         """Return True if a transaction, or a batch that was not ended by Sync, is open."""
         return self._relay.answers.status != b"I" or self._parts.connection.state is not ConnectionState.IDLE
 
     @property
     def longest_ms(self) -> float:
         """The longest that PostgreSQL's own limit lets a statement of this session run; infinite without a limit."""
-        return max(given_ms(self._relay.settings), self._core.reader.longest_ms)
+        return max(read_login_timeout_ms(self._relay.settings), self._core.reader.longest_ms)
 
     @property
     def held_bytes(self) -> int:
         """Return the bytes of texts and statements that Keyhole holds, beside the message that is worked on."""
         return self._relay.held_bytes + self._parts.held.held_bytes
 
-    def idle_for(self, now: float) -> float:
+    def get_idle_seconds(self, now: float) -> float:
         """Return seconds since the last statement ended, in the loop's time."""
-        return 0.0 if self.busy else now - max(self._handled_at, self._relay.settled_at)
+        return 0.0 if self.is_busy else now - max(self._handled_at, self._relay.settled_at)
 
     async def _dispatch(self, received: Received) -> None:
-        await self._extended.follow(received.message)
+        await self._extended.track_batch(received.message)
         match received.message:
             case Query() as message:
-                await self._simple.query(message, received)
+                await self._simple.run_query(message, received)
             case Parse() as message:
                 await self._extended.parse(message, received)
             case Bind() as message:
@@ -119,9 +119,9 @@ class Session:
             case Flush():
                 self._relay.send(Flush().encode())
             case _:
-                self._core.pass_on(received)
+                self._core.forward_to_shadow(received)
 
     async def _refuse_call(self) -> None:
         await self._parts.exchange.settle()
-        await self._core.reporter.tell(function_calls_not_served())
+        await self._core.reporter.report_error(refuse_function_call())
         self._relay.send(SYNC, Expected(Ending.SYNC))

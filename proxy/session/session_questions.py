@@ -15,14 +15,14 @@ from planner.parser.lexer import tokens
 from planner.statements.classify import Copied, Executing
 from proxy.pipeline.messages import Prepared, Request, StatementPart
 from proxy.session.client_statements import Portal
-from proxy.session.error_fields import notice
+from proxy.session.error_fields import encode_notice
 from proxy.session.error_reporter import ErrorReporter
 from proxy.session.parts import SessionParts
 from proxy.session.session_refusals import (
-    parameters_reread,
-    statement_replaced,
-    unwritable_answer,
-    wrong_number_of_parameters,
+    refuse_parameter_count,
+    refuse_replaced_statement,
+    refuse_reread_parameters,
+    refuse_unwritable_answer,
 )
 from proxy.shadow.answers import NOTHING, ROWS, Ending, Expected
 from proxy.shadow.array import array_literal, text_array
@@ -36,7 +36,7 @@ _TOO_LARGE = (
 )
 
 
-class How(Enum):
+class AskingWay(Enum):
     """The way of asking: in a simple query, where the question's columns are described with its rows, or by its portal.
 
     Earlier statements of the same batch decide what PostgreSQL takes for a transaction.
@@ -59,7 +59,7 @@ class _WrittenAnswer:
     notices: tuple[str, ...]
 
 
-class Questions:
+class SessionQuestions:
     """The questions of one session."""
 
     def __init__(self, session: SessionParts, *, reporter: ErrorReporter) -> None:
@@ -73,13 +73,13 @@ class Questions:
         self._analyst = session.analyst
         self._work = session.work
 
-    async def answer(self, portal: Portal, execute: Execute, *, how: How) -> bool:
+    async def answer(self, portal: Portal, execute: Execute, *, how: AskingWay) -> bool:
         """Answer a question: read the session, plan, prepare, release, run. Nothing is spent before `release`.
 
         False, and nothing is done, if the shadow has something else under the portal's name than what was bound here.
         """
         with self._work.register_question() as withdrawn:
-            prepared = await self._answer(portal, execute.portal, how=how, withdrawn=withdrawn)
+            prepared = await self._bind_answer(portal, execute.portal, how=how, withdrawn=withdrawn)
         if prepared is None:
             return False
         tag = None if prepared.tag is None else prepared.tag.encode()
@@ -88,15 +88,15 @@ class Questions:
         self._relay.send(execute.encode(), expected)
         return True
 
-    async def open(self, portal: Portal, name: bytes) -> None:
+    async def answer_fetched(self, portal: Portal, name: bytes) -> None:
         """Answer a question whose rows SQL is about to fetch from its portal."""
         with self._work.register_question() as withdrawn:
-            await self._answer(portal, name, how=How.PORTAL_AFTER, withdrawn=withdrawn)
+            await self._bind_answer(portal, name, how=AskingWay.PORTAL_AFTER, withdrawn=withdrawn)
 
-    async def _answer(self, portal: Portal, name: bytes, *, how: How, withdrawn: Event) -> Prepared | None:
+    async def _bind_answer(self, portal: Portal, name: bytes, *, how: AskingWay, withdrawn: Event) -> Prepared | None:
         """Put the answer behind the portal of that name; None if it is another portal by now."""
-        in_query = how in (How.ALONE, How.TOGETHER)
-        first_of_batch = how in (How.ALONE, How.PORTAL_FIRST) and self._relay.answers.status == b"I"
+        in_query = how in (AskingWay.ALONE, AskingWay.TOGETHER)
+        first_of_batch = how in (AskingWay.ALONE, AskingWay.PORTAL_FIRST) and self._relay.answers.status == b"I"
         bound_to = portal.statement.stand_in_text
         first = portal.statement.part
         if portal.statement.part.executing is not None:
@@ -107,29 +107,29 @@ class Questions:
             portal = await self._read_copied(portal, first.copied)
         like = portal.statement.described
         if first_of_batch and first.beforehand:
-            if not _is_held_on(first):
+            if not _declares_held_cursor(first):
                 # a cursor that no transaction keeps: alone between two batches, it is refused by PostgreSQL itself
                 self._relay.send(_SYNC, Expected(Ending.SYNC, shown=NOTHING))
-            self._try(first)
+            self._rehearse(first)
         state_answer = self._exchange.read_state(name)
         values = self._ask_values(portal)
         await self._exchange.settle()
-        self._text.learn(self._exchange.encoding_of(state_answer))
+        self._text.use_reported_encoding(self._exchange.encoding_of(state_answer))
         text = self._text.codec
         state = self._exchange.state(state_answer, text)
         if not in_query and state.portal != bound_to:
             return None
         if not first_of_batch:
-            self._try(first)
-        _insist_unchanged(portal, state)
-        with self._reporter.knowing(state.settings):
-            prepared, written = await self._release(portal, state, values(text), withdrawn=withdrawn)
+            self._rehearse(first)
+        _check_settings_unchanged(portal, state)
+        with self._reporter.use_known_settings(state.settings):
+            prepared, written = await self._plan_and_release(portal, state, values(text), withdrawn=withdrawn)
         if state.wants_notices:
-            self._client.write(b"".join(notice(sentence, codec=text) for sentence in written.notices))
+            self._client.write(b"".join(encode_notice(sentence, codec=text) for sentence in written.notices))
         if in_query and like.rows is not None and first.copied is None:
             self._client.write(like.rows.encode())
         if written.keys is None:
-            raise unwritable_answer(self._text.encoding)
+            raise refuse_unwritable_answer(self._text.encoding)
         if isinstance(written.keys, tuple):
             self._exchange.bind_outer(name, portal.bound, written.keys, when_too_large=_TOO_LARGE)
         else:
@@ -141,11 +141,11 @@ class Questions:
         types = portal.statement.described.types
         if not types:
             return lambda _: GivenValues()
-        casts = self._asker.parameter_casts(portal.statement.part.text)
+        casts = self._asker.find_parameter_casts(portal.statement.part.text)
         answer = self._exchange.read_values(portal.bound, types, casts)
         return lambda codec: self._exchange.values(answer, types, casts, codec)
 
-    async def _release(
+    async def _plan_and_release(
         self, portal: Portal, state: SessionState, found: GivenValues, *, withdrawn: Event
     ) -> tuple[Prepared, _WrittenAnswer]:
         """Plan, prepare in the shadow, and only then release."""
@@ -176,7 +176,7 @@ class Questions:
             if copied is None:
                 keys = tuple(text_array(array, text) for array in released.arrays)
             else:
-                sql = with_literals(prepared.sql, released.arrays)
+                sql = inline_arrays(prepared.sql, released.arrays)
                 keys = text.encode(f"COPY ({sql}{copied.behind}")[0]
         except UnicodeEncodeError:
             keys = None
@@ -194,11 +194,11 @@ class Questions:
         alone = replace(portal.statement, part=replace(part, text=copied.query), described=like)
         return replace(portal, statement=alone, bound=replace(portal.bound, result_formats=()))
 
-    def _try(self, part: StatementPart) -> None:
+    def _rehearse(self, part: StatementPart) -> None:
         for sql in part.beforehand:
             self._exchange.run(self._text.encode(sql), offset=part.offset)
 
-    async def is_meant(self, part: StatementPart) -> bool:
+    async def is_for_keyhole(self, part: StatementPart) -> bool:
         """Return True if Keyhole answers a statement.
 
         For EXECUTE, the statement that the shadow holds under the name decides.
@@ -207,29 +207,29 @@ class Questions:
             return part.intercepted
         if not self._held.may_be_question(part.executing.name):
             return False
-        return await self._question_of(part.executing) is not None
+        return await self._find_executed_question(part.executing) is not None
 
-    async def _question_of(self, executing: Executing) -> tuple[bytes, str] | None:
+    async def _find_executed_question(self, executing: Executing) -> tuple[bytes, str] | None:
         """Return the name and the question of EXECUTE; None if there is none, or no question in it."""
         await self._exchange.settle()
         if not executing.name.isascii():
-            await self._text.refresh()
+            await self._text.refresh_encoding()
         found = await self._exchange.find_kept(self._text.encode(executing.name))
         if found is None:
             return None
-        question = self.inside(found)
+        question = self.find_question_in(found)
         name = self._text.encode(found.name.decode("utf-8", "replace"))
         return None if question is None else (name, question)
 
-    def inside(self, kept: Kept) -> str | None:
+    def find_question_in(self, kept: Kept) -> str | None:
         """Return the question in a prepared statement of the shadow."""
         return self._asker.find_question(kept.text, in_sql=kept.in_sql)
 
     async def _bind_arguments(self, portal: Portal, executing: Executing) -> Portal:
         """Return an EXECUTE as the question that it names, bound to its arguments."""
-        found = await self._question_of(executing)
+        found = await self._find_executed_question(executing)
         if found is None:
-            raise statement_replaced(executing.name)
+            raise refuse_replaced_statement(executing.name)
         name, question = found
         expected = self._exchange.describe(b"S", name)
         await self._exchange.settle()
@@ -239,7 +239,7 @@ class Questions:
             # as it stands it fails, by the very error that PostgreSQL has for it
             self._exchange.run(self._text.encode(part.text), offset=part.offset)
             await self._exchange.settle()
-            raise wrong_number_of_parameters(executing.name, expected=len(types), given=executing.count)
+            raise refuse_parameter_count(executing.name, expected=len(types), given=executing.count)
         values: tuple[bytes | None, ...] = ()
         if types:
             at = portal.statement.part.offset + executing.given_at
@@ -250,7 +250,7 @@ class Questions:
         return Portal(replace(portal.statement, part=part, described=like), bound, executed=True)
 
 
-def with_literals(sql: str, arrays: tuple[tuple[str | None, ...], ...]) -> str:
+def inline_arrays(sql: str, arrays: tuple[tuple[str | None, ...], ...]) -> str:
     """Return a statement whose only parameters are these arrays, without parameters."""
     parts: list[str] = []
     at = 0
@@ -261,12 +261,12 @@ def with_literals(sql: str, arrays: tuple[tuple[str | None, ...], ...]) -> str:
     return "".join((*parts, sql[at:]))
 
 
-def _insist_unchanged(portal: Portal, state: SessionState) -> None:
+def _check_settings_unchanged(portal: Portal, state: SessionState) -> None:
     """Raise KH106 if the parameters of a portal may not mean what they meant when it was bound."""
     if portal.read_by not in (None, state.read_by):
-        raise parameters_reread()
+        raise refuse_reread_parameters()
 
 
-def _is_held_on(part: StatementPart) -> bool:
+def _declares_held_cursor(part: StatementPart) -> bool:
     """Return True if it declares a cursor WITH HOLD."""
     return any(token.is_word("hold") for token in tokens(part.beforehand[0]))

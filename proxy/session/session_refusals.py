@@ -3,24 +3,24 @@
 from planner.errors import KeyholeError, refuse_unsupported
 
 
-def unsupported_encoding(encoding: str) -> KeyholeError:
+def refuse_client_encoding(encoding: str) -> KeyholeError:
     """Return the refusal of a client encoding in which a text could mean two things."""
     return KeyholeError(
         "KH404", f"the client encoding {encoding} is not supported", hint="SET client_encoding = 'UTF8';"
     )
 
 
-def invalid_text(encoding: str) -> KeyholeError:
+def refuse_invalid_text(encoding: str) -> KeyholeError:
     """Return the refusal of a statement of bytes that are no text."""
     return KeyholeError("KH100", f"the statement is not valid {encoding}")
 
 
-def unwritable_text(encoding: str) -> KeyholeError:
+def refuse_unwritable_text(encoding: str) -> KeyholeError:
     """Return the refusal of a statement for the shadow with letters that the client's encoding lacks."""
     return KeyholeError("KH100", f"the statement cannot be written in {encoding}")
 
 
-def unwritable_answer(encoding: str) -> KeyholeError:
+def refuse_unwritable_answer(encoding: str) -> KeyholeError:
     """Return the refusal of keys with letters that the client's encoding lacks."""
     return KeyholeError(
         "KH404",
@@ -30,12 +30,12 @@ def unwritable_answer(encoding: str) -> KeyholeError:
     )
 
 
-def function_calls_not_served() -> KeyholeError:
+def refuse_function_call() -> KeyholeError:
     """Return the refusal of the protocol's own function calls."""
     return KeyholeError("KH404", "function calls by protocol message are not served")
 
 
-def savepoints_not_executed(position: int | None) -> KeyholeError:
+def refuse_executed_savepoint(position: int | None) -> KeyholeError:
     """Return the refusal of EXECUTE of a statement that only the protocol can prepare."""
     return refuse_unsupported(
         "EXECUTE of SAVEPOINT, RELEASE and ROLLBACK is not allowed",
@@ -44,7 +44,7 @@ def savepoints_not_executed(position: int | None) -> KeyholeError:
     )
 
 
-def too_many_held(what: str, *, most: int) -> KeyholeError:
+def refuse_too_many_held(what: str, *, most: int) -> KeyholeError:
     """Return the refusal of more prepared statements, cursors or portals than a session may hold."""
     return KeyholeError(
         "KH410",
@@ -53,7 +53,7 @@ def too_many_held(what: str, *, most: int) -> KeyholeError:
     )
 
 
-def statement_replaced(name: str) -> KeyholeError:
+def refuse_replaced_statement(name: str) -> KeyholeError:
     """Return the refusal of an EXECUTE of a name that means something else by now."""
     return KeyholeError(
         "KH106",
@@ -62,7 +62,7 @@ def statement_replaced(name: str) -> KeyholeError:
     )
 
 
-def parameters_reread() -> KeyholeError:
+def refuse_reread_parameters() -> KeyholeError:
     """Return the refusal of parameters in text that other settings read otherwise."""
     return KeyholeError(
         "KH106",
@@ -72,7 +72,7 @@ def parameters_reread() -> KeyholeError:
     )
 
 
-def wrong_number_of_parameters(name: str, *, expected: int, given: int) -> KeyholeError:
+def refuse_parameter_count(name: str, *, expected: int, given: int) -> KeyholeError:
     """Return the refusal of an EXECUTE with more or fewer values than its statement takes."""
     return KeyholeError(
         "KH109",

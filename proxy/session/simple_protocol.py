@@ -7,7 +7,7 @@ from planner.errors import KeyholeError
 from proxy.pipeline.messages import StatementPart
 from proxy.session.client_statements import UNNAMED
 from proxy.session.core import SYNC, SessionCore
-from proxy.session.multi_statement import Script
+from proxy.session.multi_statement import ScriptRunner
 from proxy.shadow.answers import NOTHING, Ending, Expected, short_text
 from proxy.shadow.findings import ShadowFailed
 from proxy.wire.frontend import Query
@@ -22,31 +22,31 @@ class SimpleProtocol:
         self._relay = core.parts.relay
         self._exchange = core.parts.exchange
         self._held = core.parts.held
-        self._script = Script(core.parts, core.questions)
+        self._script = ScriptRunner(core.parts, core.questions)
 
-    async def query(self, message: Query, received: Received) -> None:
+    async def run_query(self, message: Query, received: Received) -> None:
         """Answer a text of any number of statements."""
         parts: tuple[StatementPart, ...] = ()
         refusal: KeyholeError | None = None
         try:
-            parts = await self._core.reader.parts(message.sql)
+            parts = await self._core.reader.read_statements(message.sql)
             self._core.reporter.note_settings(parts)
         except KeyholeError as error:
             refusal = error
         in_batch = self._core.parts.connection.state is ConnectionState.EXTENDED
-        concerned = refusal is not None or self._script.may_concern(parts)
-        fetched = self._held.fetched_by(parts)
+        concerned = refusal is not None or self._script.may_need_splitting(parts)
+        fetched = self._held.find_fetched_portal(parts)
         if concerned or fetched is not None or UNNAMED in self._held.statements:
             await self._exchange.settle()  # a query that is skipped after an error forgets nothing and says nothing
-            self._held.forget(UNNAMED)
+            self._held.forget_statement(UNNAMED)
         try:
             if refusal is None and await self._core.quotas.make_room(parts) and not in_batch:
                 self._relay.send(SYNC, Expected(Ending.SYNC, shown=NOTHING))
             if fetched is not None:
                 await self._open_portal(fetched)
             if refusal is not None:
-                await self._core.reporter.tell(refusal, message.sql)
-            elif not (concerned and await self._script.concerns(parts, in_batch=in_batch)):
+                await self._core.reporter.report_error(refusal, message.sql)
+            elif not (concerned and await self._script.needs_splitting(parts, in_batch=in_batch)):
                 self._relay.send(received.raw, Expected(Ending.QUERY, text=short_text(message.sql)))
                 return
             else:
@@ -54,7 +54,7 @@ class SimpleProtocol:
         except ShadowFailed:
             pass
         except KeyholeError as error:
-            await self._core.reporter.tell(error)
+            await self._core.reporter.report_error(error)
         self._relay.send(SYNC, Expected(Ending.SYNC))
 
     async def _open_portal(self, name: bytes) -> None:
@@ -62,4 +62,6 @@ class SimpleProtocol:
         self._held.forget_ended_portals()
         portal = self._held.portals.pop(name, None)
         if portal is not None:
-            await self._core.questions.open(portal, self._core.parts.text.encode(name.decode("utf-8", "replace")))
+            await self._core.questions.answer_fetched(
+                portal, self._core.parts.text.encode(name.decode("utf-8", "replace"))
+            )

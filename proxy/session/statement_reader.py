@@ -9,10 +9,10 @@ import structlog
 from planner.errors import KeyholeError
 from proxy.concurrency.cancellable_work import QuestionWork, make_internal_error
 from proxy.concurrency.fair_queue import VERY_LONG_BYTES, read_very_long_alone
-from proxy.observe.logs import fault
+from proxy.observe.logs import describe_exception
 from proxy.pipeline.messages import StatementPart
 from proxy.session.parts import SessionParts
-from proxy.session.statement_timeout import longest_ms
+from proxy.session.statement_timeout import find_longest_timeout_ms
 
 log = structlog.get_logger("keyhole.session")
 
@@ -38,14 +38,14 @@ class StatementReader:
         self._readers = QuestionWork(readers)
         self.longest_ms = 0.0
 
-    async def parts(self, sql: bytes) -> tuple[StatementPart, ...]:
+    async def read_statements(self, sql: bytes) -> tuple[StatementPart, ...]:
         """Return the statements of a text. The names of PREPARE or EXECUTE are noted. Raise KeyholeError."""
-        decode = await self._text.decoder(sql)
+        decode = await self._text.make_decoder(sql)
         if len(sql) > _LONG_BYTES:
             beside = self._readers if len(sql) > VERY_LONG_BYTES else self._work
             parts, longest = await beside.run(partial(self._read_alone, sql, decode))
         else:
-            parts, longest = self._at_once(decode)
+            parts, longest = self._read_in_thread(decode)
         self.longest_ms = max(self.longest_ms, longest)
         for part in parts:
             if part.prepares is not None:
@@ -53,7 +53,7 @@ class StatementReader:
             if part.executing is not None:
                 self._held.check_execute(part.executing.name, position=part.offset + 1)
             if part.listens is not None:
-                await self._listening.admit(part.listens)
+                await self._listening.admit_channel(part.listens)
         return parts
 
     def _read_alone(self, sql: bytes, decode: Callable[[], str]) -> tuple[tuple[StatementPart, ...], float]:
@@ -61,13 +61,13 @@ class StatementReader:
             return self._read(decode())
 
     def _read(self, text: str) -> tuple[tuple[StatementPart, ...], float]:
-        return self._asker.read_statements(text), longest_ms(text)
+        return self._asker.read_statements(text), find_longest_timeout_ms(text)
 
-    def _at_once(self, decode: Callable[[], str]) -> tuple[tuple[StatementPart, ...], float]:
+    def _read_in_thread(self, decode: Callable[[], str]) -> tuple[tuple[StatementPart, ...], float]:
         try:
             return self._read(decode())
         except KeyholeError:
             raise
         except Exception as error:
-            log.error("internal error", **fault(error))
+            log.error("internal error", **describe_exception(error))
             raise make_internal_error() from None

@@ -16,12 +16,12 @@ _MILLISECONDS = {None: 1.0, "us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0
 """In PostgreSQL's units of time; a number without one is milliseconds."""
 
 
-def given_ms(settings: Mapping[str, str]) -> float:
+def read_login_timeout_ms(settings: Mapping[str, str]) -> float:
     """Return the longest timeout in the settings of a login."""
-    return max((_milliseconds(value) for name, value in settings.items() if name.lower() == SETTING), default=math.inf)
+    return max((_parse_ms(value) for name, value in settings.items() if name.lower() == SETTING), default=math.inf)
 
 
-def longest_ms(text: str) -> float:
+def find_longest_timeout_ms(text: str) -> float:
     """Return the longest timeout that any part of a text may set, by SET or set_config(); 0 if it sets none.
 
     Guarantee: not less than what PostgreSQL makes of it, for every text that is not refused. Where that cannot be told
@@ -31,11 +31,11 @@ def longest_ms(text: str) -> float:
         return 0.0
     found = tokens(text)
     return max(
-        (_assigned_value(found, at) for at, token in enumerate(found) if token.value.lower() == SETTING), default=0.0
+        (_read_assigned_ms(found, at) for at, token in enumerate(found) if token.value.lower() == SETTING), default=0.0
     )
 
 
-def _assigned_value(found: tuple[Token, ...], at: int) -> float:
+def _read_assigned_ms(found: tuple[Token, ...], at: int) -> float:
     """Return the value of the name at that place; 0 if it is only named, or reset to the login's."""
     following = found[at + 1 : at + 4]
     if not following:
@@ -49,10 +49,10 @@ def _assigned_value(found: tuple[Token, ...], at: int) -> float:
         return 0.0
     if len(following) > 2 and following[2].value not in (";", ",", ")"):
         return math.inf
-    return _milliseconds(value.value) if value.kind in ("number", "string") else math.inf
+    return _parse_ms(value.value) if value.kind in ("number", "string") else math.inf
 
 
-def _milliseconds(value: str) -> float:
+def _parse_ms(value: str) -> float:
     read = _VALUE.fullmatch(value)
     if read is None:
         return math.inf

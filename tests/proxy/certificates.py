@@ -111,6 +111,6 @@ def policy_in(directory: Path, *more: str) -> Policy:
 
 def tls_in(directory: Path, *more: str) -> Tls:
     """The opened `[server.tls]` of such a policy."""
-    tls = Tls.of(policy_in(directory, *more))
+    tls = Tls.open_from_policy(policy_in(directory, *more))
     assert tls is not None
     return tls

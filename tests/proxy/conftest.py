@@ -15,7 +15,7 @@ from proxy.endpoint import server
 from proxy.endpoint.server import Endpoint
 from proxy.security.failed_logins import FailedLogins
 from proxy.security.tls import Tls
-from proxy.session.port import Backing
+from proxy.session.port import SessionBacking
 from proxy.shadow.address import ShadowAddress
 from proxy.shadow.embedded import EmbeddedShadow
 from proxy.shadow.schema import build_schema
@@ -117,7 +117,7 @@ def running(
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    endpoint = Endpoint(Backing(catalog, asker, shadow), tls=tls, limits=limits, failures=failures)
+    endpoint = Endpoint(SessionBacking(catalog, asker, shadow), tls=tls, limits=limits, failures=failures)
     running = Running(endpoint, asker, loop)
     try:
         running.run(endpoint.start("127.0.0.1", 0))

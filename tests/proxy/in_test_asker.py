@@ -56,7 +56,7 @@ class FixedAsker:
     def find_question(self, sql: str, *, in_sql: bool) -> str | None:
         return classify_prepared(sql, self.catalog, in_sql=in_sql)
 
-    def parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
+    def find_parameter_casts(self, statement: str) -> tuple[ParameterCast, ...]:
         match classify(statement, self.catalog):
             case Asking() as asking:
                 questions = [one for one in asking.embedded if isinstance(one, Embedded)]

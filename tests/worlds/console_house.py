@@ -16,7 +16,7 @@ from proxy.open_policy.service import Service, Serving
 from proxy.play.hall import Hall
 from proxy.rest.app import create_app
 from proxy.security.failed_logins import FailedLogins
-from proxy.security.mock_users import Strangers
+from proxy.security.mock_users import MockUsers
 from tests.worlds.house import check_once
 from tests.worlds.rest_house import UNHURRIED
 from tests.worlds.wards import PASSWORD, install
@@ -45,7 +45,7 @@ def console_app(
     ended: Sequence[Path] = (),
 ) -> FastAPI:
     """REST with the console on it."""
-    pages = console_pages(section, Strangers(secret), play, ended=ended)
+    pages = console_pages(section, MockUsers(secret), play, ended=ended)
     return create_app(service, limits, failures=failures, add_pages=pages)
 
 

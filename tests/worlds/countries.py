@@ -17,7 +17,7 @@ from planner.catalog.catalog import (
     Table,
 )
 from planner.catalog.monitor import Monitor, Windows
-from proxy.security.scram import verifier
+from proxy.security.scram import make_verifier
 
 PASSWORD = "open sesame"
 QUESTION = "SELECT country FROM sales GROUP BY country HAVING count(*) > 20"
@@ -38,7 +38,7 @@ CROWDED = Monitor(
 
 @cache
 def analyst(name: str) -> Analyst:
-    text = verifier(PASSWORD, salt=name.encode().ljust(16, b"."))
+    text = make_verifier(PASSWORD, salt=name.encode().ljust(16, b"."))
     return Analyst(name=name, verifier=text, token_hash=None, per_predicate=None, per_unit=None)
 
 

@@ -23,11 +23,11 @@ from proxy.open_policy.service import Service
 from proxy.process.addresses import Addresses
 from proxy.process.serve import serve_in_background
 from proxy.report.budget import document
-from proxy.security.scram import verifier
+from proxy.security.scram import make_verifier
 from tests.worlds import shop
 
 PASSWORD = "open sesame"
-VERIFIER = verifier(PASSWORD, salt=b"sixteen bytes, .")
+VERIFIER = make_verifier(PASSWORD, salt=b"sixteen bytes, .")
 _LONGEST_PAUSE_S = 0.05  # how late a change is seen, against what looking costs: often a login, or a whole log
 
 

@@ -89,4 +89,4 @@ password = "{verifiers["cy"]}"
 @cache
 def _verifier(name: str) -> str:
     """The verifier of an analyst's password, by a salt that makes the policy one text, which is checked once."""
-    return scram.verifier(PASSWORD, salt=f"{name:16}".encode(), iterations=4096)
+    return scram.make_verifier(PASSWORD, salt=f"{name:16}".encode(), iterations=4096)

@@ -38,7 +38,7 @@ from proxy.report.cap_arithmetic import dearest_questions, odds_lines
 from proxy.report.heat_map import legend, summarise
 from proxy.report.terminal import visible
 from proxy.security.file_modes import describe_exposed_files
-from proxy.security.tls import Tls, exposure
+from proxy.security.tls import Tls, list_exposure_warnings
 
 PLACE = "/console/owner"
 _PAGE = 50  # questions of a list: as keyhole ledger list has them
@@ -228,7 +228,10 @@ def _warnings(service: Service) -> tuple[str, ...]:
     """Return the warnings of `keyhole check` that need no source."""
     policy = service.policy
     try:
-        said = [*describe_warnings(policy), *exposure(policy.server.host, Tls.of(policy), now=datetime.now(UTC))]
+        said = [
+            *describe_warnings(policy),
+            *list_exposure_warnings(policy.server.host, Tls.open_from_policy(policy), now=datetime.now(UTC)),
+        ]
     except KeyholeError as error:  # a certificate that is gone since it was loaded
         said = [error.message]
     said += describe_exposed_files(policy, ledger=ledger_url(policy))

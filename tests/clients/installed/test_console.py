@@ -71,7 +71,7 @@ pytestmark = pytest.mark.skipif(
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("console")
     path = folder / "keyhole.toml"
-    path.write_text(POLICY.replace("VERIFIER", scram.verifier(PASSWORD)), encoding="utf-8")
+    path.write_text(POLICY.replace("VERIFIER", scram.make_verifier(PASSWORD)), encoding="utf-8")
     with duckdb.connect() as connection:  # forty visits to every second room of every ward
         ward = f"CASE w WHEN 0 THEN '{HOSTILE}' ELSE format('W{{:02d}}', w) END"
         connection.execute(

@@ -64,4 +64,4 @@ def test_the_wards_password_is_what_the_policy_says(policy: Path) -> None:
     for name in TOKENS:
         verifier = Policy.load(policy, environment={}).analysts[name].password
         salt = scram.Verifier.parse(verifier).salt
-        assert scram.verifier(PASSWORD, salt=salt) == verifier
+        assert scram.make_verifier(PASSWORD, salt=salt) == verifier

@@ -18,7 +18,7 @@ from proxy.console.session_cookie import ANALYST, OWNER, SessionSeal
 from proxy.open_policy.service import Service
 from proxy.security import scram
 from proxy.security.failed_logins import FailedLogins
-from proxy.security.mock_users import Strangers
+from proxy.security.mock_users import MockUsers
 from tests.worlds.console_house import OWNER_TOKEN, SECTION, Browser, console_app, open_house
 from tests.worlds.rest_house import UNHURRIED
 from tests.worlds.wards import PASSWORD, TOKENS, install
@@ -71,8 +71,8 @@ def test_a_wrong_login_says_no_more_than_that(app: FastAPI, user: str, password:
 
 
 def test_who_must_show_a_certificate_has_no_login_by_password_alone() -> None:
-    verifier = scram.verifier(PASSWORD, iterations=4096)
-    strangers = Strangers(b"secret")
+    verifier = scram.make_verifier(PASSWORD, iterations=4096)
+    strangers = MockUsers(b"secret")
     service_analyst = replace(_analyst("ada", verifier), certificate_name="ada")
     assert find_by_password([service_analyst], "ada", PASSWORD, strangers=strangers) is None
     assert find_by_password([_analyst("ada", verifier)], "ada", PASSWORD, strangers=strangers) is not None
@@ -86,7 +86,7 @@ def test_failures_count_with_those_of_other_endpoints_and_then_nothing_is_looked
     failures = FailedLogins(2)
     app = console_app(service, limits=FEW, failures=failures)
     for _ in range(2):
-        failures.note("127.0.0.1", user="ada")  # as PostgreSQL's port does
+        failures.note_failure("127.0.0.1", user="ada")  # as PostgreSQL's port does
     refused = Browser(app).log_in()
     assert refused.status_code == 429
     assert "too many failed logins" in refused.text
@@ -149,7 +149,7 @@ def test_another_password_or_token_ends_the_session(tmp_path: Path) -> None:
     with open_house(tmp_path) as service:
         browser = Browser(console_app(service))
         before = service.catalog
-        for changed in ({"verifier": scram.verifier("other")}, {"token_hash": "0" * 64}):
+        for changed in ({"verifier": scram.make_verifier("other")}, {"token_hash": "0" * 64}):
             browser.log_in()
             assert browser.get("/console/ask").status_code == 200
             others = tuple(replace(one, **changed) if one.name == "ada" else one for one in before.analysts)  # type: ignore[arg-type]

@@ -50,8 +50,8 @@ def test_the_idle_go_at_once_and_a_question_gets_its_answer(running: Running) ->
 def test_a_statement_of_the_shadow_gets_its_answer_too(running: Running) -> None:
     with RawClient(running.port) as busy, RawClient(running.port) as idle:
         busy.send(Query(b"SELECT pg_sleep(1)"))
-        (one,) = [one for one in running.endpoint.sessions if one.session.busy] or running.endpoint.sessions[:1]
-        while not one.session.busy:
+        (one,) = [one for one in running.endpoint.sessions if one.session.is_busy] or running.endpoint.sessions[:1]
+        while not one.session.is_busy:
             pass
         stopped = stopping(running, grace_s=300)
         assert told(idle) == b"57P01"

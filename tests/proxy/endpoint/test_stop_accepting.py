@@ -15,7 +15,7 @@ from planner.policy.sections import RestSection
 from proxy.endpoint.server import Endpoint, stop_accepting
 from proxy.process.http_server import HttpServer
 from proxy.rest import uvicorn_server as rest_server
-from proxy.session.port import Backing
+from proxy.session.port import SessionBacking
 from proxy.shadow.address import ShadowAddress
 from tests.proxy.in_test_asker import FixedAsker
 from tests.worlds.countries import endpoint_catalog
@@ -26,7 +26,7 @@ Serving = Callable[[socket.socket], AbstractAsyncContextManager[None]]
 @asynccontextmanager
 async def postgresql(accepting: socket.socket) -> AsyncIterator[None]:
     nowhere = ShadowAddress(Path("/nowhere"), 1)
-    endpoint = Endpoint(Backing(endpoint_catalog(timeout_ms=1000), FixedAsker(), nowhere))
+    endpoint = Endpoint(SessionBacking(endpoint_catalog(timeout_ms=1000), FixedAsker(), nowhere))
     await endpoint.start(shared=accepting)
     yield
     await endpoint.stop()

@@ -205,7 +205,7 @@ until = "2026-03-03"
         crowded, later = wards.service.ledger.monitors.runs()
         assert wards.alerts(crowded.run) == []
         assert wards.alerts(later.run) == [(1, 0, "A")]
-        told = wards.service.telemetry.exposition().decode()
+        told = wards.service.telemetry.write_prometheus_text().decode()
         assert 'keyhole_monitor_looks_total{monitor="crowded",outcome="failed"} 1.0' in told
         wards.now += timedelta(minutes=1)
         runner.look_around()
@@ -234,7 +234,7 @@ def test_looks_are_counted_by_how_they_end(wards: Clinic) -> None:
     wards.start()
     for hours in (6, 12):
         _advance(wards, hours)
-    told = wards.service.telemetry.exposition().decode()
+    told = wards.service.telemetry.write_prometheus_text().decode()
     assert 'keyhole_monitor_looks_total{monitor="crowded",outcome="made"} 2.0' in told
 
 

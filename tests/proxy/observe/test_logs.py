@@ -199,8 +199,8 @@ def test_the_log_has_no_durations_of_questions(logged: list[dict[str, object]]) 
 
 LIBRARIES = """
 import asyncio, logging, warnings
-from proxy.observe.logs import to_standard_error
-to_standard_error("{level}")
+from proxy.observe.logs import log_to_standard_error
+log_to_standard_error("{level}")
 logging.getLogger("psycopg.pool").warning("error connecting: %s", "zebra")
 logging.getLogger("sqlalchemy").info("SELECT zebra")
 warnings.warn("zebra")

@@ -20,7 +20,7 @@ from accountant.charges import NANO
 from accountant.errors import LedgerUnavailable
 from planner.errors import KeyholeError
 from proxy.concurrency.thread_pool import WorkerPool
-from proxy.observe.telemetry import Face, QuestionEnding, Stage, Telemetry, TurnedAway
+from proxy.observe.telemetry import DisconnectReason, Interface, QuestionEnding, Stage, Telemetry
 from proxy.open_policy.service import Service
 from proxy.process.addresses import Addresses, ListenAddress
 from proxy.process.announcements import ALIVE, READY, notify_service_manager, report_alive
@@ -121,7 +121,7 @@ def test_what_happened_is_counted(watched: Watched) -> None:
     major, minor = wheel_release()
     assert labelled(after, "keyhole_shadow_version") == 10_000 * major + minor
     assert gained("keyhole_sessions_opened_total", last) == 1
-    for face in Face:
+    for face in Interface:
         assert gained("keyhole_failed_logins_total", last, face=face) == 1
         assert gained("keyhole_refusals_total", last, face=face, code="KH401") == 1
     assert gained("keyhole_questions_total", last, outcome="stored") == 2
@@ -134,7 +134,7 @@ def test_a_connection_that_breaks_the_protocol_is_counted(watched: Watched) -> N
         raw.sendall(b"\xff" * 64)
         while raw.recv(1000):
             pass
-    assert labelled(watched.scrape(), "keyhole_connections_turned_away_total", reason=TurnedAway.PROTOCOL) == 1
+    assert labelled(watched.scrape(), "keyhole_connections_turned_away_total", reason=DisconnectReason.PROTOCOL) == 1
 
 
 def test_connections_that_are_ended_again_and_again_fill_no_log() -> None:
@@ -144,16 +144,16 @@ def test_connections_that_are_ended_again_and_again_fill_no_log() -> None:
         seen = Telemetry(log=structlog.get_logger(), clock=lambda: clock[0])
         for clock[0] in (0.0, 0.1, 59.9, 60.0, 60.1, 200.0):
             for _ in range(500):
-                seen.turned_away(TurnedAway.LIMIT, address="192.0.2.1")
-        seen.turned_away(TurnedAway.TLS, address=None)
+                seen.count_disconnect(DisconnectReason.LIMIT, address="192.0.2.1")
+        seen.count_disconnect(DisconnectReason.TLS, address=None)
     assert [(line["reason"], line["times"]) for line in logged] == [
         ("limit", 1),
         ("limit", 1500),
         ("limit", 1000),
         ("tls", 1),
     ]
-    counted = scraped(seen.exposition().decode())
-    assert labelled(counted, "keyhole_connections_turned_away_total", reason=TurnedAway.LIMIT) == 3000
+    counted = scraped(seen.write_prometheus_text().decode())
+    assert labelled(counted, "keyhole_connections_turned_away_total", reason=DisconnectReason.LIMIT) == 3000
 
 
 def documented() -> dict[str, set[str]]:
@@ -184,10 +184,12 @@ def test_every_metric_is_documented_with_its_labels(watched: Watched) -> None:
     [
         (QuestionEnding, "keyhole_questions_total"),
         (Stage, "keyhole_stage_seconds"),
-        (TurnedAway, "keyhole_connections_turned_away_total"),
+        (DisconnectReason, "keyhole_connections_turned_away_total"),
     ],
 )
-def test_every_value_of_a_label_is_documented(names: type[QuestionEnding | Stage | TurnedAway], metric: str) -> None:
+def test_every_value_of_a_label_is_documented(
+    names: type[QuestionEnding | Stage | DisconnectReason], metric: str
+) -> None:
     (row,) = (line for line in PAGE.splitlines() if line.startswith(f"| `{metric}` |"))
     assert {f"`{name}`" for name in names} <= set(re.findall(r"`\w+`", row))
 
@@ -288,7 +290,7 @@ def test_workers_are_counted_while_they_wait_and_work() -> None:
         free.wait()
 
     def counted() -> dict[str, float]:
-        values = scraped(telemetry.exposition().decode())["keyhole_question_workers"]
+        values = scraped(telemetry.write_prometheus_text().decode())["keyhole_question_workers"]
         return {dict(labels)["state"]: value for labels, value in values.items()}
 
     pool = WorkerPool(3, telemetry=telemetry)

@@ -15,7 +15,7 @@ from planner.policy.file import Policy
 from proxy.open_policy.pins import pinned_catalog
 from proxy.open_policy.service import ledger_url
 from proxy.process.reload import PolicyInForce, RestartNeeded
-from proxy.security.scram import verifier
+from proxy.security.scram import make_verifier
 from proxy.sources.shared import open_policy_source
 from tests.worlds import shop
 from tests.worlds.house import PASSWORD, VERIFIER, command, eventually, most_spent, shop_in_duckdb, write_policy
@@ -101,7 +101,7 @@ def test_another_password_ends_the_sessions_that_had_the_old_one(keyhole: Served
     with log_in(keyhole) as ada, log_in(keyhole, "bob") as bob:
         first, found, rest = text.partition(f'[analysts.ada]\npassword = "{VERIFIER}"')
         assert found
-        policy.write_text(f'{first}[analysts.ada]\npassword = "{verifier("another")}"{rest}', encoding="utf-8")
+        policy.write_text(f'{first}[analysts.ada]\npassword = "{make_verifier("another")}"{rest}', encoding="utf-8")
         assert reload(keyhole, answers=workers) == ["policy reloaded"] * workers
         with pytest.raises(psycopg.errors.AdminShutdown):
             ada.execute("SELECT 1")

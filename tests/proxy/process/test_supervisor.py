@@ -18,7 +18,7 @@ from proxy.process.reload import GenerationNotOpened
 from proxy.process.supervisor import Supervisor, _make_generation
 from proxy.process.worker_messages import FailedReport, ReadyReport, SharedGeneration, StopOrder, WorkerTask
 from proxy.process.worker_process import WorkerProcess
-from proxy.security.mock_users import Strangers
+from proxy.security.mock_users import MockUsers
 from proxy.shadow.address import ShadowAddress
 from tests.effort import PATIENCE_S
 from tests.worlds.house import shop_in_duckdb
@@ -42,7 +42,7 @@ async def test_a_worker_that_cannot_start_has_no_vote(policy: Policy, accepting:
     """It cannot where the pins were replaced since, which a reload is for. Tried while it ends, and when it has."""
     shown = SharedGeneration(1, policy, "of other pins", NOWHERE)
     task = WorkerTask(
-        worker=0, workers=1, generation=shown, accepting=accepting, metrics=None, folder=tmp_path, strangers=Strangers()
+        worker=0, workers=1, generation=shown, accepting=accepting, metrics=None, folder=tmp_path, strangers=MockUsers()
     )
     worker = WorkerProcess(task, left=lambda: None)
     async with asyncio.timeout(PATIENCE_S):
@@ -66,7 +66,7 @@ async def test_what_is_taken_runs_although_all_workers_die_meanwhile(policy: Pol
             metrics=None,
             workers=1,
             folder=Path(folder),
-            strangers=Strangers(),
+            strangers=MockUsers(),
         )
         try:
             supervisor._start_worker(0)
@@ -95,7 +95,7 @@ async def test_a_worker_that_stands_still_keeps_nobody_from_reloading(policy: Po
             metrics=None,
             workers=1,
             folder=Path(folder),
-            strangers=Strangers(),
+            strangers=MockUsers(),
             vote_s=2.0,
         )
         try:

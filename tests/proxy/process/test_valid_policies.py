@@ -209,7 +209,7 @@ class Doors:
 
     def _serve(self) -> None:
         policy = Policy.load(self._path)
-        Tls.of(policy)
+        Tls.open_from_policy(policy)
         own_binaries(policy)
         with open_sockets(host=policy.server.host, port=0, rest_port=0), Service.over(policy) as service:
             build_schema(self._shadow, service.catalog)

@@ -33,7 +33,7 @@ from proxy.rest import strict_json as rest_json
 from proxy.rest.app import create_app
 from proxy.rest.gate import Gate, authenticate
 from proxy.security.failed_logins import ALL_USERS, FailedLogins
-from proxy.security.networks import network
+from proxy.security.networks import find_network
 from proxy.security.rate_limit import RateLimit
 from tests.effort import PATIENCE_S
 from tests.proxy.rest.test_app import ADA, refused, send
@@ -85,7 +85,7 @@ def test_in_no_stretch_of_time_more_come_than_the_rate_allows(
     admitted: dict[str, list[float]] = {"a": [], "b": [], "c": []}
     for name, later in comings:
         clock.now += later
-        if rates.take(name) == 0:
+        if rates.count_if_allowed(name) == 0:
             admitted[name].append(clock.now)
     for times in admitted.values():
         for first in range(len(times)):
@@ -97,26 +97,26 @@ def test_whoever_waits_as_long_as_told_is_let_in() -> None:
     clock = Clock()
     rates = RateLimit(7, clock=clock)
     for _ in range(50):
-        while wait := rates.take("a"):
+        while wait := rates.count_if_allowed("a"):
             clock.now += wait
-            assert rates.wait_s("a") == 0
+            assert rates.get_wait_s("a") == 0
 
 
 def test_memory_is_bounded_however_many_come() -> None:
     rates = RateLimit(3, most_names=100)
     for number in range(1000):
-        rates.take(str(number))
+        rates.count_if_allowed(str(number))
     assert len(rates) == 100
 
 
 def test_who_came_last_is_counted_however_many_came_before() -> None:
     rates = RateLimit(3, most_names=100, clock=Clock())
     for number in range(1000):
-        rates.take(str(number))
+        rates.count_if_allowed(str(number))
     for _ in range(3):
-        rates.take("a")
-    assert rates.wait_s("a") > 0
-    assert rates.wait_s("0") == 0  # the one that came longest ago is forgotten
+        rates.count_if_allowed("a")
+    assert rates.get_wait_s("a") > 0
+    assert rates.get_wait_s("0") == 0  # the one that came longest ago is forgotten
 
 
 def test_failed_logins_lock_an_address_for_tokens_that_can_be_guessed_and_no_other_address() -> None:
@@ -159,7 +159,7 @@ def test_failures_from_everywhere_lock_new_addresses_alone() -> None:
     ],
 )
 def test_an_address_is_what_one_host_is_given(one: str, other: str, same: bool) -> None:
-    assert (network(one) == network(other)) is same
+    assert (find_network(one) == find_network(other)) is same
 
 
 @pytest.mark.parametrize("token", ["", "wrong", "right ", "RIGHT", sha256(b"right").hexdigest()])

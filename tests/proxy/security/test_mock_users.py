@@ -13,8 +13,8 @@ from planner.catalog.catalog import Analyst
 from planner.policy.file import Policy
 from proxy.cli import check as checking
 from proxy.open_policy.login_secret import SUFFIX, login_secret
-from proxy.security.mock_users import Strangers
-from proxy.security.scram import ITERATIONS, Verifier, verifier
+from proxy.security.mock_users import MockUsers
+from proxy.security.scram import ITERATIONS, Verifier, make_verifier
 from proxy.wire.backend import Authentication
 from proxy.wire.frontend import Credential, Startup
 from tests.proxy.conftest import Running
@@ -31,7 +31,7 @@ SEEN = st.lists(st.tuples(st.text(max_size=8), st.sampled_from([4096, 8192])), u
 
 
 def analyst(name: str, iterations: int) -> Analyst:
-    text = str(Verifier.mock(name, secret=b"of this test", iterations=iterations))
+    text = str(Verifier.make_mock(name, secret=b"of this test", iterations=iterations))
     return Analyst(name=name, verifier=text, token_hash=None, per_predicate=None, per_unit=None)
 
 
@@ -58,7 +58,7 @@ def test_what_users_are_told_stays_over_a_reload_and_restarts(tmp_path: Path) ->
     with served(policy) as keyhole:
         before = all_told(keyhole)
         with policy.open("a", encoding="utf-8") as file:
-            file.write(f'\n[analysts.aaron]\npassword = "{verifier(PASSWORD)}"\n')
+            file.write(f'\n[analysts.aaron]\npassword = "{make_verifier(PASSWORD)}"\n')
         keyhole.process.send_signal(signal.SIGHUP)
         eventually(lambda: "policy reloaded" in [event["event"] for event in keyhole.read_log()])
         assert all_told(keyhole) == before
@@ -76,12 +76,12 @@ def test_who_comes_changes_nothing_but_a_count_that_is_theirs(
     seen: list[tuple[str, int]], name: str, iterations: int
 ) -> None:
     """And then the salt with it. Who goes is the same backwards."""
-    strangers, before = Strangers(b"secret"), [analyst(*one) for one in seen if one[0] != name]
+    strangers, before = MockUsers(b"secret"), [analyst(*one) for one in seen if one[0] != name]
     after = [analyst(name, iterations), *before]
     for user in map(str, range(20)):
-        now, then = strangers.verifier(user, after), strangers.verifier(user, before)
+        now, then = strangers.make_verifier(user, after), strangers.make_verifier(user, before)
         assert now == then or (now.iterations == iterations and now.salt != then.salt)
-        assert now == strangers.verifier(user, after[::-1])
+        assert now == strangers.make_verifier(user, after[::-1])
         assert now.iterations in {one[1] for one in seen} | {iterations}
 
 
@@ -89,12 +89,12 @@ def test_counts_of_unknown_users_are_shared_out_as_those_of_known_ones() -> None
     """One in four has 8192: of 2,000 names by 100 secrets within 6 standard deviations (false alarm < 1e-8)."""
     analysts = [analyst("a", 4096), analyst("b", 4096), analyst("c", 8192), analyst("d", 4096)]
     told = Counter(
-        Strangers(b"%d" % secret).verifier(str(user), analysts).iterations
+        MockUsers(b"%d" % secret).make_verifier(str(user), analysts).iterations
         for secret in range(100)
         for user in range(20)
     )
     assert abs(told[8192] - 500) < 6 * (2000 * 0.25 * 0.75) ** 0.5
-    assert Strangers(b"").verifier("a", ()).iterations == ITERATIONS
+    assert MockUsers(b"").make_verifier("a", ()).iterations == ITERATIONS
 
 
 def test_an_endpoint_tells_what_its_strangers_have(running: Running) -> None:
@@ -132,5 +132,7 @@ def test_where_nothing_can_be_kept_the_secret_stays_with_the_verifiers(tmp_path:
     assert login_secret(Policy.load(path)) == before
     policy = path.read_text(encoding="utf-8")
     known = Policy.load(path).analysts["cy"].password
-    path.write_text(policy.replace(known, verifier(PASSWORD, iterations=4096)), encoding="utf-8")  # by another salt
+    path.write_text(
+        policy.replace(known, make_verifier(PASSWORD, iterations=4096)), encoding="utf-8"
+    )  # by another salt
     assert login_secret(Policy.load(path)) != before

@@ -16,8 +16,8 @@ from psycopg import errors
 from planner.errors import KeyholeError
 from proxy.endpoint.server import Endpoint
 from proxy.monitors.notifications import AlertHub
-from proxy.session.listening import MOST_PAYLOAD_BYTES, payload_of
-from proxy.session.port import Backing
+from proxy.session.listening import MOST_PAYLOAD_BYTES, encode_payload
+from proxy.session.port import SessionBacking
 from proxy.shadow.address import ShadowAddress
 from proxy.wire.backend import CommandComplete, NotificationResponse, ReadyForQuery
 from proxy.wire.frontend import Bind, Execute, Parse, Query, Sync
@@ -59,7 +59,7 @@ def loop(hub: AlertHub) -> Iterator[asyncio.AbstractEventLoop]:
 @pytest.fixture
 def listening(shadow: ShadowAddress, hub: AlertHub, loop: asyncio.AbstractEventLoop) -> Iterator[Running]:
     asker = FixedAsker()
-    endpoint = Endpoint(Backing(endpoint_catalog(), asker, shadow), hub=hub)
+    endpoint = Endpoint(SessionBacking(endpoint_catalog(), asker, shadow), hub=hub)
     running = Running(endpoint, asker, loop)
     running.run(endpoint.start("127.0.0.1", 0))
     yield running
@@ -180,7 +180,7 @@ def test_nothing_comes_within_a_transaction(listening: Running, hub: AlertHub, d
         ada.send(Query(b"ROLLBACK"))
         *_, command, told, ready = ada.until_ready()
         assert command == CommandComplete(b"ROLLBACK")
-        assert told == NotificationResponse(0, b"keyhole_crowded", payload_of(alert(1, "Spain")))
+        assert told == NotificationResponse(0, b"keyhole_crowded", encode_payload(alert(1, "Spain")))
         assert ready == ReadyForQuery(b"I")
 
 
@@ -286,9 +286,9 @@ def test_keyholes_own_question_changes_nothing_for_the_client(listening: Running
 
 
 def test_a_payload_is_ascii_and_never_too_long() -> None:
-    assert json.loads(payload_of(alert(1, "Côte d'Ivoire")))["key"] == {"country": "Côte d'Ivoire"}
-    assert payload_of(alert(1, "Côte d'Ivoire")).isascii()
-    long = payload_of(alert(1, "é" * 2000))
+    assert json.loads(encode_payload(alert(1, "Côte d'Ivoire")))["key"] == {"country": "Côte d'Ivoire"}
+    assert encode_payload(alert(1, "Côte d'Ivoire")).isascii()
+    long = encode_payload(alert(1, "é" * 2000))
     assert len(long) <= MOST_PAYLOAD_BYTES
     assert json.loads(long)["key"] is None
     assert json.loads(long)["look"] == 1

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from psycopg.pq import TransactionStatus
 
 from planner.catalog.catalog import Catalog
-from proxy.session.port import Backing
-from proxy.session.statement_timeout import given_ms, longest_ms
+from proxy.session.port import SessionBacking
+from proxy.session.statement_timeout import find_longest_timeout_ms, read_login_timeout_ms
 from proxy.shadow.address import OWNER, ShadowAddress
 from proxy.wire.backend import Report
 from proxy.wire.frontend import Query
@@ -82,7 +82,7 @@ def test_a_lower_limit_of_a_new_policy_holds_in_sessions_of_before(
     running: Running, catalog: Catalog, shadow: ShadowAddress
 ) -> None:
     async def take() -> None:
-        lower = Backing(replace(catalog, statement_timeout_ms=300), running.asker, shadow)
+        lower = SessionBacking(replace(catalog, statement_timeout_ms=300), running.asker, shadow)
         running.endpoint.use_backing(lower, running.endpoint._limits)
 
     with running.connect(autocommit=True) as connection:
@@ -156,9 +156,11 @@ def test_what_a_text_sets_is_never_more_than_is_read_of_it(
         assert setting is not None
         (found,) = setting
         default = text.endswith("DEFAULT")
-        assert longest_ms(text) == 0 if default else longest_ms(text) >= (found or math.inf), (text, found)
+        assert (
+            find_longest_timeout_ms(text) == 0 if default else find_longest_timeout_ms(text) >= (found or math.inf)
+        ), (text, found)
         if found and text in (f"SET statement_timeout = {found}", f"SET statement_timeout='{found}ms'"):
-            assert longest_ms(text) == found
+            assert find_longest_timeout_ms(text) == found
     except psycopg.Error:  # what PostgreSQL refuses sets nothing
         pass
     finally:
@@ -174,8 +176,8 @@ def _roll_back(owner: psycopg.Connection[tuple[int]]) -> None:
 
 def test_what_only_names_the_limit_sets_nothing() -> None:
     for text in ("SHOW statement_timeout", "RESET statement_timeout", "SELECT current_setting('statement_timeout')"):
-        assert longest_ms(text) == 0
-    assert given_ms({"user": "ada"}) == math.inf
+        assert find_longest_timeout_ms(text) == 0
+    assert read_login_timeout_ms({"user": "ada"}) == math.inf
 
 
 @in_turn(
@@ -192,4 +194,4 @@ def test_what_only_names_the_limit_sets_nothing() -> None:
     ],
 )
 def test_what_is_read_of_a_text(text: str, ms: float) -> None:
-    assert longest_ms(text) == ms
+    assert find_longest_timeout_ms(text) == ms

@@ -10,12 +10,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 
 from planner.errors import KeyholeError
-from proxy.security.scram import verifier
-from proxy.security.tls import Tls, end_point, exposure
+from proxy.security.scram import make_verifier
+from proxy.security.tls import Tls, hash_certificate, list_exposure_warnings
 from tests.proxy.certificates import Authority, policy_in, tls_in
 
 NOW = datetime.now(UTC)
-ANALYST = f"[analysts.ada]\npassword = '{verifier('x', iterations=1)}'\ncertificate_name = 'ada'"
+ANALYST = f"[analysts.ada]\npassword = '{make_verifier('x', iterations=1)}'\ncertificate_name = 'ada'"
 
 
 @pytest.fixture
@@ -39,7 +39,10 @@ def refused(directory: Path, *more: str) -> str:
 
 def test_without_the_section_there_is_no_tls(directory: Path) -> None:
     policy = policy_in(directory)
-    assert Tls.of(policy.model_copy(update={"server": policy.server.model_copy(update={"tls": None})})) is None
+    assert (
+        Tls.open_from_policy(policy.model_copy(update={"server": policy.server.model_copy(update={"tls": None})}))
+        is None
+    )
 
 
 def test_a_missing_certificate_and_a_missing_key_are_named_with_their_line(directory: Path) -> None:
@@ -96,7 +99,7 @@ def test_the_owner_hears_of_days_on_which_clients_will_not_believe_it(
     directory: Path, authority: Authority, days: tuple[int, int], said: str | None
 ) -> None:
     authority.issue("keyhole", days=days).write(directory, "server")
-    found = exposure("127.0.0.1", tls_in(directory), now=NOW)
+    found = list_exposure_warnings("127.0.0.1", tls_in(directory), now=NOW)
     assert found == () if said is None else [sentence for sentence in found if said in sentence] == list(found)
     assert (said is None) == (not found)
 
@@ -105,10 +108,10 @@ def test_the_owner_hears_of_a_key_for_everybody_and_of_a_signature_without_a_has
     directory: Path, authority: Authority
 ) -> None:
     (directory / "server.key").chmod(0o644)
-    (sentence,) = exposure("0.0.0.0", tls_in(directory), now=NOW)
+    (sentence,) = list_exposure_warnings("0.0.0.0", tls_in(directory), now=NOW)
     assert "server.tls.key" in sentence
     authority.issue("keyhole", key=ed25519.Ed25519PrivateKey.generate()).write(directory, "server")
-    (sentence,) = exposure("0.0.0.0", tls_in(directory), now=NOW)
+    (sentence,) = list_exposure_warnings("0.0.0.0", tls_in(directory), now=NOW)
     assert "without a hash" in sentence
 
 
@@ -117,30 +120,30 @@ def test_the_owner_hears_of_a_key_for_everybody_and_of_a_signature_without_a_has
     [("127.0.0.1", False), ("::1", False), ("localhost", False), ("0.0.0.0", True), ("10.1.2.3", True), ("::", True)],
 )
 def test_the_owner_hears_of_a_server_in_the_clear_that_others_can_reach(host: str, warned: bool) -> None:
-    assert bool(exposure(host, None, now=NOW)) == warned
+    assert bool(list_exposure_warnings(host, None, now=NOW)) == warned
 
 
 @pytest.mark.parametrize(("host", "warned"), [("127.0.0.1", False), ("0.0.0.0", True)])
 def test_the_owner_hears_of_rest_in_the_clear_that_others_can_reach(directory: Path, host: str, warned: bool) -> None:
-    assert exposure(host, tls_in(directory), now=NOW) == ()
-    found = exposure(host, tls_in(directory, "[server.rest]", "tls = false"), now=NOW)
+    assert list_exposure_warnings(host, tls_in(directory), now=NOW) == ()
+    found = list_exposure_warnings(host, tls_in(directory, "[server.rest]", "tls = false"), now=NOW)
     assert [sentence for sentence in found if "server.rest.tls" in sentence] == list(found)
     assert bool(found) == warned
 
 
 def test_files_are_read_again_when_one_changes_and_not_otherwise(directory: Path, authority: Authority) -> None:
     tls = tls_in(directory)
-    before = tls.current()
-    assert tls.current() is before
+    before = tls.read_credentials()
+    assert tls.read_credentials() is before
     authority.issue("keyhole").write(directory, "server")
-    after = tls.current()
+    after = tls.read_credentials()
     assert after is not before
     assert after.end_point != before.end_point
     tls.reload()
-    assert tls.current() is not after
+    assert tls.read_credentials() is not after
     (directory / "server.key").unlink()
-    kept = tls.current()
-    assert tls.current() is kept
+    kept = tls.read_credentials()
+    assert tls.read_credentials() is kept
     assert kept.end_point == after.end_point
 
 
@@ -162,10 +165,10 @@ egICIQDVUkFv7fXeFsQRuW+M/IH7IMBuyKtkqBc340j+H/COBg==
 def test_sha_256_stands_for_a_hash_that_is_broken() -> None:
     certificate = x509.load_pem_x509_certificate(SHA1_SIGNED)
     assert isinstance(certificate.signature_hash_algorithm, hashes.SHA1)
-    assert end_point(certificate) == sha256(certificate.public_bytes(serialization.Encoding.DER)).digest()
+    assert hash_certificate(certificate) == sha256(certificate.public_bytes(serialization.Encoding.DER)).digest()
 
 
 def test_other_signatures_give_their_own_hash_or_none(authority: Authority) -> None:
     certificate = authority.issue("x", algorithm=hashes.SHA384()).certificate
-    assert end_point(certificate) == sha384(certificate.public_bytes(serialization.Encoding.DER)).digest()
-    assert end_point(authority.issue("x", key=ed25519.Ed25519PrivateKey.generate()).certificate) is None
+    assert hash_certificate(certificate) == sha384(certificate.public_bytes(serialization.Encoding.DER)).digest()
+    assert hash_certificate(authority.issue("x", key=ed25519.Ed25519PrivateKey.generate()).certificate) is None
