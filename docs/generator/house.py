@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
 HOUSES = ("planner", "proxy", "accountant", "mechanisms")
+_LEAST_WORDS = 4
 LINES = ("May refuse:", "May import:", "Read first:")
 
 
@@ -83,7 +84,13 @@ def line(text: str, beginning: str) -> str:
 def list_rooms(house: str) -> str:
     """Return the packages of a house as a Markdown list, from the top layer down."""
     packages = (room for room in rooms(house) if room.path.name == "__init__.py")
-    return "\n".join(f"- `{room.shown}`: {sentence(sign(room.path))}" for room in packages)
+    return "\n".join(f"- `{room.shown}`: {_shorten(sentence(sign(room.path)))}" for room in packages)
+
+
+def _shorten(text: str) -> str:
+    """Return the noun before a colon if it says enough by itself, else the whole sentence."""
+    noun, _, rest = text.partition(":")
+    return f"{noun}." if rest and len(noun.split()) >= _LEAST_WORDS else text
 
 
 def with_lists(page: str) -> str:
