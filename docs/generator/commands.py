@@ -30,7 +30,7 @@ COMMON = {
     "--as": "The analyst who asks",
 }
 """Flags that the page explains once, and how their help begins. A command names those that it takes."""
-_ARGUMENTS = ("The question.", "The private table.", "The monitor, as the policy calls it.")
+_ARGUMENTS = ("The question.", "The private table.", "The monitor, as the policy calls it.", "An id, or how it starts.")
 """The help of arguments that the page explains once."""
 _SETTINGS = {f"--{setting.name.removeprefix('keyhole.').replace('_', '-')}" for setting in SETTINGS}
 _CHAPTER = re.compile(r"^### `keyhole (.+)`\n((?:(?!##).*\n)*)", re.MULTILINE)

@@ -99,7 +99,7 @@ def _reservation(ledger: Ledger, identity: str) -> str:
 
 @app.command()
 def show(
-    identity: Annotated[str, typer.Argument(metavar="ID", help="A reservation's or question's id, or how it starts.")],
+    identity: Annotated[str, typer.Argument(metavar="ID", help="An id, or how it starts.")],
     policy: PolicyPath = DEFAULT_POLICY,
     as_json: Json = False,
 ) -> None:
@@ -151,7 +151,7 @@ def verify(
 
 @app.command()
 def settle(
-    identity: Annotated[str, typer.Argument(metavar="ID", help="The reservation, or how its id starts.")],
+    identity: Annotated[str, typer.Argument(metavar="ID", help="An id, or how it starts.")],
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
     spent: Annotated[bool, typer.Option("--spent", help="It stays spent. This or --untouched is required.")] = False,
@@ -212,7 +212,7 @@ def backup(file: Annotated[Path, typer.Argument(help="The new file.")], policy: 
 
 @app.command()
 def copy(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="The ledger's URL, as ledger.url has it.")],
+    source: Annotated[str, typer.Argument(metavar="FROM", help="The ledger's URL.")],
     target: Annotated[str, typer.Argument(metavar="TO", help="The URL of a new file or an empty database.")],
 ) -> None:
     """Copy a ledger into another database, and verify the copy.
@@ -256,8 +256,8 @@ def paths(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
 
 @app.command()
 def prune(
-    table: Annotated[str, typer.Argument(help="The table, as keyhole ledger paths names it.")],
-    version: Annotated[str, typer.Argument(help="The data version, as keyhole ledger paths names it.")],
+    table: Annotated[str, typer.Argument(help="As keyhole ledger paths names it.")],
+    version: Annotated[str, typer.Argument(help="Likewise.")],
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,

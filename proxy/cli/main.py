@@ -238,7 +238,7 @@ def check(
 def refresh(
     tables: Annotated[list[str], typer.Argument(help='Tables with refresh = "explicit".')],
     policy: PolicyPath = DEFAULT_POLICY,
-    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for the running servers.")] = 10.0,
+    wait: Annotated[float, typer.Option(min=0, help="Seconds to wait for running servers.")] = 10.0,
 ) -> None:
     """Declare new data in tables, and have running servers read them.
 

@@ -55,7 +55,7 @@ def grant(
 
 
 def revoke(
-    identity: Annotated[str, typer.Argument(metavar="ID", help="The grant, or how its id starts.")],
+    identity: Annotated[str, typer.Argument(metavar="ID", help="An id, or how it starts.")],
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,
@@ -103,7 +103,7 @@ def grants(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
 
 
 def approve(
-    identity: Annotated[str, typer.Argument(metavar="ID", help="The question's whole id, from the refusal KH308.")],
+    identity: Annotated[str, typer.Argument(metavar="ID", help="The question's whole id.")],
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,
@@ -120,7 +120,7 @@ def approve(
 
 
 def decline(
-    identity: Annotated[str, typer.Argument(metavar="ID", help="The question's id, as keyhole queue has it.")],
+    identity: Annotated[str, typer.Argument(metavar="ID", help="The question's whole id.")],
     why: Why,
     policy: PolicyPath = DEFAULT_POLICY,
     by: By = None,
@@ -186,7 +186,7 @@ def open_window(
 
 
 def odometer(policy: PolicyPath = DEFAULT_POLICY, as_json: Json = False) -> None:
-    """Say what all answers so far can have told. In words for a report."""
+    """Say what all answers so far can have revealed, for a report."""
     with refusals(as_json=as_json):
         loaded = Policy.load(policy)
         with (
