@@ -43,23 +43,20 @@ from proxy.report.terminal import row_count
 def diagnose(
     plot: Annotated[Plot, typer.Argument(help="The plot: roc, calibration or residuals.")],
     table: Annotated[str, typer.Argument(help="The private table.")],
-    score: Annotated[str, typer.Option("--score", help="The score or prediction: a column, or an expression of some.")],
+    score: Annotated[str, typer.Option("--score", help="The score or prediction: an expression of columns.")],
     outcome: Annotated[
         str,
         typer.Option(
             "--outcome",
-            help="The outcome: a condition such as \"y = 'late'\", or a column that is 0 or 1; of "
-            "residuals any number.",
+            help="The outcome: a condition, or a column that is 0 or 1; of residuals any number.",
         ),
     ],
-    epsilon: Annotated[str, typer.Option("--epsilon", help="The epsilon that each group is charged, such as 0.5.")],
-    by: Annotated[str | None, typer.Option("--by", help="Grouping columns, such as model: one curve for each.")] = None,
+    epsilon: Annotated[str, typer.Option("--epsilon", help="The epsilon that each group is charged.")],
+    by: Annotated[str | None, typer.Option("--by", help="Grouping columns: one curve for each group.")] = None,
     where: Annotated[str, typer.Option("--where", help="A condition on rows, as in SQL.")] = "",
     method: Annotated[
         Method,
-        typer.Option(
-            "--method", help="How noise is spent: ours, adaptive for saturated scores, or a published method."
-        ),
+        typer.Option("--method", help="ours, adaptive for saturated scores, or a published method."),
     ] = Method.OURS,
     bins: Annotated[
         int | None,
@@ -67,20 +64,18 @@ def diagnose(
             "--bins",
             min=2,
             max=256,
-            help="How many equal bins of scores `ours` has. Default: the number with the least error.",
+            help="The number of bins of `ours`. Default: the one with the least error.",
         ),
     ] = None,
     rows_per_unit: Annotated[
         int, typer.Option("--rows-per-unit", min=1, max=1000, help="Rows of one unit that count in a group.")
     ] = 1,
     units: Annotated[
-        int | None, typer.Option("--units", min=1, help="About how many units a group has, if that is public.")
+        int | None, typer.Option("--units", min=1, help="About how many units a group has, if public.")
     ] = None,
     out: Annotated[
         str | None,
-        typer.Option(
-            "--out", help="Also write the curves as a table: releases/NAME.parquet or .csv beside the policy."
-        ),
+        typer.Option("--out", help="Also write the curves as a table of this name, beside the policy."),
     ] = None,
     form: Annotated[
         FileForm | None, typer.Option("--format", help="The format of --out. Default: one that the source can read.")

@@ -41,23 +41,21 @@ def publish(
     table: Annotated[str, typer.Argument(help="The private table.")],
     public: Annotated[
         str,
-        typer.Option("--public", help="The columns beside the sensitive one, such as ward,month. Each must be a key."),
+        typer.Option("--public", help="The keys beside the sensitive one, such as ward,month."),
     ],
-    sensitive: Annotated[
-        str, typer.Option("--sensitive", help="The column that is counted beside them. It must be a key too.")
-    ],
+    sensitive: Annotated[str, typer.Option("--sensitive", help="The key that is counted beside them.")],
     out: Annotated[
         str,
         typer.Option(
             "--out",
-            help="The name of the published table. Its file is releases/NAME.parquet or .csv beside the policy.",
+            help="The name of the published table, and of its file in releases/.",
         ),
     ],
     epsilon: Annotated[
         str | None,
         typer.Option(
             "--epsilon",
-            help="The epsilon that each combination of values is charged, such as 0.5. Required for table and rows.",
+            help="The epsilon that each combination is charged. Required for table and rows.",
         ),
     ] = None,
     where: Annotated[str, typer.Option("--where", help="Of table and rows: a condition on rows, as in SQL.")] = "",
@@ -77,20 +75,20 @@ def publish(
         ),
     ] = CriterionName.CHERNOFF,
     retention: Annotated[
-        str, typer.Option("--retention", help="Of perturbed and sps: how often a record keeps its sensitive value.")
+        str, typer.Option("--retention", help="Of perturbed and sps: the share of records that keep their value.")
     ] = "0.5",
     within: Annotated[
         str,
-        typer.Option(
-            "--within", help="Of sps: how near an estimate should not come with certainty to a group's largest share."
-        ),
+        typer.Option("--within", help="Of sps: the error within which a largest share may not be certain."),
     ] = "30%",
     unsure: Annotated[
-        str, typer.Option("--unsure", help="Of sps: how probable a larger error should be, to either side.")
+        str, typer.Option("--unsure", help="Of sps: the least probability of a larger error, to either side.")
     ] = "30%",
     meant: Annotated[
         bool,
-        typer.Option("--not-differentially-private", help="You mean perturbed or sps, which show who is in the table."),
+        typer.Option(
+            "--not-differentially-private", help="Required for perturbed and sps, which show who is in the table."
+        ),
     ] = False,
     form: Annotated[
         FileForm | None, typer.Option("--format", help="The format of the file. Default: one that the source can read.")

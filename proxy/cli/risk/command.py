@@ -50,16 +50,16 @@ class LossFrom(StrEnum):
 
 
 def risk(
-    sql: Annotated[list[str] | None, typer.Argument(help="Questions to hold against it.", show_default=False)] = None,
+    sql: Annotated[list[str] | None, typer.Argument(help="Questions to judge.", show_default=False)] = None,
     policy: PolicyPath = DEFAULT_POLICY,
-    views: Annotated[bool, typer.Option("--views", help="Hold the policy's stored questions against it too.")] = False,
+    views: Annotated[bool, typer.Option("--views", help="Also judge the policy's stored questions.")] = False,
     units: Annotated[
         int | None,
-        typer.Option("--units", min=1, help="How many privacy units there are: shows how large a group is on average."),
+        typer.Option("--units", min=1, help="The number of privacy units, for the mean size of a group."),
     ] = None,
     rows: Annotated[
         int | None,
-        typer.Option("--rows", min=1, help="The number of rows. With --units, the report predicts what bounds cut."),
+        typer.Option("--rows", min=1, help="The number of rows, to predict what bounds cut; with --units."),
     ] = None,
     keys: Annotated[
         int | None, typer.Option(min=1, help="The number of values of a key column without a listed domain.")
@@ -70,39 +70,34 @@ def risk(
     target: Annotated[
         str | None,
         typer.Option(
-            help='A wanted risk, turned into budgets: "advantage 0.1", "posterior 0.01 -> 0.05", '
-            '"guess 100 0.05"; shares also '
-            "as 10%."
+            help='A wanted risk, turned into budgets: "advantage 0.1", "posterior 0.01 -> 0.05", "guess 100 0.05".'
         ),
     ] = None,
     sensitive: Annotated[
         list[str] | None,
-        typer.Option(
-            "--sensitive", help='A sensitive value and the share of people who have it: "education=Doctorate:0.012".'
-        ),
+        typer.Option("--sensitive", help='A sensitive value and its share: "education=Doctorate:0.012".'),
     ] = None,
     attacker: Annotated[
         list[str] | None,
         typer.Option(
-            "--attacker", help="NAME=FILE.csv: an attacker who knows the counts of the keys in the file; needs --prior."
+            "--attacker", help="NAME=FILE.csv: an attacker who knows the counts of the keys in the file; with --prior."
         ),
     ] = None,
     prior: Annotated[
         Path | None,
         typer.Option(
             "--prior",
-            help="A CSV file: how many people are usually in each group. Key columns, the place "
-            "first, and the number last.",
+            help="A CSV file of usual numbers of people: key columns, the place first, and the number last.",
         ),
     ] = None,
     simulate: Annotated[
-        int, typer.Option("--simulate", min=0, max=1000, help="Try random counts on this number of made-up cells.")
+        int, typer.Option("--simulate", min=0, max=1000, help="Try random counts on this many made-up cells.")
     ] = 0,
     private: Annotated[
         bool,
         typer.Option(
             "--private",
-            help="Also read the private rows: true shares and beliefs, and what bounds cut. For the owner alone.",
+            help="Also read the private rows. For the owner alone.",
         ),
     ] = False,
     html: Annotated[
