@@ -29,7 +29,7 @@ def document(taxis: Taxis, shops: Sequence[Watched], about: AboutAlarms) -> str:
         _real(taxis, shops),
         _bars(taxis),
         f"## Beside others\n\n{_BESIDE}\n\n![Who is in the answer around the first true look](alarms-delays.png)",
-        _beside((taxis.beside, *shops)),
+        _beside(taxis.beside),
     )
     return "\n\n".join(parts) + "\n"
 
@@ -143,19 +143,16 @@ _BESIDE = f"""Every way watches the same windows.
   *False*: windows beyond the tolerance that are in the answer at any look."""
 
 
-def _beside(all_watched: Sequence[Watched]) -> str:
-    headings, rows = ["way"], []
-    for watched in all_watched:
-        headings += [f"{watched.what.split(' of ')[0]}: loss", "late", "never", "false"]
-    for way in (way for way in all_watched[0].ways if way.name != "zeros"):
-        own = [next(one for one in watched.ways if one.name == way.name) for watched in all_watched]
-        cells = [
-            cell
-            for one in own
-            for cell in (short(one.mean_epsilon), _joint(one.late), _joint(one.never), _joint(one.wrong))
+def _beside(watched: Watched) -> str:
+    rows = [
+        [
+            _bold(f"`{way.name}`", ALARM if way.name == "alarm" else ""),
+            *(short(way.mean_epsilon), _joint(way.late), _joint(way.never), _joint(way.wrong)),
         ]
-        rows.append([_bold(f"`{way.name}`", ALARM if way.name == "alarm" else ""), *cells])
-    return markdown(headings, rows)
+        for way in watched.ways
+        if way.name != "zeros"
+    ]
+    return markdown([f"{watched.what.split(' of ')[0]}: way", "loss", "late", "never", "false"], rows)
 
 
 def _joint(share: float) -> str:

@@ -114,6 +114,7 @@ def _residual_parts(residuals: Sequence[ResidualRow]) -> Iterator[str]:
             *(f"{one:.2f}" for one in row.separations),
         ]
         for row in residuals
+        if row.information == residuals[0].information
     ]
     headings = ["method", "n epsilon", "model I", "H", "N", "H told from I", "N told from I"]
     yield markdown(headings, rows, texts=1)

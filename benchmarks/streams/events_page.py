@@ -1,10 +1,9 @@
-"""The part of docs/results/streams.md on events: areas under curves, and alarms at close as Keyhole runs them."""
+"""The part of docs/results/streams.md on events: areas under the curves of each mechanism."""
 
 from collections.abc import Sequence
 
-from benchmarks.experiments.tables import markdown
 from benchmarks.streams.events import CLOSE
-from benchmarks.streams.rows import EPSILONS, LAPLACE, PEGASUS, PEGASUS_LARGE, Row
+from benchmarks.streams.rows import LAPLACE, PEGASUS, PEGASUS_LARGE, Row
 
 _EVENTS = "events, "
 
@@ -21,33 +20,15 @@ def describe(rows: Sequence[Row]) -> str:
     best = [case for case in jumps if area[(*case, PEGASUS_LARGE)] > area[(*case, CLOSE)]]
     grouped = sum(area[(*case, PEGASUS)] > area[(*case, LAPLACE)] for case in cases)
     return f"""The curves plot the share of found events against the share of other windows that are wrongly reported.
-The thesis prints neither windows nor thresholds, so these are ours. A jump is a change of the count within `w` ticks, a
-low signal a sum of the last `w` counts below a threshold. The thesis's monitors read estimates at every tick. An
-alarm at close decides one window once, when it is over, on its exact value. It stands here twice, at the same epsilon
-for one event:
+The windows and thresholds are ours. A jump is a change of the count within `w` ticks, a low signal a sum of the last
+`w` counts below a threshold. The thesis's monitors read estimates at every tick. An alarm at close decides one window
+once, when it is over, on its exact value. It stands here twice, at the same epsilon for one event:
 
-- `alarm at close`: one decision in `w` ticks, with all of epsilon. All `w` possible beginnings are run and pooled, to
-  compare the same windows. A user runs only one of them, and misses jumps inside a window.
+- `alarm at close`: one decision in `w` ticks, with all of epsilon. All `w` possible beginnings are run and pooled. A
+  user runs only one of them, and misses jumps inside a window.
 - `alarm at close, every tick`: as many decisions as the others make, each with a part of epsilon.
 
-The table has areas under the curve; .5 is a guess. The alarm at close has the largest in {ahead} of {len(cases)} cases.
-PeGaSus with large groups has a larger area in {len(best)} of the {len(jumps)} cases of jumps, where noise is
-as large as the jumps. The alarm at every tick follows sums worst, so Keyhole draws noise for sliding windows once.
-PeGaSus as published has a larger area than plain noise in {grouped} of {len(cases)} cases.
-
-[The table of figures](streams.csv) also has the alarm at close under a contract, at the least tolerance that epsilon
-allows. In some cases that is above the jump."""
-
-
-def table(rows: Sequence[Row]) -> str:
-    """Return a row of areas per event and epsilon."""
-    own = [row for row in rows if row.experiment.startswith(_EVENTS)]
-    found = {(row.experiment, row.epsilon, row.label): row.mean for row in rows}
-    labels = list(dict.fromkeys(row.label for row in own))
-    lines = []
-    for event in dict.fromkeys(row.experiment.removeprefix(_EVENTS) for row in own):
-        for epsilon in EPSILONS:
-            areas = (found.get((f"{_EVENTS}{event}", epsilon, label)) for label in labels)
-            cells = ("" if area is None else f"{area:.3f}" for area in areas)
-            lines.append([f"{event}, {float(epsilon):g}", *cells])
-    return markdown(["event in ticks, epsilon", *(f"`{label}`" for label in labels)], lines)
+By the area under the curve ([all areas](streams.csv)), the alarm at close is the best in {ahead} of {len(cases)}
+cases. PeGaSus with large groups has a larger area in {len(best)} of the {len(jumps)} cases of jumps, where noise is as
+large as the jumps. The alarm at every tick follows sums worst, so Keyhole draws noise for sliding windows once.
+PeGaSus as published has a larger area than plain noise in {grouped} of {len(cases)} cases."""

@@ -58,7 +58,6 @@ def document(rows: Sequence[Row], about: AboutStreams) -> str:
         _section("Figure 5.4: Smoothers", _smoothers_text(rows), "smoothers"),
         _section("Figure 5.5: sums of windows", _windows_text(rows), "windows"),
         _section("Figures 5.6 and 5.7: events", events_page.describe(rows), "events"),
-        events_page.table(rows),
         _section("Figure 5.8: a hierarchy", _HIERARCHY_TEXT, "hierarchy"),
     )
     return "\n\n".join(parts) + "\n"
@@ -74,8 +73,7 @@ def _opening(about: AboutStreams) -> str:
 `make experiments` wrote this page, its images, [its table](streams.csv) and [its curves](streams-curves.csv):
 {about.runs} runs of everything, one of the hierarchy, seed {about.seed}. The experiments are those on PeGaSus in
 Chen's thesis (section 5.6). Its traces are not public, so the streams here have the shapes that it prints. `epsilon` is
-the loss of one event. See [the mechanisms](../mechanisms.md#streams-pegasus-and-its-rivals). They release values, which
-a question never does.
+the loss of one event. See [the mechanisms](../mechanisms.md#streams-pegasus-and-its-rivals).
 
 **Zeros stand in every comparison.** They lose nothing; their scaled error is 1, its logarithm 0. A mechanism with a
 larger error was of no use.
@@ -158,4 +156,4 @@ def _name_lengths(some: Sequence[int], of: Sequence[int]) -> str:
 
 _HIERARCHY_TEXT = """The mean absolute error over 255 aggregations of 128 streams. PRUNE is corrected; as printed it
 is not private, and so not drawn. The more zeros pruning prints, the less it errs here. By the thesis's own totals zeros
-alone err "over 78 times" less than `hs_laplace`: `h / epsilon = 80` to a mean true count of 1.01."""
+alone err "over 78 times" less than `hs_laplace`."""
