@@ -20,6 +20,9 @@ from benchmarks.risk.disclosures import (
 from benchmarks.risk.published_tables import LEAST_SELECTIVITY, QUERIES, UNSURE, WITHIN, QueryRow, TableRow
 from benchmarks.risk.reconstruction import CELLS, PEOPLE, BitsRow, HistogramRow
 
+_BITS_AT = (1, 8, 64)
+"""Epsilons of the table of attacks on bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Disclosures:
@@ -92,7 +95,7 @@ share is *disclosed* under two conditions:
 - the value is {JUMP:g} times as frequent in the group as everywhere.
 
 **Where answers are precise enough to be of use, disclosures are many** ([proof](../proofs/disclosure.md)). They hold
-whether or not a person took part, so no promise about presence prevents them.""",
+whether or not a person took part.""",
         "![Disclosures over epsilon and over the error of answers](risk-disclosures.png)",
         f"""### From Keyhole
 
@@ -110,7 +113,7 @@ is {found.keyhole[0].sensitive}. The last column counts returned groups that fai
 
 The size at which a share can be learned to within {percent(WIDTH)} with a probability of {SURELY:g}. *Scales* is in
 multiples of the scale of Laplace noise, the other columns in rows, each of which loses epsilon. The first number is for
-the published pair of counts, the group and its holders, the second for the better pair, holders and others.""",
+the published pair of counts, the group and its holders, the second for holders and others.""",
         _tabulate_least(found.least),
     ]
 
@@ -188,9 +191,10 @@ def _name_setting(technique: str, setting: float) -> str:
 
 
 def _describe_secrets(secrets: Secrets) -> list[str]:
+    shown = [row for row in secrets.bits if row.epsilon is None or row.epsilon in _BITS_AT]
     bits = [
         [row.attack, "" if row.epsilon is None else f"{row.epsilon:g}", percent(row.right), percent(row.bound)]
-        for row in secrets.bits
+        for row in shown
     ]
     least = secrets.histograms[0]
     return [
@@ -198,8 +202,8 @@ def _describe_secrets(secrets: Secrets) -> list[str]:
 
 Each of {PEOPLE} people has a secret bit. The attacker counts random halves whose bit is one, and puts the counts
 together by the best linear estimate. Means of {secrets.runs} runs. Noisy counts share epsilon evenly. No attack on one
-person exceeds the bound within epsilon ([proof](../proofs/advantage.md)); a guess is right half the time. **Many counts
-of many people find hardly more than a guess.** One count of the victim alone reaches the bound.""",
+person exceeds the bound ([proof](../proofs/advantage.md)). **Many counts of many people find hardly more than a
+guess**, which is right half the time. One count of the victim alone reaches the bound.""",
         markdown(["attack", "epsilon", "bits right", "bound"], bits, texts=1),
         f"""### A threshold test without a limit
 
@@ -230,9 +234,9 @@ a Chernoff bound on the error of its largest share is below {UNSURE:g} for an er
         f"""Each way to publish answers {QUERIES:,} random counts over one to three public columns and one sensitive
 value, of {percent(LEAST_SELECTIVITY)} of the records or more. Means of {tables.runs} runs. The last column is the part
 of the groups too large at p .5 whose largest share is revealed to within {percent(WITHIN)}. **Thinning costs accuracy
-and does not keep its promise**, since the criterion bounds a bound and no probability. Exact tails keep it, and leave
-hardly anything to count. Noise on every cell protects presence in the table, which the others leave open. It errs less
-than either at p .5 from an epsilon of .2 on. Shares of large groups can still be read off it.""",
+and does not keep its promise.** Exact tails keep it, and leave hardly anything to count. Noise on every cell protects
+presence in the table. It errs less than either at p .5 from an epsilon of .2 on. Shares of large groups can still be
+read off it.""",
         markdown(["method", "protects", "relative error", "large groups revealed"], rows, texts=2),
         """**Compare relative errors only for the same queries.** The noise on a count of so many cells has one size,
 so it is a large part of a small count.""",
