@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
 HOUSES = ("planner", "proxy", "accountant", "mechanisms")
-_LEAST_WORDS = 4
+_LEAST_WORDS = 3
 LINES = ("May refuse:", "May import:", "Read first:")
 
 
