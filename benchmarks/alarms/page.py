@@ -62,22 +62,17 @@ value](../mechanisms.md#the-accumulating-alarm)."""
 
 
 def _windows() -> str:
-    rows = []
+    cheaper = {}
     for window in WINDOWS:
-        kind = "tumbling" if window.hop == window.length else "sliding" if window.hop == 1 else "hopping"
-        ways = ways_of(window)[:2]
-        shown = ", ".join(
-            f"{_bold(f'{one.way.value} {one.price:.1f}', ALARM if place == 0 else '')}"
-            f" ({'at once' if one.clearing == 0 else f'within {one.clearing:,}'})"
-            for place, one in enumerate(ways)
-        )
-        rows.append([f"{kind}, {window.length:,}, every {window.hop:,}", shown])
-    return f"""## Windows, and when something else is cheaper
+        first, second = ways_of(window)[:2]
+        cheaper[window] = f"{first.way.value} {first.price:.1f} instead of {second.way.value} {second.price:.1f}"
+    sliding = [f"- Sliding, {window.length:,} looks: {text}." for window, text in cheaper.items() if window.hop == 1]
+    return f"""## Sliding windows
 
-Length and hop are in looks. The table has the two cheapest ways, with the number of looks until an alert that is no
-longer true is cleared.
+The cheapest way and the second of each length. Noise on ticks and blocks clears an alert at once, an alarm within its
+epoch.
 
-{markdown(["window", "cheapest ways"], rows, texts=2)}"""
+{chr(10).join(sliding)}"""
 
 
 def _real(taxis: Taxis, shops: Sequence[Watched]) -> str:

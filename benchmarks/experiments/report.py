@@ -218,35 +218,24 @@ it (*broken*). ([CSV](results/{WORST_CASE}.csv))
 
 def _losses(measured: Sequence[Measured]) -> str:
     """Return the section on every rival that was cheaper than the default on some question."""
-    rows = []
+    lines = []
     for rival in dict.fromkeys(m.label for m in measured if m.label != DEFAULT and m.experiment != WORST_CASE):
-        for metric, heading in (("epsilon_mean", "mean over keys"), ("epsilon_max", "largest of a key")):
+        for metric, heading in (("epsilon_mean", "the mean over keys"), ("epsilon_max", "the largest of a key")):
             found = [(duel, figure) for figure in FIGURES for duel in duels(figure.of(measured), rival)]
             lost = [(duel, figure) for duel, figure in found if duel.ratio(metric) > 1.0]
             if lost:
                 worst, figure = max(lost, key=lambda one: one[0].ratio(metric))
-                rows.append(
-                    [
-                        f"`{rival}`",
-                        heading,
-                        f"{figure.short}: {worst.ours.panel.removeprefix(f'{figure.prefix}: ')}, {figure.x}"
-                        f" {figure.tick(worst.ours.x)}",
-                        f"{len(lost)} of {len(found)}",
-                        f"{worst.ratio(metric):.2f}",
-                        percent(worst.theirs.denied),
-                        "no" if rival in _UNPROMISED else "yes",
-                    ]
+                denied = f", denied in {percent(worst.theirs.denied)} of its runs there" if worst.theirs.denied else ""
+                lines.append(
+                    f"- `{rival}`, {heading}: cheaper on {len(lost)} of {len(found)} questions, at most by a factor of"
+                    f" {worst.ratio(metric):.2f} ({figure.short}{denied})."
                 )
-    headings = (
-        *("cheaper than the default", "epsilon", "worst question", "questions", "worst ratio"),
-        *("its runs denied there", "promises both rates"),
-    )
     text = f"""## Where we lose
 
-The table has every mechanism that cost less than `{DEFAULT}` on some question, at the same beta, alpha and tolerance.
-Several looks cost the keys that need all of them about 2 % more than `keyhole`'s single look. Where `probe_ent` is much
-cheaper, it mostly stopped after a first look and denied the answer.
+Every mechanism that cost less than `{DEFAULT}` on some question, at the same beta, alpha and tolerance. Several looks
+cost the keys that need all of them about 2 % more than `keyhole`'s single look. `nlm` and `probe_ent` do not promise
+both rates. Where `probe_ent` is much cheaper, it mostly stopped after a first look and denied the answer.
 
 With a wide tolerance, ProBE's second phase spends epsilon to narrow it. Keyhole keeps the tolerance of the question, so
 it returns more keys within it. Ask for a narrower tolerance to exclude them."""
-    return f"{text}\n\n{markdown(headings, rows, texts=3)}" if rows else f"{text}\n\nNone."
+    return "\n\n".join([text, "\n".join(lines) or "None."])

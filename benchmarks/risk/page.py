@@ -18,7 +18,7 @@ from benchmarks.risk.disclosures import (
     PublishedRow,
 )
 from benchmarks.risk.published_tables import LEAST_SELECTIVITY, QUERIES, UNSURE, WITHIN, QueryRow, TableRow
-from benchmarks.risk.reconstruction import CELLS, PEOPLE, BitsRow, HistogramRow
+from benchmarks.risk.reconstruction import PEOPLE, BitsRow, HistogramRow
 
 _BITS_AT = (1, 8, 64)
 """Epsilons of the table of attacks on bits."""
@@ -109,12 +109,6 @@ Keyhole returns keys and no counts. Two ways disclose shares all the same:
 Rates are {FNR:g} and {FPR:g}. Epsilon is the loss of a row in one group, for one pair of columns; the sensitive column
 is {found.keyhole[0].sensitive}. The last column counts returned groups that fail.""",
         _tabulate_keyhole(found.keyhole),
-        f"""### How large a group must be
-
-The size at which a share can be learned to within {percent(WIDTH)} with a probability of {SURELY:g}. *Scales* is in
-multiples of the scale of Laplace noise, the other columns in rows, each of which loses epsilon. The first number is for
-the published pair of counts, the group and its holders, the second for holders and others.""",
-        _tabulate_least(found.least),
     ]
 
 
@@ -130,20 +124,6 @@ def _tabulate_keyhole(rows: Sequence[KeyholeRow]) -> str:
         if row.sensitive == rows[0].sensitive
     ]
     return markdown(["how", "epsilon", "disclosures", "others returned"], table, texts=1)
-
-
-def _tabulate_least(rows: Sequence[LeastSize]) -> str:
-    rows = [row for row in rows if row.width == WIDTH]
-    epsilons = [epsilon for epsilon, *_ in rows[0].by_epsilon]
-    table = [
-        [
-            percent(row.share),
-            f"{row.scales:.2f}",
-            *(f"{published}, {better}" for _, published, better in row.by_epsilon),
-        ]
-        for row in rows
-    ]
-    return markdown(["share", "scales", *(f"epsilon {epsilon:g}" for epsilon in epsilons)], table)
 
 
 def _describe_places(places: Places) -> list[str]:
@@ -196,7 +176,6 @@ def _describe_secrets(secrets: Secrets) -> list[str]:
         [row.attack, "" if row.epsilon is None else f"{row.epsilon:g}", percent(row.right), percent(row.bound)]
         for row in shown
     ]
-    least = secrets.histograms[0]
     return [
         f"""## Secrets put together from many answers
 
@@ -205,14 +184,6 @@ together by the best linear estimate. Means of {secrets.runs} runs. Noisy counts
 person exceeds the bound ([proof](../proofs/advantage.md)). **Many counts of many people find hardly more than a
 guess**, which is right half the time. One count of the victim alone reaches the bound.""",
         markdown(["attack", "epsilon", "bits right", "bound"], bits, texts=1),
-        f"""### A threshold test without a limit
-
-One published form of the sparse vector technique compares exact values with one noisy threshold as often as one likes.
-It claims epsilon and is not private. Asked of the differences of all pairs of {CELLS:,} made-up counts, it says which
-are equal; half of epsilon then finds how large they are. At epsilon {float(least.epsilon):g} that finds
-{percent(least.by_threshold)} of the counts to the unit, and {percent(least.small_by_threshold)} of those of 5 or less.
-Noise of the whole epsilon on every count finds {percent(least.by_noisy_counts)} and
-{percent(least.small_by_noisy_counts)}. Keyhole's sparse vector has a limit, and the auditor's tests flag this one.""",
     ]
 
 
