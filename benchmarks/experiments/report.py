@@ -18,7 +18,6 @@ from mechanisms.registry import DEFAULT
 MOSTLY = 0.5
 _OF_MIM = ("mim_baseline", "mim_progressive")
 _COMPARED = ("nlm", "tslm", "ppwlm", "dppwlm", "probe", "probe_ent", *_OF_MIM, "mim_progressive (same tolerance)")
-_UNPROMISED = ("nlm", "dppwlm", "probe_ent", "probe_gradual")
 
 
 @dataclass(frozen=True, slots=True)
