@@ -19,7 +19,7 @@ from proxy.cli.sections import SECTIONS
 PAGE = Path(__file__).resolve().parents[1] / "commands.md"
 BEGIN = "<!-- Commands and flags below are written by `python -m docs.generator`; notes by hand. -->"
 END = "<!-- End of the generated part. -->"
-NOTES = "<!-- notes -->"
+NOTES = "<!--notes-->"
 COMMON = {
     "--policy": "The policy file.",
     "--json": "Print JSON",

@@ -301,8 +301,7 @@ def bounds(
         list[str] | None,
         typer.Option(
             "--total",
-            help="A measure with bounds: find a unit's largest total in a group of each --keys, and "
-            "the least if values may be negative.",
+            help="A measure with bounds: find a unit's largest total in a group of each --keys, and its least.",
         ),
     ] = None,
     column: Annotated[

@@ -75,7 +75,7 @@ def audit(
     ] = 20_000,
     mechanism: Annotated[
         str | None,
-        typer.Option(help="Only this mechanism, or alarm, join, ranking, bounds, table, or one for streams."),
+        typer.Option(help="Only this mechanism, or alarm, join, ranking, bounds, table, or a stream."),
     ] = None,
     processes: Annotated[
         int | None, typer.Option(min=1, max=256, help="Audits at a time. Default: one for each core.")
@@ -149,7 +149,7 @@ def init(
         list[str],
         typer.Option(
             "--source",
-            help="postgresql://reader@host/database, duckdb:///file.duckdb, sc://host:15002 (Spark, with its token in "
+            help="postgresql://reader@host/database, duckdb:///file.duckdb, sc://host:15002 (Spark, its token in "
             "KEYHOLE_SOURCE_TOKEN), or a .parquet or .csv file.",
         ),
     ],
@@ -163,8 +163,7 @@ def init(
         Unit | None,
         typer.Option(
             "--unit",
-            help="Who is protected: a person, a visit (a person's day), or a row. A column that "
-            "looks like a person's id is used, else a path to one. Default: you fill it in.",
+            help="Who is protected: a person, a visit (a person's day), or a row. Default: you fill it in.",
         ),
     ] = None,
     purpose: Annotated[
@@ -172,7 +171,7 @@ def init(
         typer.Option(
             "--for",
             help="The purpose of questions: a dashboard (the same ones often), ad-hoc, or an audit "
-            "(few and sharp). This decides the tolerance, and budgets for 30 ordinary questions.",
+            "(few and sharp). It decides the tolerance and the budgets.",
         ),
     ] = Purpose.DASHBOARD,
     refresh: Annotated[
