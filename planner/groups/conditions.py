@@ -18,7 +18,7 @@ from planner.errors import KeyholeError
 from planner.parser.tree import bare, contains
 from planner.predicates.condition import row_truth
 from planner.question.condition import Compare, Condition, Like, Within, columns
-from planner.question.row_work import are_dear
+from planner.question.row_work import are_expensive
 from planner.scope.key_partitions import list_tests
 from planner.scope.name_resolution import Scope, find_column
 from planner.scope.truth_keys import TESTS
@@ -154,7 +154,7 @@ def _group_texts(column: Column, leaves: list[Condition], table: Table) -> Value
         return None
     constants = sorted({str(value) for _, value in compared})
     patterns = sorted({collapse_wildcards(leaf.pattern) for leaf in leaves if isinstance(leaf, Like)})
-    if len(patterns) > MOST_PATTERNS or are_dear(leaves, table):
+    if len(patterns) > MOST_PATTERNS or are_expensive(leaves, table):
         return None
     limit = read_text_limit(column.declared)
     most = min(column.longest_text, limit or column.longest_text)

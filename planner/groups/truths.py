@@ -19,7 +19,7 @@ from planner.parser.tree import bare
 from planner.predicates.condition import row_truth
 from planner.question.condition import Condition, IsNull, Like, columns
 from planner.question.condition_text import canonical
-from planner.question.row_work import are_dear
+from planner.question.row_work import are_expensive
 from planner.question.three_valued import known_unless_null
 from planner.scope.key_classes import is_too_wide, key_expression
 from planner.scope.key_partitions import identify_parts, label_parts
@@ -75,7 +75,7 @@ def _needs_text_search(condition: Condition, scope: Scope) -> bool:
     """Return True if the condition searches texts, or has more patterns than groups can be made of."""
     patterns = sum(isinstance(leaf, Like) for leaf in condition.leaves())
     try:
-        return patterns > MOST_PATTERNS or (patterns > 0 and are_dear([condition], scope.table))
+        return patterns > MOST_PATTERNS or (patterns > 0 and are_expensive([condition], scope.table))
     except KeyholeError:
         return False  # more than any question may ask of a row
 

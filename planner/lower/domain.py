@@ -1,4 +1,4 @@
-"""Restricting grouping columns to public values, in SQL, as cheaply as the values allow."""
+"""Tests that restrict grouping columns to public values, in SQL, as cheap as the values allow."""
 
 from datetime import date, datetime, timedelta
 from itertools import pairwise
@@ -13,39 +13,39 @@ _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _SPANS = {"week": timedelta(weeks=1), "day": timedelta(days=1), "hour": timedelta(hours=1)}
 
 
-def restriction(row: RowSql, column: Column, values: tuple[Value, ...]) -> str | None:
-    """Return the SQL of a row condition that is true for every row whose key is among `values`, and false for NULL.
+def write_restriction(row: RowSql, column: Column, values: tuple[Value, ...]) -> str | None:
+    """Return the SQL of a test that is true for every row whose key is among `values`, and false for NULL.
 
-    It is exact for gapless ranges and for up to `LONGEST_LIST` values; beyond, an ordered type keeps the range around
-    the values, and anything else gives None: no restriction.
+    It is exact for gapless ranges and for up to `LONGEST_LIST` values. Beyond that, an ordered type is restricted to
+    the range of the values. For other types return None: there is no restriction.
     """
     if not values:
         return "FALSE"
-    if gapless(column, values):
-        return _range(row, column, values)
+    if is_gapless(column, values):
+        return _write_range(row, column, values)
     if len(values) <= LONGEST_LIST:
-        return row.within(row.column(column.name), column, values)
-    return _range(row, column, values) if column.sql_type in ORDERED else None
+        return row.write_within(row.write_column(column.name), column, values)
+    return _write_range(row, column, values) if column.sql_type in ORDERED else None
 
 
-def list_domain(row: RowSql, expression: str, column: Column, values: tuple[Value, ...]) -> str | None:
-    """Return the same for an expression that already holds the key; None if it would be long."""
+def write_domain_test(row: RowSql, expression: str, column: Column, values: tuple[Value, ...]) -> str | None:
+    """Return the SQL of such a test of an expression that already holds the key, or None if it would be long."""
     constant = row.dialect.spelling.constant
-    if gapless(column, values) or (column.sql_type in ORDERED and len(values) > LONGEST_LIST):
+    if is_gapless(column, values) or (column.sql_type in ORDERED and len(values) > LONGEST_LIST):
         least, most = min(values), max(values)
         return f"{expression} BETWEEN {constant(least, column=column)} AND {constant(most, column=column)}"
-    return row.within(expression, column, values) if 0 < len(values) <= LONGEST_LIST else None
+    return row.write_within(expression, column, values) if 0 < len(values) <= LONGEST_LIST else None
 
 
-def gapless(column: Column, values: tuple[Value, ...]) -> bool:
-    """Return True if `values` are all the values that the column can take from the least to the greatest of them."""
+def is_gapless(column: Column, values: tuple[Value, ...]) -> bool:
+    """Return True if `values` are all values that the column can take between the least and the greatest of them."""
     if column.sql_type not in ORDERED or not values:
         return False
-    return _gapless(values, column.derivation.part if isinstance(column.derivation, Derivation) else "")
+    return _is_gapless(values, column.derivation.part if isinstance(column.derivation, Derivation) else "")
 
 
 @remember_of_list
-def _gapless(values: tuple[Value, ...], part: str) -> bool:
+def _is_gapless(values: tuple[Value, ...], part: str) -> bool:
     first, last = values[0], values[-1]
     if isinstance(first, int) and isinstance(last, int) and len(values) > 2:  # most are numbered one after the other
         in_order = last - first + 1 == len(values) and values == tuple(range(first, last + 1))
@@ -55,15 +55,18 @@ def _gapless(values: tuple[Value, ...], part: str) -> bool:
     if len(numbers) == len(values):
         return len(set(numbers)) == len(numbers) == max(numbers) - min(numbers) + 1
     ordered = sorted(values)
-    return all(_next_value(part, a) == b for a, b in pairwise(ordered)) and _next_value(part, ordered[-1]) is not None
+    return (
+        all(_find_next_value(part, a) == b for a, b in pairwise(ordered))
+        and _find_next_value(part, ordered[-1]) is not None
+    )
 
 
-def next_value(column: Column, value: Value) -> Value | None:
-    """Return the next value the column can take, None if that is not known or beyond the calendar."""
-    return _next_value(column.derivation.part if isinstance(column.derivation, Derivation) else "", value)
+def find_next_value(column: Column, value: Value) -> Value | None:
+    """Return the next value that the column can take, or None if it is unknown or beyond the calendar."""
+    return _find_next_value(column.derivation.part if isinstance(column.derivation, Derivation) else "", value)
 
 
-def _next_value(part: str, value: Value) -> Value | None:
+def _find_next_value(part: str, value: Value) -> Value | None:
     try:
         match value:
             case bool() | str():
@@ -85,22 +88,22 @@ def _next_value(part: str, value: Value) -> Value | None:
         return None
 
 
-def _range(row: RowSql, column: Column, values: tuple[Value, ...]) -> str:
+def _write_range(row: RowSql, column: Column, values: tuple[Value, ...]) -> str:
     least, most = min(values), max(values)
     derivation, constant = column.derivation, row.dialect.spelling.constant
     if isinstance(derivation, Derivation) and derivation.function in ("date_trunc", "date"):
         # on the stored column: cheaper than on the derived one, and within its calendar
         base = row.table.get_column(derivation.column)
-        expression = row.column(base.name)
-        after = next_value(column, most)
+        expression = row.write_column(base.name)
+        after = find_next_value(column, most)
         if after is not None:
-            first, last = (_moment(value, base) for value in (least, after))
+            first, last = (_convert_moment(value, base) for value in (least, after))
             return f"{expression} >= {constant(first, column=base)} AND {expression} < {constant(last, column=base)}"
-    expression = row.column(column.name)
+    expression = row.write_column(column.name)
     return f"{expression} BETWEEN {constant(least, column=column)} AND {constant(most, column=column)}"
 
 
-def _moment(value: Value, base: Column) -> Value:
+def _convert_moment(value: Value, base: Column) -> Value:
     if base.sql_type is SqlType.TIMESTAMP and isinstance(value, date) and not isinstance(value, datetime):
         return datetime(value.year, value.month, value.day)
     if base.sql_type is SqlType.DATE and isinstance(value, datetime):

@@ -1,14 +1,14 @@
-"""Expensive conditions of a join, computed once for each row of one of its tables and not once for each joined row.
+"""Expensive conditions of a join, computed once for each row of one joined table instead of once for each joined row.
 
     SELECT v.ward FROM visits v JOIN labs l USING (patient_id)
     GROUP BY v.ward HAVING count(*) FILTER (WHERE v.note LIKE '%flu%' AND l.value > 3) > 100
 
-A thousand visits and a thousand labs of one person are a million joined rows, and a thousand notes: each is searched
-once, and its rows carry whether the word was found.
+A thousand visits and a thousand labs of one person are a million joined rows, but only a thousand notes. Each note is
+searched once, and its rows carry whether the word was found.
 
-Guarantee: what a question's dear conditions read of one table alone is computed for at most `Member.rows` rows of a
-unit. A joined row costs the same whatever stands in it: it reads these truths. A condition holds for a joined row where
-it held before, NULL included.
+Guarantee: an expensive condition on one table is computed for at most `Member.rows` rows of a unit. A joined row costs
+the same whatever it holds, because it reads the computed truths. A condition holds for the same joined rows as before,
+NULL included.
 
 References: docs/decisions/0034-rows-before-a-join.md; docs/decisions/0017-timing.md.
 """
@@ -22,7 +22,7 @@ from typing import Generic, TypeVar
 from planner.catalog.catalog import Column, Computed, Derivation, Lookup, SqlType, Table, ValueGroups
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.row import RowSql
-from planner.lower.sums.null_tests import is_free
+from planner.lower.sums.null_tests import reads_no_value
 from planner.question.condition import (
     ALWAYS,
     And,
@@ -36,21 +36,21 @@ from planner.question.condition import (
     columns,
     evaluate,
 )
-from planner.question.row_work import are_dear
+from planner.question.row_work import are_expensive
 
 _Place = TypeVar("_Place", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
 class MemberConditions:
-    """Conditions computed on each joined table's rows, and those left for joined rows.
+    """The conditions computed on each joined table's rows, and those that remain for joined rows.
 
-    `carried` has, by the place of a member, the conditions that read it alone, each with the column that says whether
-    it holds. `left` has each condition of the question as one over these columns, that holds where it does.
+    `carried` has, by the place of a member, the conditions that read it alone, each with the column that holds its
+    truth. `remaining` has, for each condition of the question, an equal condition over these columns.
     """
 
     carried: Mapping[int, Mapping[Condition, str]] = field(default_factory=lambda: MappingProxyType({}))
-    left: Mapping[Condition, Condition] = field(default_factory=lambda: MappingProxyType({}))
+    remaining: Mapping[Condition, Condition] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -60,43 +60,43 @@ class MemberConditions:
 
 
 def split_conditions(table: Table, conditions: Iterable[Condition], *, dialect: Dialect) -> MemberConditions:
-    """Return the conditions of a question, parted by the joined table that they read; none if they are cheap.
+    """Return the conditions of a question, split by the joined table that they read. Return none if they are cheap.
 
-    Raises KH214 where a single row could cost more than any may.
+    Raises KH214 if a single row could cost more than any may.
     """
-    found = tuple(dict.fromkeys(one for one in conditions if one != ALWAYS and not is_free(one, table)))
-    if not table.members or dialect.row_fence is None or not are_dear(found, table):
+    found = tuple(dict.fromkeys(one for one in conditions if one != ALWAYS and not reads_no_value(one, table)))
+    if not table.members or dialect.row_fence is None or not are_expensive(found, table):
         return MemberConditions()
-    splitting = Splitting(table, partial(place_of, table), "keyhole_holds")
+    splitting = ConditionSplitter(table, partial(find_member_place, table), "keyhole_holds")
     left = {one: splitting.split(one, wanted=True) for one in found}
     return MemberConditions(splitting.carried, left)
 
 
 @dataclass(frozen=True, slots=True)
-class Splitting(Generic[_Place]):
-    """Conditions parted by the place that they read: those of one place alone are carried from there as a column each.
+class ConditionSplitter(Generic[_Place]):
+    """Splits conditions by the place that they read. A part that reads one place becomes a column carried from it.
 
     Parameters:
-        place: of a column, by its name; None where it has none, or several.
-        prefix: what the names of carried columns begin with.
-        may_lack: a row may have nothing from a place, and NULL in what is carried.
+        place_of: returns the place of a column by its name, or None if it has none or several.
+        prefix: the beginning of the names of carried columns.
+        may_lack: True if a row may find nothing at a place, and then has NULL in what is carried.
     """
 
     table: Table
-    place: Callable[[str], _Place | None]
+    place_of: Callable[[str], _Place | None]
     prefix: str
     may_lack: bool = False
     carried: dict[_Place, dict[Condition, str]] = field(default_factory=dict)
 
     def split(self, condition: Condition, *, wanted: bool) -> Condition:
-        """Return what holds of a joined row where the condition is true, or false where that is wanted.
+        """Return a condition on joined rows that holds if the given one is true, or, unless `wanted`, if it is false.
 
-        A part that is unknown is neither. So NOT goes down to the parts, as in `RowSql.compute`. Tests for NULL alone
-        are left where they stand.
+        A part that is unknown is neither. So NOT is moved down to the parts, as in `RowSql.write_computed`. Tests for
+        NULL alone stay as they are.
         """
-        if is_free(condition, self.table):
+        if reads_no_value(condition, self.table):
             return condition if wanted else Not(condition)
-        place = self.find(condition)
+        place = self.find_place(condition)
         if place is not None:
             return self._carry(condition if wanted else Not(condition), place)
         match condition:
@@ -108,17 +108,17 @@ class Splitting(Generic[_Place]):
             case _:
                 return condition if wanted else Not(condition)
 
-    def find(self, condition: Condition) -> _Place | None:
-        """Return the only place that a condition reads; None if there is none, or several."""
-        places = {self.place(name) for name in columns(condition)}
+    def find_place(self, condition: Condition) -> _Place | None:
+        """Return the only place that a condition reads, or None if there is none or several."""
+        places = {self.place_of(name) for name in columns(condition)}
         return places.pop() if len(places) == 1 else None
 
     def _unite(self, kind: type[And | Or], parts: Iterable[Condition]) -> list[Condition]:
-        """Return the parts with those of one table together."""
+        """Return the parts, with those of one place joined."""
         of_one: dict[_Place, list[Condition]] = {}
         others: list[Condition] = []
         for part in parts:
-            place = self.find(part)
+            place = self.find_place(part)
             (others if place is None else of_one.setdefault(place, [])).append(part)
         return [*(kind(tuple(found)) if len(found) > 1 else found[0] for found in of_one.values()), *others]
 
@@ -136,17 +136,17 @@ class Splitting(Generic[_Place]):
         return holds
 
 
-def place_of(table: Table, name: str) -> int | None:
-    """Return the place of the joined table of which a column is stored.
+def find_member_place(table: Table, name: str) -> int | None:
+    """Return the place of the joined table that stores a column.
 
-    Return None for products, whose factors may be of several, and for columns computed of several, or of a unit's own
-    rows.
+    Return None for products, whose factors may be of several tables, for columns computed from several, and for values
+    of a unit's own rows.
     """
     column = table.get_column(name)
     while isinstance(column.derivation, Derivation | Lookup | ValueGroups):
         column = table.get_column(column.derivation.column)
     if isinstance(column.derivation, Computed):
-        places = {place_of(table, one) for one in column.derivation.term.columns}
+        places = {find_member_place(table, one) for one in column.derivation.term.columns}
         return places.pop() if len(places) == 1 else None
     if column.derivation is not None:
         return None
@@ -154,22 +154,22 @@ def place_of(table: Table, name: str) -> int | None:
     return None if column.own else next(of_member)
 
 
-def compute_of_member(row: RowSql, conditions: Mapping[Condition, str], *, kept: list[str]) -> str:
-    """Return SQL for the rows of a member that are joined, with a column for each condition.
+def write_computed_member(row: RowSql, conditions: Mapping[Condition, str], *, kept: list[str]) -> str:
+    """Return SQL for the joined rows of a member, with a column for each condition.
 
     Parameters:
-        row: a row of the member, its columns called as in the join, and what is looked up stored.
-        kept: what the join reads besides the conditions.
+        row: a row of the member, its columns named as in the join, with looked-up columns stored.
+        kept: the columns that the join reads besides the conditions.
     """
     dialect = row.dialect
     hidden = {
-        column.name: dialect.without_statistics(dialect.spelling.identifier(column.name))
+        column.name: dialect.hide_statistics(dialect.spelling.identifier(column.name))
         for column in row.table.columns
         if column.derivation is None and column.sql_type is not SqlType.OTHER
     }
     named = {dialect.spelling.identifier(name): sql for name, sql in hidden.items()}
     stored = ", ".join(f"{named.get(name, name)} AS {name}" for name in dict.fromkeys([*kept, *named]))
-    computed = ", ".join(f"{row.compute(one)} AS {name}" for one, name in conditions.items())
+    computed = ", ".join(f"{row.write_computed(one)} AS {name}" for one, name in conditions.items())
     return (
         f"(SELECT {', '.join(kept)}, {computed} FROM (SELECT {stored} FROM {row.table.relation}) AS stored"
         f" {dialect.row_fence})"

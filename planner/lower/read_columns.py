@@ -1,7 +1,7 @@
-"""The columns of a table that a statement reads: its relation carries no others.
+"""The columns of a table that a statement reads, so that its relation carries no others.
 
-Guarantee: a table with fewer columns has the same rows, of the same units, as before: the order in which rows of a
-table count is that of all columns that questions see, whichever of them are carried on.
+Guarantee: a table with fewer columns has the same rows of the same units. The order in which rows count reads all
+columns that questions see, whether or not they are carried.
 
 References: docs/decisions/0040-named-steps.md.
 """
@@ -14,31 +14,33 @@ from planner.question.condition import Condition, columns
 from planner.question.question import Functional, Question, ValuesOfRows
 
 OF_ALL_ROWS = ("least", "greatest", "rows", "values", "total", "mean")
-"""Kinds of values that a unit's rows come to together; the others are those of a window over its rows."""
+"""The kinds of values that are aggregates of a unit's rows. The other kinds are windows over its rows."""
 
 
 def keep_columns(table: Table, names: Iterable[str]) -> Table:
-    """Return the table with the columns of these names alone, and what its relation is made of.
+    """Return the table with the columns of these names and the columns from which its relation is made.
 
-    That are the columns that these are computed from, those of the unit, of the path to it, of lists and of the unit's
-    own values. Of columns that are looked up together all stay, as they are read from one relation. A window over a
-    unit's rows reads all columns, to tell its rows apart.
+    It keeps the columns from which these are computed, and those of the unit, of its path, of lists and of the unit's
+    own values. Columns that are looked up together all stay, because they are read from one relation. A window over a
+    unit's rows reads all columns, because they order its rows.
     """
     if any(isinstance(one.rule, ValuesOfRows) and _has_window(one.rule) for one in table.own):
         return table
-    kept = table.include_bases([*names, *_list_met(table)])
+    kept = table.include_bases([*names, *_list_unit_columns(table)])
     bases = {column.name: base for column in table.columns if (base := _find_base(table, column)) is not None}
     looked_up = {bases[name] for name in kept if name in bases}
     kept |= table.include_bases(name for name, base in bases.items() if base in looked_up)
     return replace(table, columns=tuple(column for column in table.columns if column.name in kept))
 
 
-def list_read(question: Question, table: Table, where: Condition, functionals: Sequence[Functional]) -> Iterator[str]:
-    """List what a question reads of a row of `table`: each column's name once at least."""
+def list_read_columns(
+    question: Question, table: Table, where: Condition, functionals: Sequence[Functional]
+) -> Iterator[str]:
+    """Yield the names of the columns that a question reads of a row of `table`, each at least once."""
     yield from question.keys.names
     yield from (key.name for key in table.fixed)
     yield from columns(where)
-    yield from list_summed(functionals)
+    yield from list_summed_columns(functionals)
     if table.row_cap is not None:
         yield table.row_cap.unique
     if question.as_of is not None:
@@ -49,14 +51,14 @@ def list_read(question: Question, table: Table, where: Condition, functionals: S
         yield from (question.in_time.column, question.in_time.arrived)
 
 
-def list_summed(functionals: Iterable[Functional]) -> Iterator[str]:
-    """List what functionals read of a row: each column's name once at least."""
+def list_summed_columns(functionals: Iterable[Functional]) -> Iterator[str]:
+    """Yield the names of the columns that functionals read of a row, each at least once."""
     for functional in functionals:
         yield from functional.columns
         yield from (name for condition in functional.conditions for name in columns(condition))
 
 
-def _list_met(table: Table) -> Iterator[str]:
+def _list_unit_columns(table: Table) -> Iterator[str]:
     yield from table.unit
     yield from (column.name for column in table.columns if column.own)
     if table.path is not None:
@@ -72,7 +74,7 @@ def _has_window(rule: ValuesOfRows) -> bool:
 
 
 def _find_base(table: Table, column: Column) -> str | None:
-    """Return the stored column by which one is looked up in the end; None for one that is not looked up."""
+    """Return the stored column by which a column is looked up in the end, or None if it is not looked up."""
     base = None
     while isinstance(column.derivation, Lookup):
         base = column.derivation.column

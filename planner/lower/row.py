@@ -1,7 +1,8 @@
 """One row of a private table, as SQL that no row can make fail.
 
 Guarantee: every expression made here is total. There is no arithmetic and no narrowing cast on a value that was not
-clipped before, and derived columns are computed only between the years 1 and 9999 (NULL outside, infinities too).
+clipped before. Derived columns are computed only between the years 1 and 9999, and are NULL outside, for infinities
+too.
 
 References: docs/decisions/0002-rewriting.md.
 """
@@ -27,8 +28,8 @@ from planner.catalog.catalog import (
 )
 from planner.catalog.sql_types import read_text_limit
 from planner.errors import KeyholeError
-from planner.lower.computed.groups import number_combination, number_part
-from planner.lower.computed.term import compute_term
+from planner.lower.computed.groups import write_combination_number, write_group_number
+from planner.lower.computed.term import write_term
 from planner.lower.dialects.dialect import Dialect, ExactValues
 from planner.question.condition import And, Compare, Condition, IsNull, Leaf, Like, Not, Within
 from planner.values.like import collapse_wildcards, only_lengths, split_at_percent
@@ -42,9 +43,9 @@ _OPERATORS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 class RowSql:
     """SQL over single rows of `table` in one dialect.
 
-    `measures` names the stored column that already holds a measure's clipped and rounded value, by the measure's name;
-    `conditions` the one that says whether a condition holds, TRUE or FALSE. `truths` names those that say so of the
-    conditions of keys, NULL where that is unknown, and `numbers` those of computed numbers, by the numbers' names.
+    `measures` names, by measure, the stored column with its clipped and rounded value. `conditions` names, by
+    condition, the column that is TRUE if it holds and FALSE if not. `truths` names the columns for conditions of keys,
+    which are NULL if the truth is unknown. `numbers` names, by name, the columns of computed numbers.
     """
 
     table: Table
@@ -54,57 +55,57 @@ class RowSql:
     truths: Mapping[Condition, str] = field(default_factory=dict)
     numbers: Mapping[str, str] = field(default_factory=dict)
 
-    def column(self, name: str) -> str:
-        """Return SQL for the value of an exposed column, as its declared type; text compares byte by byte."""
+    def write_column(self, name: str) -> str:
+        """Return SQL for the value of an exposed column in its declared type. Text compares byte by byte."""
         column = self.table.get_column(name)
         match column.derivation:
             case None:
-                return self._stored_sql(column)
+                return self._write_stored(column)
             case Lookup():
                 raise KeyholeError("KH900", f'column "{column.name}" is looked up and not stored')
             case Product(columns=factors):  # read for whether it is NULL alone
-                present = " AND ".join(f"({self.column(factor)}) IS NOT NULL" for factor in dict.fromkeys(factors))
+                present = " AND ".join(
+                    f"({self.write_column(factor)}) IS NOT NULL" for factor in dict.fromkeys(factors)
+                )
                 return f"CASE WHEN {present} THEN 1 END"
             case Derivation():
-                return self.derive(column)
+                return self.write_derived(column)
             case Computed(term):
-                return self.numbers.get(name) or compute_term(self, term)
+                return self.numbers.get(name) or write_term(self, term)
             case ValueGroups() as parts:
-                return number_part(self, parts)
+                return write_group_number(self, parts)
             case MergedKeys() as merged:
-                return number_combination(self, merged)
+                return write_combination_number(self, merged)
 
-    def ordered_column(self, name: str) -> str:
-        """Return SQL for the column, which is no text, if rows are ordered by it."""
+    def write_ordered_column(self, name: str) -> str:
+        """Return SQL for a column that is no text, in ORDER BY."""
         column = self.table.get_column(name)
         if column.derivation is None:
-            return self.dialect.ordered_column(self.dialect.spelling.identifier(name), column)
-        return self.column(name)
+            return self.dialect.read_ordered_column(self.dialect.spelling.identifier(name), column)
+        return self.write_column(name)
 
-    def grouped_column(self, name: str) -> str:
+    def write_grouped_column(self, name: str) -> str:
         """Return SQL for the column if rows are grouped by it alone.
 
-        Stored text stays as it is if its groups are those of the bytes.
-
-        Then the scan need not compute a column.
+        Stored text is returned as it is if its groups are those of its bytes. Then the scan need not compute a column.
         """
         column = self.table.get_column(name)
         is_text = column.sql_type is SqlType.TEXT and column.derivation is None and not column.enumerated
         if self.dialect.text_groups_are_bytes and is_text:
             return self.dialect.spelling.identifier(name)
-        return self.column(name)
+        return self.write_column(name)
 
-    def _stored_sql(self, column: Column) -> str:
+    def _write_stored(self, column: Column) -> str:
         if column.sql_type is SqlType.OTHER:
             raise KeyholeError("KH205", f'column "{column.name}" has a type that cannot be computed with')
-        return self.dialect.stored_column(self.dialect.spelling.identifier(column.name), column)
+        return self.dialect.read_stored_column(self.dialect.spelling.identifier(column.name), column)
 
-    def derive(self, column: Column) -> str:
-        """Return SQL for a column that is derived of a stored date or timestamp, whether or not the table has it."""
+    def write_derived(self, column: Column) -> str:
+        """Return SQL for a column that is derived from a stored date or timestamp. The table need not have it."""
         derivation = column.derivation
         assert isinstance(derivation, Derivation)
         source = self.table.get_column(derivation.column)
-        base = self._stored_sql(source)
+        base = self._write_stored(source)
         dialect, spelling = self.dialect, self.dialect.spelling
         match derivation.function:
             case "date_trunc":
@@ -120,14 +121,14 @@ class RowSql:
         typed = spelling.cast(value, spelling.type_name(column))
         return f"CASE WHEN {base} BETWEEN {spelling.years(source.sql_type)} THEN {typed} END"
 
-    def holds(self, condition: Condition) -> str:
-        """Return SQL for a row condition, true where it holds; elsewhere it is false or unknown."""
+    def write_condition(self, condition: Condition) -> str:
+        """Return SQL for a row condition. It is true if the condition holds, else false or unknown."""
         if self.conditions:
             stored = self.conditions.get(condition)
             if stored is not None:
                 return stored
             if isinstance(condition, And):
-                return " AND ".join(f"({self.holds(part)})" for part in condition.conditions) or "TRUE"
+                return " AND ".join(f"({self.write_condition(part)})" for part in condition.conditions) or "TRUE"
 
         def every(parts: Sequence[str]) -> str:
             return " AND ".join(f"({part})" for part in parts) or "TRUE"
@@ -135,20 +136,20 @@ class RowSql:
         def some(parts: Sequence[str]) -> str:
             return " OR ".join(f"({part})" for part in parts) or "FALSE"
 
-        return condition.fold(self._test, negation=lambda inner: f"NOT ({inner})", every=every, some=some)
+        return condition.fold(self._write_test, negation=lambda inner: f"NOT ({inner})", every=every, some=some)
 
-    def truth(self, condition: Condition) -> str:
-        """Return SQL for the truth of a key's condition, NULL where it is unknown."""
-        return self.truths.get(condition) or self.holds(condition)
+    def write_truth(self, condition: Condition) -> str:
+        """Return SQL for the truth of a key's condition, NULL if it is unknown."""
+        return self.truths.get(condition) or self.write_condition(condition)
 
-    def compute_truth(self, condition: Condition) -> str:
-        """Return SQL for the truth of a condition on one value, NULL where the value is NULL.
+    def write_computed_truth(self, condition: Condition) -> str:
+        """Return SQL for the truth of a condition on one value, NULL if the value is NULL.
 
         Every test in it is computed.
         """
 
         def literal(test: Leaf | Not) -> str:
-            return f"NOT ({self.holds(test.condition)})" if isinstance(test, Not) else self._test(test)
+            return f"NOT ({self.write_condition(test.condition)})" if isinstance(test, Not) else self._write_test(test)
 
         def every(parts: Sequence[str]) -> str:
             return parts[0] if len(parts) == 1 else f"LEAST({', '.join(parts)})"
@@ -158,16 +159,17 @@ class RowSql:
 
         return condition.fold_literals(literal, every=every, some=some, wanted=True)
 
-    def compute(self, condition: Condition) -> str:
+    def write_computed(self, condition: Condition) -> str:
         """Return SQL for the truth of a condition, TRUE or FALSE.
 
-        Every test in it is computed whatever the others give.
+        Every test in it is computed, whatever the others give.
 
-        AND and OR stop at what decides them, CASE at its first true WHEN; LEAST and GREATEST read all they are given.
+        AND and OR stop at the deciding test, and CASE stops at its first true WHEN. LEAST and GREATEST read all
+        arguments.
         """
 
         def literal(test: Leaf | Not) -> str:
-            told = f"NOT ({self.holds(test.condition)})" if isinstance(test, Not) else self._test(test)
+            told = f"NOT ({self.write_condition(test.condition)})" if isinstance(test, Not) else self._write_test(test)
             return f"COALESCE({told}, FALSE)"
 
         def every(parts: Sequence[str]) -> str:
@@ -178,44 +180,44 @@ class RowSql:
 
         return condition.fold_literals(literal, every=every, some=some, wanted=True)
 
-    def _test(self, leaf: Leaf) -> str:
+    def _write_test(self, leaf: Leaf) -> str:
         match leaf:
             case Compare(name, operator, str() as value) if self._is_text(name):
                 cut = len(value) >= self.table.get_column(name).longest_text
-                expression = self.cut_text(name) if cut else self.column(name)
-                return self.compare(expression, self.table.get_column(name), operator, value)
+                expression = self.write_cut_text(name) if cut else self.write_column(name)
+                return self.write_comparison(expression, self.table.get_column(name), operator, value)
             case Compare(name, operator, value):
-                return self.compare(self.column(name), self.table.get_column(name), operator, value)
+                return self.write_comparison(self.write_column(name), self.table.get_column(name), operator, value)
             case Within(name, values) if self._is_text(name):
-                return self._text_within(name, values)
+                return self._write_text_within(name, values)
             case Within(name, values):
-                return self.within(self.column(name), self.table.get_column(name), values)
+                return self.write_within(self.write_column(name), self.table.get_column(name), values)
             case Like(name, pattern):
-                return self._matches(name, collapse_wildcards(pattern))
+                return self._write_like(name, collapse_wildcards(pattern))
             case IsNull(name):
-                return f"({self.column(name)}) IS NULL"
+                return f"({self.write_column(name)}) IS NULL"
 
     def _is_text(self, name: str) -> bool:
         return self.table.get_column(name).sql_type is SqlType.TEXT
 
-    def _matches(self, name: str, pattern: str) -> str:
-        """Return SQL for LIKE of a pattern without `_` behind a `%`.
+    def _write_like(self, name: str, pattern: str) -> str:
+        """Return SQL for LIKE with a pattern that has no `_` behind a `%`.
 
-        A pattern that is not searched for reads as much of a text as it has.
+        A pattern that is not searched for reads only the beginning of a text.
         """
         head, *behind = split_at_percent(pattern)
         lengths = only_lengths(pattern)
         if lengths is not None:
-            return f"length({self.cut_text(name)}) {'>=' if lengths[1] else '='} {lengths[0]}"
+            return f"length({self.write_cut_text(name)}) {'>=' if lengths[1] else '='} {lengths[0]}"
         most = None if any(behind) else len(head) + 1
-        return self.dialect.like(self.cut_text(name, most=most), pattern)
+        return self.dialect.match_pattern(self.write_cut_text(name, most=most), pattern)
 
-    def cut_text(self, name: str, *, most: int | None = None) -> str:
-        """Return SQL for a text column as far as conditions see it.
+    def write_cut_text(self, name: str, *, most: int | None = None) -> str:
+        """Return SQL for a text column, cut to the length that conditions see.
 
-        With `most` it has at most so many characters, if these are all that counts.
+        With `most` it is cut to that many characters, if no more of them matter.
         """
-        column, expression = self.table.get_column(name), self.column(name)
+        column, expression = self.table.get_column(name), self.write_column(name)
         longest = column.longest_text
         typed = read_text_limit(column.declared) if self.dialect.enforces_lengths else None
         if most is not None and most <= longest:
@@ -226,37 +228,40 @@ class RowSql:
             return expression
         return f"left({expression}, {longest})"
 
-    def _text_within(self, name: str, values: tuple[Value, ...]) -> str:
-        """Return SQL for text IN a list: a long list is hashed, and so would be the whole text, however long."""
+    def _write_text_within(self, name: str, values: tuple[Value, ...]) -> str:
+        """Return SQL for text IN a list.
+
+        Its length is tested first, because engines hash the whole text for a long list.
+        """
         column, texts = self.table.get_column(name), [str(value) for value in values]
-        expression = self.column(name)
+        expression = self.write_column(name)
         if any(len(one) >= column.longest_text for one in texts):
-            expression = self.cut_text(name)
-        found = self.within(expression, column, values)
+            expression = self.write_cut_text(name)
+        found = self.write_within(expression, column, values)
         if len(texts) <= _UNHASHED:
             return found
         longest = max(len(one.encode("utf-8", "surrogatepass")) for one in texts)
         return f"{self.dialect.byte_length}({expression}) <= {longest} AND {found}"
 
-    def compare(self, expression: str, column: Column, operator: str, value: Value) -> str:
-        """Return SQL for `expression operator value`, both of the column's type, NULL where the expression is."""
+    def write_comparison(self, expression: str, column: Column, operator: str, value: Value) -> str:
+        """Return SQL for `expression operator value`, both of the column's type, NULL if the expression is NULL."""
         if operator not in _OPERATORS:
             raise KeyholeError("KH205", "a comparison that is not on the allow-list")
         if column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC) and not isinstance(value, str | bool):
-            return compare_exactly(self.dialect, expression, column, operator, _number(value))
+            return write_exact_comparison(self.dialect, expression, column, operator, _read_number(value))
         return f"{expression} {operator} {self.dialect.spelling.constant(value, column=column)}"
 
-    def within(self, expression: str, column: Column, values: tuple[Value, ...]) -> str:
-        """Return SQL for `expression IN (values)`, NULL where the expression is."""
+    def write_within(self, expression: str, column: Column, values: tuple[Value, ...]) -> str:
+        """Return SQL for `expression IN (values)`, NULL if the expression is NULL."""
         if column.sql_type in (SqlType.INTEGER, SqlType.NUMERIC):
-            taken = _exact_values(self.dialect, column)
-            exact = [_number(value) for value in values]
-            spelled = [_exact(value, scale=taken.scale) for value in exact if taken.holds(value)]
+            taken = _find_exact_values(self.dialect, column)
+            exact = [_read_number(value) for value in values]
+            spelled = [_write_exact(value, scale=taken.scale) for value in exact if taken.holds(value)]
         else:
             spelled = [self.dialect.spelling.constant(value, column=column) for value in values]
         return f"{expression} IN ({', '.join(spelled)})" if spelled else f"{expression} <> {expression}"
 
-    def canonical(self, expression: str, column: Column) -> str:
+    def write_canonical(self, expression: str, column: Column) -> str:
         """Return SQL for a non-NULL value as text, the same on every engine.
 
         It is never ambiguous when joined with '|'.
@@ -266,24 +271,23 @@ class RowSql:
             case SqlType.TEXT:
                 return f"{spelling.cast(f'length({expression})', spelling.text_type)} || ':' || {expression}"
             case SqlType.NUMERIC:
-                return self.dialect.canonical_numeric(expression, column.declared)
+                return self.dialect.write_canonical_numeric(expression, column.declared)
             case SqlType.TIMESTAMP:
-                return self.dialect.moment_text(expression)
+                return self.dialect.write_moment(expression)
             case _:
                 return spelling.cast(expression, spelling.text_type)
 
 
 @lru_cache(maxsize=1024)
-def compare_exactly(dialect: Dialect, expression: str, column: Column, operator: str, value: Fraction) -> str:
-    """Return SQL for the comparison of an integer or numeric column with any rational.
+def write_exact_comparison(dialect: Dialect, expression: str, column: Column, operator: str, value: Fraction) -> str:
+    """Return SQL for the comparison of an integer or numeric column with any rational number.
 
-    The rational is moved to a value the column can take.
-
-    So no engine has to widen the column, which would be slow, and on DuckDB could fail on a long decimal. Remembered: a
-    statement asks a filter's comparison once for each way that it adds up the rows.
+    The number is moved to a value that the column can take. So no engine has to widen the column, which would be slow,
+    and could fail on a long decimal on DuckDB. Cached, because a statement uses a filter's comparison once for each way
+    of summing.
     """
     always, never = f"{expression} = {expression}", f"{expression} <> {expression}"
-    taken = _exact_values(dialect, column)
+    taken = _find_exact_values(dialect, column)
     if operator in ("=", "<>") and not taken.holds(value):
         return never if operator == "=" else always
     if taken.scale is not None:
@@ -293,31 +297,31 @@ def compare_exactly(dialect: Dialect, expression: str, column: Column, operator:
         return always if operator in ("<", "<=") else never
     if taken.low is not None and value < taken.low:
         return always if operator in (">", ">=") else never
-    return f"{expression} {operator} {_exact(value, scale=taken.scale)}"
+    return f"{expression} {operator} {_write_exact(value, scale=taken.scale)}"
 
 
-def _exact_values(dialect: Dialect, column: Column) -> ExactValues:
+def _find_exact_values(dialect: Dialect, column: Column) -> ExactValues:
     if column.sql_type is SqlType.INTEGER:
         limit = integer_limit(column.declared)
         return ExactValues(scale=0, low=Fraction(-limit - 1), high=Fraction(limit))
-    return dialect.exact_values(column.declared)
+    return dialect.find_exact_values(column.declared)
 
 
-def _exact(value: Fraction, *, scale: int | None) -> str:
+def _write_exact(value: Fraction, *, scale: int | None) -> str:
     if scale == 0:
         return integer(value.numerator)
-    return decimal(value, scale=_places(value) if scale is None else scale)
+    return decimal(value, scale=_count_places(value) if scale is None else scale)
 
 
-def _places(value: Fraction) -> int:
+def _count_places(value: Fraction) -> int:
     places = 0
     while (value * 10**places).denominator != 1:
         places += 1
     return places
 
 
-def _number(value: Value) -> Fraction:
-    """Return a constant of a number's column, which already has the column's type."""
+def _read_number(value: Value) -> Fraction:
+    """Return a constant of a numeric column, which already has the column's type."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise KeyholeError("KH212", "a number is expected")
     return Fraction(value)

@@ -1,10 +1,10 @@
-"""A question as one SQL statement that reads its table once and gives integers only.
+"""A question as one SQL statement that reads its table once and returns integers only.
 
 Guarantee: one privacy unit changes functional f of one key by at most its `sensitivity`, and changes at most
-`groups_per_unit` keys, on any data. Which keys (and, under a row cap, which rows) of a unit count is decided by md5 of
-the policy's seed and canonical text, before WHERE, FILTER and the question's own restriction of keys. At a look those
-that came first count, and so at all later ones. The statement cannot fail on data, and DuckDB and PostgreSQL give the
-same integers.
+`groups_per_unit` keys, on any data. The keys of a unit that count, and under a row cap its rows that count, are chosen
+by md5 of the policy's seed and canonical text. They are chosen before WHERE, FILTER and the question's own restriction
+of keys. At a look those that came first count, and they count at all later looks. The statement cannot fail on data,
+and DuckDB and PostgreSQL give the same integers.
 
 References: docs/decisions/0002-rewriting.md; docs/proofs/units_over_a_horizon.md; ProBE appendix B.
 """
@@ -19,26 +19,26 @@ from planner.errors import KeyholeError
 from planner.functionals.unit_rows import make_existence
 from planner.lower.bounded_scan import BoundedScan
 from planner.lower.bounding.choose_groups import can_list, counts_rows
-from planner.lower.computed_conditions import compute_conditions, has_dear, list_conditions
+from planner.lower.computed_conditions import compute_conditions, has_expensive, list_conditions
 from planner.lower.contribution_bounds import Bounding
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.functional import FunctionalSql
 from planner.lower.heavy_units.list_heavy import can_be_summed, list_heavy_units
-from planner.lower.heavy_units.reach_heavy import HeavyRows, can_tell_apart, reads_own_values
+from planner.lower.heavy_units.reach_heavy import HeavyRows, can_separate_heavy, reads_own_values
 from planner.lower.hopping import put_into_windows
 from planner.lower.joins import join_lookups, join_members, list_busy_units, list_pinned, list_public_keys
 from planner.lower.kept.named_steps import define_steps, keep_steps, merge_steps
-from planner.lower.kept.rollup import may_keep, may_roll, rollup, rollup_per_unit
-from planner.lower.key_tests import group_tests, pair_keys, row_tests, where_tests
-from planner.lower.layout import group_by, indent_blocks, select, where
-from planner.lower.look import arrival_tests, in_time_test, over_horizon
+from planner.lower.kept.rollup import make_rollup, make_unit_rollup, may_keep, may_roll_up
+from planner.lower.key_tests import pair_keys, write_group_tests, write_row_tests, write_where_tests
+from planner.lower.layout import indent_blocks, write_group_by, write_select, write_where
+from planner.lower.look import extend_to_horizon, write_arrival_tests, write_in_time_test
 from planner.lower.lookups.public_conditions import PublicConditions, ask_public_rows
 from planner.lower.member_conditions import MemberConditions, split_conditions
-from planner.lower.read_columns import keep_columns, list_read
+from planner.lower.read_columns import keep_columns, list_read_columns
 from planner.lower.row import RowSql
 from planner.lower.sums.null_tests import drop_implied_tests
 from planner.lower.unit_lists.keep_listed import keep_listed
-from planner.lower.unit_rows import answer, list_needed, relation, unit_columns
+from planner.lower.unit_rows import list_needed, write_answer, write_relation, write_unit_columns
 from planner.lower.unit_values.store_values import join_with_values
 from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, split_front
 from planner.question.condition import ALWAYS, Condition
@@ -49,13 +49,13 @@ from planner.question.question import Functional, Question, Term, UnitRows
 def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
     """Return the SQL for the question's aggregates in one dialect: key columns k0, k1, ..., then f0, f1, ... as bigint.
 
-    Groups without rows are absent, groups outside the question's keys may be present: the reader aligns them.
+    Groups without rows are absent, and groups outside the question's keys may be present. The reader aligns them.
 
     Raises:
-        KeyholeError: KH201, KH203, KH204, KH205, KH212 for what a question may not contain, KH900 should a
-            functional's declared sensitivity not cover what one privacy unit can change.
+        KeyholeError: KH201, KH203, KH204, KH205, KH212 for parts that a question may not contain, KH900 if a
+            functional's declared sensitivity does not cover what one privacy unit can change.
     """
-    question = over_horizon(question)
+    question = extend_to_horizon(question)
     if question.in_time is not None and (question.per_unit is not None or not question.table.is_row_unit):
         raise KeyholeError("KH900", "rows that count if they came in time, of units with several")
     if question.per_unit is None:
@@ -71,7 +71,7 @@ def rewrite(question: Question, *, dialect: Dialect) -> Rewritten:
 
 
 def list_relations(table: Table) -> tuple[ReadRelation, ...]:
-    """Return the relations of the source that hold a table's rows, each with its stored columns in the policy."""
+    """Return the source's relations that hold a table's rows, each with its stored columns in the policy."""
     return tuple(
         ReadRelation(
             one.relation,
@@ -86,31 +86,31 @@ def _rewrite_rows(question: Question, dialect: Dialect) -> tuple[Rewritten, tupl
     """Return the statement, and the steps that it has yet to define."""
     known = question.table
     asked = tuple(drop_implied_tests(functional, known) for functional in question.functionals)
-    reading = _Reading.of(question, asked, dialect)
+    reading = _TableReading.from_question(question, asked, dialect)
     among = reading.among
     plain = replace(question, functionals=asked)
-    question, row, functionals = reading.read(known, front=reading.front)
+    question, row, functionals = reading.read_table(known, front=reading.front)
     apart = None
     if question.table.is_row_unit:
         lines, steps = _scan_rows(question, row, functionals), row.table.steps
     else:
         scan = BoundedScan(question, row, Bounding(row, question.keys, question.as_of), tuple(functionals))
-        scan = _list_crowded(scan, known)
-        lines, steps = scan.lines(), scan.named_steps
-        apart = _scan_apart(reading, scan)
+        scan = _choose_by_list(scan, known)
+        lines, steps = scan.write_lines(), scan.named_steps
+        apart = _scan_heavy_apart(reading, scan)
     rolled = None
     # rows that count are as many as joined ones, have no columns for what one question asks, and are of all units
     is_plain = not (among.carried or row.truths or row.numbers or known.lists or known.own or reading.spares_rows)
-    if (apart is None or dialect.is_faster_on_copies) and is_plain and may_roll(plain, known):
+    if (apart is None or dialect.is_faster_on_copies) and is_plain and may_roll_up(plain, known):
         every = join_lookups(join_members(known, dialect=dialect), dialect=dialect)
         reduced = [replace(one, functional=left) for one, left in zip(functionals, asked, strict=True)]
-        rolled = rollup(replace(plain, table=every), RowSql(table=every, dialect=dialect), reduced)
+        rolled = make_rollup(replace(plain, table=every), RowSql(table=every, dialect=dialect), reduced)
     return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled, apart=apart), steps
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
-    """The reading of a question's table: the source of its conditions, whichever relation has the rows."""
+class _TableReading:
+    """The reading of a question's table, with the question's conditions split by where they are tested."""
 
     question: Question
     asked: tuple[Functional, ...]
@@ -118,12 +118,12 @@ class _Reading:
     public: PublicConditions
     front: FrontConditions
     spares_rows: bool
-    """True if expensive conditions read public rows alone: a rollup would ask them of every kept row."""
+    """True if expensive conditions read public rows alone. A rollup would test them on every kept row."""
     dialect: Dialect
 
     @staticmethod
-    def of(question: Question, asked: tuple[Functional, ...], dialect: Dialect) -> "_Reading":
-        """Return the reading of a question over one row at a time, with functionals `asked`."""
+    def from_question(question: Question, asked: tuple[Functional, ...], dialect: Dialect) -> "_TableReading":
+        """Return the reading of a question over single rows, with functionals `asked`."""
         known, is_first = question.table, _asks_where_first(question, dialect)
         among = split_conditions(known, list_conditions(question.where, asked), dialect=dialect)
         public = ask_public_rows(
@@ -136,20 +136,22 @@ class _Reading:
         )
         keys = list_public_keys(known, dialect=dialect, asked=public)
         stored = replace(known, columns=(*known.columns, *public.columns))
-        left = has_dear(stored, list_conditions(public.where, public.functionals), question.keys.columns)
+        left = has_expensive(stored, list_conditions(public.where, public.functionals), question.keys.columns)
         front = split_front(question, found=keys) if is_first and not (among.carried or left) else NOTHING
-        whole = has_dear(known, list_conditions(question.where, asked), question.keys.columns)
-        return _Reading(question, asked, among, public, front, whole and not left, dialect)
+        whole = has_expensive(known, list_conditions(question.where, asked), question.keys.columns)
+        return _TableReading(question, asked, among, public, front, whole and not left, dialect)
 
-    def read(self, table: Table, *, front: FrontConditions = NOTHING) -> tuple[Question, RowSql, list[FunctionalSql]]:
+    def read_table(
+        self, table: Table, *, front: FrontConditions = NOTHING
+    ) -> tuple[Question, RowSql, list[FunctionalSql]]:
         """Return the question over rows of its table, or of a table that has some of its rows, and its functionals.
 
         Parameters:
-            front: what is asked of rows before they are joined.
+            front: tests on rows before they are joined.
         """
         question, dialect, public = self.question, self.dialect, self.public
         own = MemberConditions() if public.carried or public.demanded else self.among
-        narrow = keep_columns(table, list_read(question, table, question.where, self.asked))
+        narrow = keep_columns(table, list_read_columns(question, table, question.where, self.asked))
         joined = join_with_values(narrow, dialect=dialect, among=own, front=front)
         read = put_into_windows(joined, question, dialect=dialect)
         by_itself = (
@@ -158,48 +160,46 @@ class _Reading:
         looked_up = join_lookups(read, dialect=dialect, asked=public, front=by_itself if front else None)
         stored = RowSql(table=looked_up, dialect=dialect)
         row = keep_listed(
-            _compute_at_look(question, stored, public.where, public.functionals, left=own.left),
+            _compute_at_look(question, stored, public.where, public.functionals, left=own.remaining),
             self.question.table,
             asked=by_itself,
             is_asked=bool(front),
         )
         checked = [
-            FunctionalSql.of(row, f, where=ALWAYS, among=question.where, known=question.table)
+            FunctionalSql.from_functional(row, f, where=ALWAYS, among=question.where, known=question.table)
             for f in question.functionals
         ]
         functionals = [replace(one, functional=left) for one, left in zip(checked, public.functionals, strict=True)]
         return replace(question, table=row.table, where=public.where, functionals=public.functionals), row, functionals
 
 
-def _scan_apart(reading: _Reading, scan: BoundedScan) -> Rewritten | None:
-    """Return the same question with the rows of heavy units apart from all others.
+def _scan_heavy_apart(reading: _TableReading, scan: BoundedScan) -> Rewritten | None:
+    """Return the same question with the rows of heavy units separated from all others, or None if no list can do so.
 
-    Return None if no list can say which they are.
-
-    It is worth reading where the list is kept, and the list is never made for one question: it is a pass over all rows.
+    It pays if the list is kept. The list takes a pass over all rows, so it is never made for one question.
     """
     question, known, dialect = reading.question, reading.question.table, reading.dialect
-    if not (may_keep(question, known) and can_tell_apart(known) and all(map(can_be_summed, reading.asked))):
+    if not (may_keep(question, known) and can_separate_heavy(known) and all(map(can_be_summed, reading.asked))):
         return None
-    if scan.bounding.chooses and (not scan.crowded or scan.crowded[-1].is_question_specific):
+    if scan.bounding.chooses_groups and (not scan.crowded_steps or scan.crowded_steps[-1].is_question_specific):
         return None
-    read = list(list_read(question, known, question.where, reading.asked))
+    read = list(list_read_columns(question, known, question.where, reading.asked))
     if not reads_own_values(known, read):
         return None
     names = [*known.unit, *question.keys.names, *(name for one in reading.asked for name in one.columns)]
     every = keep_columns(replace(known, fixed=()), names)
     joined = join_lookups(join_members(every, dialect=dialect), dialect=dialect)
     plain = compute_conditions(RowSql(table=joined, dialect=dialect), ALWAYS, (), keys=question.keys.columns)
-    crowded = scan.crowded[-1] if scan.crowded else None
+    crowded = scan.crowded_steps[-1] if scan.crowded_steps else None
     heavy = list_heavy_units(Bounding(plain, question.keys), reading.asked, crowded=crowded)
-    before = merge_steps(scan.crowded, plain.table.steps)
+    before = merge_steps(scan.crowded_steps, plain.table.steps)
     rows = HeavyRows(keep_columns(known, read), heavy, before, dialect, reading.front)
-    question, row, functionals = reading.read(rows.reach_heavy_units(), front=reading.front)
+    question, row, functionals = reading.read_table(rows.reach_heavy_units(), front=reading.front)
     bounding = Bounding(row, question.keys)
-    apart = BoundedScan(question, row, bounding, tuple(functionals), crowded=scan.crowded, only_heavy=True)
+    apart = BoundedScan(question, row, bounding, tuple(functionals), crowded_steps=scan.crowded_steps, only_heavy=True)
     made = Rewritten(
         dialect=dialect.name,
-        sql="\n".join(apart.lines()),
+        sql="\n".join(apart.write_lines()),
         relations=list_relations(known),
         pinned=list_pinned(known, dialect=dialect),
     )
@@ -207,19 +207,19 @@ def _scan_apart(reading: _Reading, scan: BoundedScan) -> Rewritten | None:
 
 
 def _asks_where_first(question: Question, dialect: Dialect) -> bool:
-    """Return True if rows that WHERE does not keep decide about nothing: they are not counted, ranked or looked at."""
+    """Return True if rows that WHERE drops affect nothing: they are not counted, ranked or looked at."""
     table = question.table
     if question.as_of is not None or table.row_cap is not None:
         return False
     bounding = Bounding(RowSql(table=table, dialect=dialect), question.keys)
-    return table.is_row_unit or not bounding.chooses or can_list(bounding)
+    return table.is_row_unit or not bounding.chooses_groups or can_list(bounding)
 
 
-def _list_crowded(scan: BoundedScan, known: Table) -> BoundedScan:
-    """Return the scan with its groups chosen by a list of crowded units, if one can say which count.
+def _choose_by_list(scan: BoundedScan, known: Table) -> BoundedScan:
+    """Return the scan with its groups chosen by a list of crowded units, if a list can decide which groups count.
 
-    The list is made of the rows that all questions by these keys read. So it has other units than are on the question's
-    lists, unless these say of each row of a unit another thing.
+    The list is made from the rows that all questions by these keys read. So it includes units that are not on the
+    question's own lists, unless these lists judge single rows of a unit.
     """
     if not scan.can_list:
         return scan
@@ -248,41 +248,42 @@ def _compute_at_look(
 ) -> RowSql:
     """Return the rows with expensive parts computed.
 
-    A look computes those alone that it reads, which the owner's windows decide and no analyst.
+    A look computes them only for the rows that it reads. The owner's windows decide which rows these are, and no
+    analyst.
     """
     keys = question.keys.columns
-    row = compute_conditions(stored, where, functionals, keys=keys, left=left)
+    row = compute_conditions(stored, where, functionals, keys=keys, remaining=left)
     if row is stored or question.as_of is None:
         return row
-    tests = " AND ".join(f"({test})" for test in arrival_tests(stored, question.as_of, question.keys))
+    tests = " AND ".join(f"({test})" for test in write_arrival_tests(stored, question.as_of, question.keys))
     there = f"(SELECT * FROM {stored.table.relation} WHERE {tests}) AS there"
     return compute_conditions(
-        replace(stored, table=replace(stored.table, relation=there)), where, functionals, keys=keys, left=left
+        replace(stored, table=replace(stored.table, relation=there)), where, functionals, keys=keys, remaining=left
     )
 
 
 def _scan_rows(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> list[str]:
-    """Return SQL for the statement if each row is a privacy unit by itself: no total has to be bounded."""
-    sums = [f.sum_rows(added=f.added_sql(), present=f.present()) for f in functionals]
-    columns = [f"{row.grouped_column(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
-    columns += [f"{f.final(total)} AS f{i}" for i, (f, total) in enumerate(zip(functionals, sums, strict=True))]
-    tests = [test for column, values in pair_keys(question) for test in row_tests(row, column, values)]
+    """Return the SQL of the statement if each row is a privacy unit: no total has to be bounded."""
+    sums = [f.sum_rows(added=f.write_added(), present=f.write_present()) for f in functionals]
+    columns = [f"{row.write_grouped_column(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
+    columns += [f"{f.write_final(total)} AS f{i}" for i, (f, total) in enumerate(zip(functionals, sums, strict=True))]
+    tests = [test for column, values in pair_keys(question) for test in write_row_tests(row, column, values)]
     if (as_of := question.as_of) is not None:
-        tests = list(dict.fromkeys([*tests, *arrival_tests(row, as_of, question.keys)]))
+        tests = list(dict.fromkeys([*tests, *write_arrival_tests(row, as_of, question.keys)]))
     if question.in_time is not None:
-        tests.append(in_time_test(row, question.in_time))
-    tests += where_tests(row, question.where)
+        tests.append(write_in_time_test(row, question.in_time))
+    tests += write_where_tests(row, question.where)
     scan = [
         "-- one scan: a group per key, one conditional integer sum per functional",
-        *select(columns),
+        *write_select(columns),
         f"FROM {question.table.relation}",
-        *where(tests, comment="rows that WHERE keeps, in the range of the keys"),
-        *group_by(len(question.keys.columns)),
+        *write_where(tests, comment="rows that WHERE keeps, in the range of the keys"),
+        *write_group_by(len(question.keys.columns)),
     ]
-    left = group_tests(row, question)
+    left = write_group_tests(row, question)
     if not left:
         return scan
-    public = where(left, comment="groups outside the public keys stay behind")
+    public = write_where(left, comment="groups outside the public keys stay behind")
     fence = row.dialect.materialized_fence
     if fence is not None:
         scan += ["-- every group: keys are tested once a group, not once a row", fence]
@@ -290,12 +291,9 @@ def _scan_rows(question: Question, row: RowSql, functionals: Sequence[Functional
 
 
 def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> tuple[Rewritten, tuple[NamedStep, ...]]:
-    """Return the SQL for the totals of each unit in each key, bounded as for any question, and the question over these.
-
-    And its steps.
-    """
+    """Return the SQL of the bounded totals of each unit in each key and of the question over them, and its steps."""
     needed = list_needed(rows)
-    narrow = keep_columns(rows.table, list_read(question, rows.table, rows.where, needed))
+    narrow = keep_columns(rows.table, list_read_columns(question, rows.table, rows.where, needed))
     stored = RowSql(
         table=put_into_windows(join_members(narrow, dialect=dialect), question, dialect=dialect), dialect=dialect
     )
@@ -309,22 +307,22 @@ def _rewrite_per_unit(question: Question, rows: UnitRows, dialect: Dialect) -> t
         formula=TRUE,
         per_unit=None,
     )
-    needs = tuple(FunctionalSql.of(row, f, where=ALWAYS, among=inner.where) for f in inner.functionals)
-    bounded = BoundedScan(inner, row, Bounding(row, question.keys, question.as_of), needs, per_unit=True)
-    bounded = _list_crowded(bounded, rows.table)
-    steps = bounded.steps()
-    kept = [*bounded.remaining_tests(), f"t{len(needs) - 1} IS NOT NULL"]
-    source = [f"FROM {bounded.relation}", *where(kept, comment="of the public keys, with rows that count")]
+    needs = tuple(FunctionalSql.from_functional(row, f, where=ALWAYS, among=inner.where) for f in inner.functionals)
+    bounded = BoundedScan(inner, row, Bounding(row, question.keys, question.as_of), needs, is_per_unit=True)
+    bounded = _choose_by_list(bounded, rows.table)
+    steps = bounded.write_steps()
+    kept = [*bounded.write_remaining_tests(), f"t{len(needs) - 1} IS NOT NULL"]
+    source = [f"FROM {bounded.relation}", *write_where(kept, comment="of the public keys, with rows that count")]
     lines = [
         "WITH",
         *steps[:-1],
         f"{steps[-1].rstrip(',')},",
-        *relation(unit_columns(rows, [alias for alias, _ in bounded.bounding.groups], dialect), source),
-        *answer(question, rows, row, bounded.bounding),
+        *write_relation(write_unit_columns(rows, [alias for alias, _ in bounded.bounding.groups], dialect), source),
+        *write_answer(question, rows, row, bounded.bounding),
     ]
     rolled = None
-    if not (row.truths or row.numbers or rows.table.lists) and may_roll(inner, rows.table):
+    if not (row.truths or row.numbers or rows.table.lists) and may_roll_up(inner, rows.table):
         every = RowSql(table=join_members(rows.table, dialect=dialect), dialect=dialect)
         totals = replace(inner, table=every.table)
-        rolled = rollup_per_unit(question, rows, totals=totals, row=every, functionals=needs)
+        rolled = make_unit_rollup(question, rows, totals=totals, row=every, functionals=needs)
     return Rewritten(dialect=dialect.name, sql="\n".join(lines), rollup=rolled), bounded.named_steps

@@ -1,9 +1,9 @@
 """Looks of several standing questions at one table as one statement.
 
-Guarantee: each question's functionals have the integers in it that they have in the question's own statement. Questions
-are put together where table, keys, windows, bounding and the moment of the look are the same, so that the same rows,
-groups and units count; a WHERE of its own becomes a condition of what a question sums, which is where it is asked
-anyway once groups are chosen.
+Guarantee: each question's functionals have the same integers as in the question's own statement. Questions are joined
+if table, keys, windows, bounding and the moment of the look are the same, so the same rows, groups and units count. If
+their WHERE clauses differ, each becomes a condition of its question's sums, where it is tested anyway after groups are
+chosen.
 
 References: docs/proofs/units_over_a_horizon.md.
 """
@@ -16,24 +16,24 @@ from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
 from planner.functionals.functional_identity import identify_sum
 from planner.lower.dialects.dialect import Dialect
-from planner.lower.functional import FunctionalSql, conjunction
+from planner.lower.functional import FunctionalSql, join_conditions
 from planner.lower.joins import join_lookups, join_members
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS
 from planner.question.question import Functional, Question
-from planner.question.row_work import are_dear
+from planner.question.row_work import are_expensive
 
 MOST_SHARED = 64
-"""Functionals of one statement: each adds work to every row, and with so many a hundred standing questions are a few
-scans already."""
+"""The most functionals of one statement. Each adds work to every row, and with this many a hundred standing questions
+take only a few scans."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedLook:
     """The joint reading of several looks.
 
-    `places` are, for each of the given questions that it answers, its number among them and where its functionals stand
-    among those of `question`, in their order.
+    `places` has, for each question that it answers, the question's index among the given ones, and the indices of its
+    functionals among those of `question`, in their order.
     """
 
     question: Question
@@ -41,14 +41,14 @@ class SharedLook:
 
 
 def share_scans(questions: Sequence[Question], *, dialect: Dialect) -> tuple[SharedLook, ...]:
-    """Return the looks as few statements: every question is in one of them.
+    """Return the looks as few statements. Every question is in one of them.
 
-    Questions over a subquery per unit are put together with those of the same subquery and the same WHERE. A statement
-    has `MOST_SHARED` functionals at most, unless one question has more, and no more work on a row than any may have.
+    Questions over a subquery per unit are joined only if the subquery and WHERE are the same. A statement has at most
+    `MOST_SHARED` functionals, unless one question has more. It never has more work on a row than any may have.
     """
     groups: list[_Group] = []
     for number, question in enumerate(questions):
-        alone = _Group.of(number, question, dialect)
+        alone = _Group.from_question(number, question, dialect)
         for i, group in enumerate(groups):
             together = group.join(alone)
             if together is not None:
@@ -56,14 +56,14 @@ def share_scans(questions: Sequence[Question], *, dialect: Dialect) -> tuple[Sha
                 break
         else:
             groups.append(alone)
-    return tuple(group.look() for group in groups)
+    return tuple(group.make_look() for group in groups)
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
     """Questions that are answered together.
 
-    `moved` are each one's functionals with WHERE among their conditions, None where that is not known to be the same.
+    `moved` has each one's functionals with WHERE added to their conditions, or None if that might change their bounds.
     """
 
     table: Table
@@ -71,11 +71,11 @@ class _Group:
     moved: tuple[tuple[Functional, ...] | None, ...]
 
     @staticmethod
-    def of(number: int, question: Question, dialect: Dialect) -> "_Group":
+    def from_question(number: int, question: Question, dialect: Dialect) -> "_Group":
         return _Group(question.table, ((number, question),), (_move_where(question, dialect),))
 
     def join(self, other: "_Group") -> "_Group | None":
-        """Return both in one statement; None if they cannot be."""
+        """Return both groups as one statement, or None if they cannot be joined."""
         first, second = self.members[0][1], other.members[0][1]
         if (first.keys, first.per_unit) != (second.keys, second.per_unit):
             return None
@@ -85,38 +85,40 @@ class _Group:
         if table is None:
             return None
         together = _Group(table, (*self.members, *other.members), (*self.moved, *other.moved))
-        return together if together.fits() else None
+        return together if together.fits_statement() else None
 
     @property
     def has_one_where(self) -> bool:
-        """Return True if all ask the same WHERE, which then stays where it is."""
+        """True if all questions have the same WHERE, which then stays where it is."""
         return all(question.where == self.members[0][1].where for _, question in self.members)
 
-    def functionals(self) -> Iterator[tuple[int, tuple[Functional, ...]]]:
+    def list_functionals(self) -> Iterator[tuple[int, tuple[Functional, ...]]]:
         """Yield each question's functionals, as they are in the statement."""
         for (number, question), moved in zip(self.members, self.moved, strict=True):
             yield number, question.functionals if self.has_one_where or moved is None else moved
 
-    def fits(self) -> bool:
-        """Return True if it may be one statement."""
+    def fits_statement(self) -> bool:
+        """Return True if the questions may be one statement."""
         if not self.has_one_where and None in self.moved:
             return False
-        look = self.look()
+        look = self.make_look()
         if len(look.question.functionals) > MOST_SHARED:
             return False
         where = look.question.where
         try:
-            are_dear((where, *(condition for f in look.question.functionals for condition in f.conditions)), self.table)
+            are_expensive(
+                (where, *(condition for f in look.question.functionals for condition in f.conditions)), self.table
+            )
         except KeyholeError:
             return False
         return True
 
-    def look(self) -> SharedLook:
-        """Return the questions as one, in which equal sums are summed once."""
+    def make_look(self) -> SharedLook:
+        """Return the questions as one, in which equal sums are computed once."""
         places: dict[str, int] = {}
         found: list[Functional] = []
         standing = []
-        for number, functionals in self.functionals():
+        for number, functionals in self.list_functionals():
             for one in functionals:
                 if places.setdefault(identify_sum(one), len(found)) == len(found):
                     found.append(one)
@@ -138,9 +140,9 @@ class _Group:
 
 
 def _move_where(question: Question, dialect: Dialect) -> tuple[Functional, ...] | None:
-    """Return the functionals with WHERE among the conditions of their terms.
+    """Return the functionals with WHERE added to the conditions of their terms.
 
-    Return None if the ranges of the summands, which follow from conditions, would not be known to be as narrow.
+    Return None if the ranges of the summands, which follow from conditions, might become wider than they were.
     """
     if question.where == ALWAYS:
         return question.functionals
@@ -149,18 +151,18 @@ def _move_where(question: Question, dialect: Dialect) -> tuple[Functional, ...] 
     known = question.table
     row = RowSql(table=join_lookups(join_members(known, dialect=dialect), dialect=dialect), dialect=dialect)
     moved = tuple(
-        one.map_conditions(lambda condition: conjunction(question.where, condition)) for one in question.functionals
+        one.map_conditions(lambda condition: join_conditions(question.where, condition)) for one in question.functionals
     )
     try:
         for one in moved:
-            FunctionalSql.of(row, one, where=ALWAYS, among=ALWAYS, known=known)
+            FunctionalSql.from_functional(row, one, where=ALWAYS, among=ALWAYS, known=known)
     except KeyholeError:
         return None
     return moved
 
 
 def _unite_columns(one: Table, other: Table) -> Table | None:
-    """Return the table with the columns of both, if they differ in nothing else; None if they do."""
+    """Return the table with the columns of both, or None if they differ in anything else."""
     if one == other:
         return one
     if replace(one, columns=()) != replace(other, columns=()):

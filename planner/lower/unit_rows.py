@@ -1,7 +1,7 @@
 """A question per unit as SQL: each unit's bounded totals in each key, compared as integers, then summed per key.
 
-Guarantee: one row per privacy unit and key at most, for at most G keys a unit; every total lies in its declared range.
-Nothing here can fail on data, and both engines give the same integers.
+Guarantee: there is at most one row per privacy unit and key, for at most G keys a unit. Every total lies in its
+declared range. Nothing here can fail on data, and both engines give the same integers.
 
 References: docs/decisions/0008-per-unit.md.
 """
@@ -17,7 +17,7 @@ from planner.lower.computed_conditions import compute_conditions
 from planner.lower.contribution_bounds import Bounding
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.functional import FunctionalSql
-from planner.lower.layout import group_by, indent_blocks, select, where
+from planner.lower.layout import indent_blocks, write_group_by, write_select, write_where
 from planner.lower.row import RowSql
 from planner.question.condition import ALWAYS, Condition
 from planner.question.question import Functional, Measure, Question, UnitRows, UnitTotal
@@ -27,101 +27,101 @@ RELATION = "units"
 
 
 def list_needed(rows: UnitRows) -> tuple[Functional, ...]:
-    """Return the functionals to add up per unit: each total, followed by the count of its values if it may be NULL."""
+    """Return the functionals to sum per unit: each total, followed by the count of its values if it may be NULL."""
     return tuple(made for total in rows.totals for made in (total.functional, total.present) if made is not None)
 
 
-def unit_columns(rows: UnitRows, aliases: Iterable[str], dialect: Dialect) -> list[str]:
+def write_unit_columns(rows: UnitRows, aliases: Iterable[str], dialect: Dialect) -> list[str]:
     """Return SQL for the columns of one row per unit and key: unit, keys and totals, each NULL or in its range."""
     columns = list(aliases)
     place = 0
     for i, total in enumerate(rows.totals):
         added = f"t{place}"
         if total.functional.measure is Measure.MEAN:
-            added = _mean(added, f"t{place + 1}", total, dialect)
+            added = _write_mean(added, f"t{place + 1}", total, dialect)
         clipped = f"LEAST(GREATEST(COALESCE({added}, 0), {integer(total.low)}), {integer(total.high)})"
         value = dialect.spelling.cast(clipped, "bigint")
         if total.present is not None:
             place += 1
             value = f"CASE WHEN t{place} > 0 THEN {value} END"
-        columns.append(f"{value} AS {_alias(i)}")
+        columns.append(f"{value} AS {_name_total(i)}")
         place += 1
     return columns
 
 
-def _mean(above: str, count: str, total: UnitTotal, dialect: Dialect) -> str:
-    """Return SQL for the mean in halves of its parts: twice the whole parts, and one more if there is a rest.
+def _write_mean(above: str, count: str, total: UnitTotal, dialect: Dialect) -> str:
+    """Return SQL for the mean in halves of its parts: twice the whole parts, plus one if there is a rest.
 
-    So it compares with any number of whole parts as the mean itself does, strictly or not. The sum `above` is of how
-    far values are above the least that they may be, so that nothing is negative and all engines round down alike.
+    So it compares with any number of whole parts as the mean itself does. The sum `above` adds the distances of values
+    from their least possible value. So nothing is negative, and all engines round down alike.
     """
     parts = f"{above} * {integer(total.parts)}"
-    quotients = (dialect.large_quotient(divided, count) for divided in (parts, f"{parts} + {count} - 1"))
+    quotients = (dialect.divide_large(divided, count) for divided in (parts, f"{parts} + {count} - 1"))
     return f"{' + '.join(quotients)} + {integer(total.low)}"
 
 
-def answer(question: Question, rows: UnitRows, row: RowSql, bounding: Bounding) -> list[str]:
+def write_answer(question: Question, rows: UnitRows, row: RowSql, bounding: Bounding) -> list[str]:
     """Return SQL for the question over the relation of those rows."""
-    stored = StoredTotals.of(question.table, rows, {column.name: alias for alias, column in bounding.groups})
+    stored = StoredTotals.from_rows(question.table, rows, {column.name: alias for alias, column in bounding.groups})
     among = stored.read_condition(question.where)
     asked = [stored.read_functional(made) for made in question.functionals]
-    units = compute_conditions(stored.row(question.table, RELATION, row.dialect), among, asked)
-    functionals = [FunctionalSql.of(units, made, where=ALWAYS, among=among) for made in asked]
-    sums = [f.final(f.sum_rows(added=f.added_sql(), present=f.present())) for f in functionals]
+    units = compute_conditions(stored.make_row(question.table, RELATION, row.dialect), among, asked)
+    functionals = [FunctionalSql.from_functional(units, made, where=ALWAYS, among=among) for made in asked]
+    sums = [f.write_final(f.sum_rows(added=f.write_added(), present=f.write_present())) for f in functionals]
     keys = [f"k{i}" for i in range(len(question.keys.columns))]
-    kept = [] if question.where == ALWAYS else [units.holds(among)]
+    kept = [] if question.where == ALWAYS else [units.write_condition(among)]
     return [
         "-- the units that the question asks for, summed per key",
-        *select(keys + [f"{total} AS f{i}" for i, total in enumerate(sums)]),
+        *write_select(keys + [f"{total} AS f{i}" for i, total in enumerate(sums)]),
         f"FROM {units.table.relation}",
-        *where(kept),
-        *group_by(len(keys)),
+        *write_where(kept),
+        *write_group_by(len(keys)),
     ]
 
 
-def relation(columns: list[str], source: list[str]) -> list[str]:
-    """Return SQL for the step that gives the relation."""
+def write_relation(columns: list[str], source: list[str]) -> list[str]:
+    """Return SQL for the step that defines the relation."""
     return [
         "-- one row per privacy unit and key: its totals, clipped",
         f"{RELATION} AS (",
-        *indent_blocks(select(columns), source),
+        *indent_blocks(write_select(columns), source),
         ")",
     ]
 
 
-def _alias(index: int) -> str:
+def _name_total(index: int) -> str:
     return f"total{index}"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTotals:
-    """A relation with the columns of `unit_columns`: its names of groups and totals, and what a step of these is."""
+    """A relation with the columns of `write_unit_columns`: its names of groups and totals, and their steps' worth."""
 
     rows: UnitRows
     names: Mapping[str, str]
     steps: Mapping[str, Fraction]
 
     @staticmethod
-    def of(shown: Table, rows: UnitRows, groups: Mapping[str, str]) -> "StoredTotals":
+    def from_rows(shown: Table, rows: UnitRows, groups: Mapping[str, str]) -> "StoredTotals":
         """Return the relation of these totals.
 
         Parameters:
             shown: the table that has the totals as columns.
             groups: the relation's names of the other columns.
         """
-        names = {**groups, **{total.name: _alias(i) for i, total in enumerate(rows.totals)}}
+        names = {**groups, **{total.name: _name_total(i) for i, total in enumerate(rows.totals)}}
         steps = {total.name: Fraction(shown.get_column(total.name).grid or 1) for total in rows.totals}
         return StoredTotals(rows, names, steps)
 
-    def row(self, shown: Table, relation: str, dialect: Dialect) -> RowSql:
+    def make_row(self, shown: Table, relation: str, dialect: Dialect) -> RowSql:
         """Return the relation as a table with one row per privacy unit and key.
 
-        Its derived columns are stored columns, its totals are integers.
+        Its derived columns are stored columns, and its totals are integers.
         """
         ranges = {total.name: (total.low, total.high) for total in self.rows.totals}
-        columns = (_stored_column(one, self.names, ranges) for one in shown.columns if one.name in self.names)
+        columns = (_make_stored_column(one, self.names, ranges) for one in shown.columns if one.name in self.names)
         table = replace(shown, relation=relation, unit=(), row_cap=None, columns=tuple(columns))
-        measures = {_alias(i): _alias(i) for i in range(len(self.rows.totals))}
+        measures = {_name_total(i): _name_total(i) for i in range(len(self.rows.totals))}
         return RowSql(table=table, dialect=dialect, measures=measures)
 
     def read_condition(self, condition: Condition) -> Condition:
@@ -143,7 +143,7 @@ class StoredTotals:
         return replace(made, terms=terms)
 
 
-def _stored_column(column: Column, names: Mapping[str, str], ranges: Mapping[str, tuple[int, int]]) -> Column:
+def _make_stored_column(column: Column, names: Mapping[str, str], ranges: Mapping[str, tuple[int, int]]) -> Column:
     plain = replace(column, name=names[column.name], derivation=None)
     if column.name not in ranges:
         return plain

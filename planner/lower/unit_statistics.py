@@ -1,10 +1,10 @@
-"""One integer for each privacy unit, counted against public candidates: what private bounds are found from.
+"""One integer for each privacy unit, counted against public candidates, from which private bounds are found.
 
-Each statistic is a number that one unit has, such as in how many groups it is. The statement gives, for each statistic,
-how many units lie beyond each candidate: these counts are all that leaves the source. A unit more or less changes each
-of them by at most one, all in the same direction.
+Each statistic is a number of one unit, for example the number of its groups. For each statistic the statement returns
+the number of units above each candidate. Only these counts leave the source. One unit more or less changes each of them
+by at most one, all in the same direction.
 
-Guarantee: no row can make the statement fail, whatever it holds; rows without a unit are left out.
+Guarantee: no row can make the statement fail, whatever it holds. Rows without a unit are left out.
 
 References: docs/proofs/private_bounds.md.
 """
@@ -17,20 +17,20 @@ from fractions import Fraction
 from math import floor
 
 from planner.catalog.catalog import Column, Table
-from planner.lower.contribution_bounds import not_null
+from planner.lower.contribution_bounds import write_not_null
 from planner.lower.dialects.dialect import Dialect
-from planner.lower.domain import restriction
+from planner.lower.domain import write_restriction
 from planner.lower.kept.named_steps import define_steps
-from planner.lower.layout import indent_blocks, select, where
-from planner.lower.measure import row_value
+from planner.lower.layout import indent_blocks, write_select, write_where
+from planner.lower.measure import make_row_value
 from planner.lower.row import RowSql
 from planner.lower.scan import list_relations
 from planner.lower.unit_paths.reach import reach_units
 from planner.question.plan import ReadRelation
 
 
-class BoundOf(StrEnum):
-    """The bounded quantity of a unit: its groups, its rows or total in one, or its values; from above or below."""
+class BoundKind(StrEnum):
+    """The bounded quantity of a unit: its groups, its rows or total in one group, or its values, above or below."""
 
     GROUPS = "groups"
     ROWS = "rows"
@@ -40,23 +40,23 @@ class BoundOf(StrEnum):
     LOWEST_VALUE = "lowest value"
 
 
-_TOTALS = (BoundOf.HIGHEST_TOTAL, BoundOf.LOWEST_TOTAL)
-_VALUES = (BoundOf.HIGHEST_VALUE, BoundOf.LOWEST_VALUE)
-LOW_SIDES = frozenset({BoundOf.LOWEST_TOTAL, BoundOf.LOWEST_VALUE})
+_TOTALS = (BoundKind.HIGHEST_TOTAL, BoundKind.LOWEST_TOTAL)
+_VALUES = (BoundKind.HIGHEST_VALUE, BoundKind.LOWEST_VALUE)
+LOW_SIDES = frozenset({BoundKind.LOWEST_TOTAL, BoundKind.LOWEST_VALUE})
 
 
 @dataclass(frozen=True, slots=True)
 class UnitStatistic:
-    """The counted quantity for one bound.
+    """The number of a unit that is counted for one bound.
 
     Parameters:
         keys: the grouping columns; () for the values of a column.
         column: the measure; None for groups and rows.
-        step: what one step of `candidates` is, in the user's unit.
+        step: the worth of one step of `candidates`, in the user's unit.
         candidates: public, ascending, in steps; for a lowest total or value, steps below zero.
     """
 
-    of: BoundOf
+    kind: BoundKind
     keys: tuple[str, ...]
     column: str | None
     step: Fraction
@@ -67,21 +67,21 @@ class UnitStatistic:
 class UnitCounts:
     """The statement that counts units for several statistics, over one state of the data.
 
-    Its rows are (place of the statistic, how many units lie beyond each candidate); with `count_units` one more, at the
-    place behind the last, with the number of units alone.
+    Its rows are (index of the statistic, number of units above each candidate). With `counts_units` there is one more
+    row, after the last index, with the number of units alone.
     """
 
     table: Table
     dialect: Dialect
     statistics: tuple[UnitStatistic, ...]
-    count_units: bool
+    counts_units: bool
 
     @property
     def sql(self) -> str:
         """The statement."""
-        parts = [self._count(place, one) for place, one in enumerate(self.statistics)]
-        if self.count_units:
-            parts.append(self._count_units(len(parts)))
+        parts = [self._write_count(place, one) for place, one in enumerate(self.statistics)]
+        if self.counts_units:
+            parts.append(self._write_unit_count(len(parts)))
         counted = "\nUNION ALL\n".join("\n".join(part) for part in parts)
         return define_steps(self._row.table.steps, counted, dialect=self.dialect)
 
@@ -94,87 +94,99 @@ class UnitCounts:
     def _row(self) -> RowSql:
         return RowSql(table=reach_units(self.table, dialect=self.dialect), dialect=self.dialect)
 
-    def _count(self, place: int, statistic: UnitStatistic) -> list[str]:
+    def _write_count(self, place: int, statistic: UnitStatistic) -> list[str]:
         begins, ends = self.dialect.array
-        counts = [f"count(*) FILTER (WHERE {self._beyond(statistic, one)})" for one in statistic.candidates]
+        counts = [f"count(*) FILTER (WHERE {self._write_beyond(statistic, one)})" for one in statistic.candidates]
         return [
             f"SELECT {place} AS statistic, {begins}",
             *indent_blocks([f"{count}," for count in counts[:-1]], [counts[-1]]),
             f"{ends} AS beyond",
             "FROM (",
-            *indent_blocks(self._statistic(statistic)),
+            *indent_blocks(self._write_statistic(statistic)),
             f") AS s{place}",
         ]
 
-    def _count_units(self, place: int) -> list[str]:
+    def _write_unit_count(self, place: int) -> list[str]:
         begins, ends = self.dialect.array
-        inner = select(self._units) if self.table.is_row_unit else ["SELECT DISTINCT", *select(self._units)[1:]]
+        inner = (
+            write_select(self._units) if self.table.is_row_unit else ["SELECT DISTINCT", *write_select(self._units)[1:]]
+        )
         return [
             f"SELECT {place} AS statistic, {begins}count(*){ends} AS beyond",
             "FROM (",
-            *indent_blocks(inner, [f"FROM {self._row.table.relation}"], where(self._with_unit)),
+            *indent_blocks(inner, [f"FROM {self._row.table.relation}"], write_where(self._with_unit)),
             f") AS s{place}",
         ]
 
     @property
     def _units(self) -> list[str]:
-        return [f"{self._row.column(name)} AS u{i}" for i, name in enumerate(self.table.unit)] or ["1 AS u0"]
+        return [f"{self._row.write_column(name)} AS u{i}" for i, name in enumerate(self.table.unit)] or ["1 AS u0"]
 
     @property
     def _with_unit(self) -> list[str]:
-        return [not_null(self._row, self.table.get_column(name)) for name in self.table.unit]
+        return [write_not_null(self._row, self.table.get_column(name)) for name in self.table.unit]
 
-    def _beyond(self, statistic: UnitStatistic, candidate: int) -> str:
-        if statistic.of in _VALUES:
-            column, value = self._measure(statistic), candidate * statistic.step
-            lowest = statistic.of is BoundOf.LOWEST_VALUE
-            return self._row.compare("s", column, "<" if lowest else ">", _decimal(-value if lowest else value))
-        if statistic.of in _TOTALS:
-            steps = row_value(self._row, self._measure(statistic)).steps
+    def _write_beyond(self, statistic: UnitStatistic, candidate: int) -> str:
+        if statistic.kind in _VALUES:
+            column, value = self._find_measure(statistic), candidate * statistic.step
+            lowest = statistic.kind is BoundKind.LOWEST_VALUE
+            return self._row.write_comparison(
+                "s", column, "<" if lowest else ">", _to_decimal(-value if lowest else value)
+            )
+        if statistic.kind in _TOTALS:
+            steps = make_row_value(self._row, self._find_measure(statistic)).steps
             return f"s > {floor(Fraction(candidate, steps))}"
         return f"s > {candidate}"
 
-    def _measure(self, statistic: UnitStatistic) -> Column:
+    def _find_measure(self, statistic: UnitStatistic) -> Column:
         assert statistic.column is not None
         return self.table.get_column(statistic.column)
 
-    def _statistic(self, statistic: UnitStatistic) -> list[str]:
+    def _write_statistic(self, statistic: UnitStatistic) -> list[str]:
         """Return SQL for the statistic of each unit, as column s."""
         row, relation = self._row, [f"FROM {self._row.table.relation}"]
         units = [f"u{i}" for i in range(len(self.table.unit))]
-        if statistic.of in _VALUES:
-            value = row.column(self._measure(statistic).name)
+        if statistic.kind in _VALUES:
+            value = row.write_column(self._find_measure(statistic).name)
             if self.table.is_row_unit:
                 return [f"SELECT {value} AS s", *relation]
-            extreme = "min" if statistic.of is BoundOf.LOWEST_VALUE else "max"
-            inner = [*select([*self._units, f"{value} AS x"]), *relation, *where(self._with_unit)]
-            return _group_units(f"{extreme}(x) AS s", inner, units)
+            extreme = "min" if statistic.kind is BoundKind.LOWEST_VALUE else "max"
+            inner = [*write_select([*self._units, f"{value} AS x"]), *relation, *write_where(self._with_unit)]
+            return _write_unit_groups(f"{extreme}(x) AS s", inner, units)
         columns = [self.table.get_column(name) for name in statistic.keys]
         keys = [f"k{i}" for i in range(len(columns))]
-        named = [f"{row.column(one.name)} AS {k}" for one, k in zip(columns, keys, strict=True)]
-        shown = select([*self._units, *named, *self._add_values(statistic)])
-        rows = [*shown, *relation, *where([*self._with_unit, *self._of_keys(columns)])]
-        per_group = _group_units(f"{self._of_group(statistic)} AS t", rows, [*units, *keys], shown=units)
-        return _group_units(f"{'count(*)' if statistic.of is BoundOf.GROUPS else 'max(t)'} AS s", per_group, units)
+        named = [f"{row.write_column(one.name)} AS {k}" for one, k in zip(columns, keys, strict=True)]
+        shown = write_select([*self._units, *named, *self._write_added(statistic)])
+        rows = [*shown, *relation, *write_where([*self._with_unit, *self._write_key_tests(columns)])]
+        per_group = _write_unit_groups(
+            f"{self._write_group_aggregate(statistic)} AS t", rows, [*units, *keys], shown=units
+        )
+        return _write_unit_groups(
+            f"{'count(*)' if statistic.kind is BoundKind.GROUPS else 'max(t)'} AS s", per_group, units
+        )
 
-    def _of_keys(self, columns: Sequence[Column]) -> Iterator[str]:
+    def _write_key_tests(self, columns: Sequence[Column]) -> Iterator[str]:
         for column in columns:
-            yield restriction(self._row, column, column.domain or ()) or not_null(self._row, column)
+            yield write_restriction(self._row, column, column.domain or ()) or write_not_null(self._row, column)
 
-    def _add_values(self, statistic: UnitStatistic) -> list[str]:
-        return [f"{row_value(self._row, self._measure(statistic)).sql} AS x"] if statistic.of in _TOTALS else []
+    def _write_added(self, statistic: UnitStatistic) -> list[str]:
+        return (
+            [f"{make_row_value(self._row, self._find_measure(statistic)).sql} AS x"]
+            if statistic.kind in _TOTALS
+            else []
+        )
 
-    def _of_group(self, statistic: UnitStatistic) -> str:
-        match statistic.of:
-            case BoundOf.HIGHEST_TOTAL:
+    def _write_group_aggregate(self, statistic: UnitStatistic) -> str:
+        match statistic.kind:
+            case BoundKind.HIGHEST_TOTAL:
                 return "COALESCE(sum(x), 0)"
-            case BoundOf.LOWEST_TOTAL:
+            case BoundKind.LOWEST_TOTAL:
                 return "-COALESCE(sum(x), 0)"
             case _:
                 return "count(*)"
 
 
-def _group_units(
+def _write_unit_groups(
     aggregate: str, inner: list[str], by: Sequence[str], *, shown: Sequence[str] | None = None
 ) -> list[str]:
     names = ", ".join(by)
@@ -187,5 +199,5 @@ def _group_units(
     ]
 
 
-def _decimal(value: Fraction) -> Decimal:
+def _to_decimal(value: Fraction) -> Decimal:
     return Decimal(value.numerator) / Decimal(value.denominator)

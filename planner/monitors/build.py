@@ -19,7 +19,7 @@ from planner.catalog.catalog import Catalog, Column, Derivation, SqlType, Table
 from planner.catalog.key_space import KeySpace
 from planner.catalog.monitor import Alert, Monitor
 from planner.lower.dialects.dialect import Dialect
-from planner.lower.look import chooses, chooses_groups
+from planner.lower.look import may_leave_out, may_leave_out_groups
 from planner.monitors.at_once import check_in_time
 from planner.monitors.growth import list_regimes, stays_true
 from planner.monitors.monitor_identity import identify
@@ -71,7 +71,7 @@ def plan_monitor(catalog: Catalog, monitor: Monitor, *, dialect: Dialect) -> Mon
     if monitor.windows.sliding and not monitor.clears_at_once:
         regimes = _slide(question, regimes, monitor)
     windows = horizon.looked_at(monitor, early=early)
-    if monitor.clears_at_once or chooses(question):
+    if monitor.clears_at_once or may_leave_out(question):
         windows = replace(windows, settling=SETTLING)
     watching = watch(question, regimes, horizon, windows, keys=keys, monitor=monitor, early=early)
     standing = watching.standing
@@ -203,7 +203,7 @@ def _seen_by(question: Question, window_column: Column, monitor: Monitor) -> str
             + monitor.windows.column
             + '", length = "24 hours", hop = "6 hours" }.',
         )
-    if not table.append_only and chooses_groups(question):
+    if not table.append_only and may_leave_out_groups(question):
         raise table_cannot_be_watched(
             monitor,
             f"of a unit's groups in {table.name} some are kept, and a changed or deleted row would change which",
@@ -212,7 +212,7 @@ def _seen_by(question: Question, window_column: Column, monitor: Monitor) -> str
             hint=f"Write append_only = true under [tables.{table.name}] if rows are never changed or deleted. Or write "
             f"max_groups_per_unit = {question.keys.count_reachable_groups(table)}, if that is not too expensive.",
         )
-    if table.arrival_column is None and chooses(question):
+    if table.arrival_column is None and may_leave_out(question):
         chosen = "rows" if table.row_cap is not None else "groups"
         raise table_cannot_be_watched(
             monitor,

@@ -6,7 +6,7 @@ Proof: docs/proofs/standing.md.
 from mechanisms.alarm.shapes import Regime
 from mechanisms.standing.alarms import can_alarms_decide
 from planner.lower.dialects.dialect import Dialect
-from planner.lower.look import grows
+from planner.lower.look import find_growing
 from planner.question.question import Question
 
 
@@ -17,7 +17,7 @@ def list_regimes(question: Question, *, dialect: Dialect) -> tuple[Regime, ...]:
     rows are added alone (`append_only`), and bounding keeps what came first, never by less than at a look before.
     """
     rising = Regime.GROWING if question.table.append_only else Regime.COMING_AND_GOING
-    return tuple(rising if grown else Regime.SIGNED for grown in grows(question, dialect=dialect))
+    return tuple(rising if grown else Regime.SIGNED for grown in find_growing(question, dialect=dialect))
 
 
 def list_leasts(question: Question, regimes: tuple[Regime, ...]) -> tuple[int | None, ...]:

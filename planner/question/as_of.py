@@ -51,7 +51,7 @@ class AsOf:
     window_open_for: timedelta
     hopping: Hopping | None = None
 
-    def over_horizon(self, column: Column) -> Column:
+    def extend_to_horizon(self, column: Column) -> Column:
         """Return a table's column as this look sees it: the domain of the windows' column is the horizon."""
         return replace(column, domain=self.horizon) if column.name == self.window else column
 

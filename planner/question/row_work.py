@@ -9,7 +9,7 @@ from the time of an answer how much of it one row took.
 |---|---|---|
 | n | `Column.longest_text` | the characters of a text that conditions see |
 | m | bytes of a pattern's longest part between two `%` | what is compared at one place |
-| n m | `pattern_work` | comparisons of a byte: 100,000 take about .1 ms on PostgreSQL and DuckDB alike |
+| n m | `bound_pattern_work` | comparisons of a byte: 100,000 take about .1 ms on PostgreSQL and DuckDB alike |
 """
 
 from collections import defaultdict
@@ -33,7 +33,7 @@ MOST_TESTS = 20_000
 _AS_MANY_TESTS = 5  # whose time a derived column takes
 
 
-def are_dear(conditions: Iterable[Condition], table: Table) -> bool:
+def are_expensive(conditions: Iterable[Condition], table: Table) -> bool:
     """Return True if the time could reveal on which rows the conditions are computed.
 
     Raises KH214 where one row could cost more than any may.
@@ -43,18 +43,18 @@ def are_dear(conditions: Iterable[Condition], table: Table) -> bool:
     by_column: dict[str, list[str]] = defaultdict(list)
     for leaf in patterns:
         by_column[leaf.column].append(leaf.pattern)
-    work = sum(pattern_work(found, table.get_column(name)) for name, found in by_column.items())
+    work = sum(bound_pattern_work(found, table.get_column(name)) for name, found in by_column.items())
     most_percents = max((leaf.pattern.count("%") for leaf in patterns), default=0)
     if work > MOST_PATTERN_WORK or len(patterns) > MOST_PATTERNS or most_percents > MOST_PERCENTS:
-        raise _too_dear(work, [table.get_column(name) for name in by_column])
-    looked_for = any(is_looked_for(leaf.pattern) for leaf in patterns)
-    tests = sum(_tests_like(table.get_column(leaf.column)) for leaf in leaves)
+        raise _refuse_expensive(work, [table.get_column(name) for name in by_column])
+    looked_for = any(is_searched(leaf.pattern) for leaf in patterns)
+    tests = sum(_count_equal_tests(table.get_column(leaf.column)) for leaf in leaves)
     if tests > MOST_TESTS:
-        raise _too_long(tests)
+        raise _refuse_long(tests)
     return looked_for or tests > UNNOTICED_TESTS
 
 
-def _tests_like(column: Column) -> int:
+def _count_equal_tests(column: Column) -> int:
     """Return the number of tests that take as much time as a test of the column."""
     match column.derivation:
         case None | Lookup():  # which is joined, and read as if it were stored
@@ -65,7 +65,7 @@ def _tests_like(column: Column) -> int:
             return 1 + _AS_MANY_TESTS
 
 
-def _too_long(tests: int) -> KeyholeError:
+def _refuse_long(tests: int) -> KeyholeError:
     return KeyholeError(
         "KH214",
         f"the conditions of this question may take the time of {tests:,} comparisons on a single row",
@@ -75,12 +75,12 @@ def _too_long(tests: int) -> KeyholeError:
     )
 
 
-def is_looked_for(pattern: str) -> bool:
+def is_searched(pattern: str) -> bool:
     """Return True if a part of the pattern is looked for at every place of a text."""
     return any(split_at_percent(collapse_wildcards(pattern))[1:])
 
 
-def pattern_work(patterns: Sequence[str], column: Column) -> int:
+def bound_pattern_work(patterns: Sequence[str], column: Column) -> int:
     """Return the most comparisons of a byte that LIKE needs for these patterns on one text of the column.
 
     Both engines look for the parts between two `%` one after the other, each from where the one before was found first,
@@ -90,20 +90,20 @@ def pattern_work(patterns: Sequence[str], column: Column) -> int:
     words: list[str] = []
     for pattern in patterns:
         head, *behind = split_at_percent(collapse_wildcards(pattern))
-        fixed += _bytes(head) + 1
+        fixed += _count_bytes(head) + 1
         parts = [part for part in behind if part]
         if len(parts) == 1 and all(parts[0]):
             words.append("".join(parts[0]))
         else:
-            floating += max((_bytes(part) for part in parts), default=0)
-    return fixed + column.longest_text * (floating + _compared_at_one_place(words))
+            floating += max((_count_bytes(part) for part in parts), default=0)
+    return fixed + column.longest_text * (floating + _count_compared_bytes(words))
 
 
-def _bytes(part: Sequence[str]) -> int:
+def _count_bytes(part: Sequence[str]) -> int:
     return sum(len(character.encode("utf-8", "surrogatepass")) or 1 for character in part)
 
 
-def _compared_at_one_place(words: list[str]) -> int:
+def _count_compared_bytes(words: list[str]) -> int:
     """Return the most bytes that are compared until it is known of each word if the text has it at one place.
 
     Words with another beginning than the text's end there: of all spellings of a word, half with each letter.
@@ -123,7 +123,7 @@ def _compared_at_one_place(words: list[str]) -> int:
     return most
 
 
-def _too_dear(work: int, columns: Sequence[Column]) -> KeyholeError:
+def _refuse_expensive(work: int, columns: Sequence[Column]) -> KeyholeError:
     read = ", ".join(f"{column.name} up to {column.longest_text:,} characters" for column in columns)
     return KeyholeError(
         "KH214",

@@ -69,7 +69,7 @@ class Spelling:
                 raise KeyholeError("KH900", "years of what is neither a date nor a timestamp")
 
     def constant(self, value: Value, *, column: Column) -> str:
-        """Return a constant of a column's type; numbers for exact columns go through `compare_exactly` instead."""
+        """Return a constant of a column's type; exact columns need `write_exact_comparison` instead."""
         if column.sql_type is SqlType.DOUBLE and isinstance(value, int | Decimal):
             return self.double(_nearest_double(value))
         if column.sql_type is SqlType.UUID:

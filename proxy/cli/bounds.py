@@ -15,7 +15,7 @@ from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, Grouping, Table
 from planner.errors import KeyholeError
 from planner.explain.rounded_numbers import write_percent
-from planner.lower.unit_statistics import LOW_SIDES, BoundOf
+from planner.lower.unit_statistics import LOW_SIDES, BoundKind
 from planner.parser.lexer import quote_identifier
 from planner.plan import build as planning
 from planner.policy.sections import split_keys
@@ -150,19 +150,19 @@ class BoundsReport:
         """Return True if the policy declares the very bound that was found."""
         return find_declared(one, self.table) == _writable(one)
 
-    def _is_new(self, of: Sequence[BoundOf], keys: tuple[str, ...], column: str | None = None) -> bool:
+    def _is_new(self, of: Sequence[BoundKind], keys: tuple[str, ...], column: str | None = None) -> bool:
         """Return True if one of a column's ends was found that the policy does not declare."""
         return any(
             one.of in of and (one.keys, one.column) == (keys, column) and not self._stands(one)
             for one in self.found.bounds
         )
 
-    def _of(self, of: BoundOf, keys: tuple[str, ...], column: str | None = None) -> Decimal | None:
+    def _of(self, of: BoundKind, keys: tuple[str, ...], column: str | None = None) -> Decimal | None:
         return next((o.bound for o in self.found.bounds if (o.of, o.keys, o.column) == (of, keys, column)), None)
 
     def _trade(self) -> Iterator[str]:
         for keys in self.planned.asked.keys:
-            found = self._of(BoundOf.GROUPS, keys)
+            found = self._of(BoundKind.GROUPS, keys)
             cost = None if found is None else self._cost(keys, max(1, int(found)))
             if cost is not None:
                 yield f"  {', '.join(keys)}: {cost}"
@@ -216,23 +216,23 @@ class BoundsReport:
             for keys, entries in named:
                 yield f"{_key(', '.join(keys))} = {{ {', '.join(entries)} }}"
         for name in self.planned.asked.columns:
-            high = self._of(BoundOf.HIGHEST_VALUE, (), name)
-            if high is not None and self._is_new((BoundOf.LOWEST_VALUE, BoundOf.HIGHEST_VALUE), (), name):
+            high = self._of(BoundKind.HIGHEST_VALUE, (), name)
+            if high is not None and self._is_new((BoundKind.LOWEST_VALUE, BoundKind.HIGHEST_VALUE), (), name):
                 declared = self.table.get_column(name).bounds
-                low = self._of(BoundOf.LOWEST_VALUE, (), name)
+                low = self._of(BoundKind.LOWEST_VALUE, (), name)
                 yield f"[tables.{_key(self.table.name)}.columns.{_key(name)}]"
                 least = low if low is not None else declared[0] if declared is not None else Decimal(0)
                 yield f"bounds = [{_number(least)}, {_number(high)}]"
 
     def _entries(self, keys: tuple[str, ...]) -> Iterator[str]:
-        for of, name in ((BoundOf.GROUPS, "max_groups"), (BoundOf.ROWS, "rows")):
+        for of, name in ((BoundKind.GROUPS, "max_groups"), (BoundKind.ROWS, "rows")):
             found = self._of(of, keys)
             if found is not None and self._is_new((of,), keys):
                 yield f"{name} = {max(1, int(found))}"
         totals = []
         for name in self.planned.asked.totals:
-            low, high = self._of(BoundOf.LOWEST_TOTAL, keys, name), self._of(BoundOf.HIGHEST_TOTAL, keys, name)
-            if self._is_new((BoundOf.LOWEST_TOTAL, BoundOf.HIGHEST_TOTAL), keys, name):
+            low, high = self._of(BoundKind.LOWEST_TOTAL, keys, name), self._of(BoundKind.HIGHEST_TOTAL, keys, name)
+            if self._is_new((BoundKind.LOWEST_TOTAL, BoundKind.HIGHEST_TOTAL), keys, name):
                 totals.append(f"{_key(name)} = [{_number(low or Decimal(0))}, {_number(high or Decimal(0))}]")
         if totals:
             yield f"per_unit = {{ {', '.join(totals)} }}"
@@ -240,19 +240,19 @@ class BoundsReport:
 
 def _writable(one: FoundBound) -> Decimal:
     """Return a bound as a policy has it: no unit is in less than one group, with less than one row."""
-    return Decimal(max(1, int(one.bound))) if one.of in (BoundOf.GROUPS, BoundOf.ROWS) else one.bound
+    return Decimal(max(1, int(one.bound))) if one.of in (BoundKind.GROUPS, BoundKind.ROWS) else one.bound
 
 
 def _describe(one: FoundBound) -> str:
     number = f"{one.bound:,f}".rstrip("0").rstrip(".") if "." in f"{one.bound:f}" else f"{one.bound:,f}"
     where = f"by {', '.join(one.keys)}: " if one.keys else ""
     what = {
-        BoundOf.GROUPS: f"in at most {number} groups",
-        BoundOf.ROWS: f"at most {number} rows in one group",
-        BoundOf.HIGHEST_TOTAL: f"at most {number} of {one.column} in one group",
-        BoundOf.LOWEST_TOTAL: f"at least {number} of {one.column} in one group",
-        BoundOf.HIGHEST_VALUE: f"{one.column} at most {number}",
-        BoundOf.LOWEST_VALUE: f"{one.column} at least {number}",
+        BoundKind.GROUPS: f"in at most {number} groups",
+        BoundKind.ROWS: f"at most {number} rows in one group",
+        BoundKind.HIGHEST_TOTAL: f"at most {number} of {one.column} in one group",
+        BoundKind.LOWEST_TOTAL: f"at least {number} of {one.column} in one group",
+        BoundKind.HIGHEST_VALUE: f"{one.column} at most {number}",
+        BoundKind.LOWEST_VALUE: f"{one.column} at least {number}",
     }[one.of]
     return f"{where}{what}"
 

@@ -16,7 +16,7 @@ from planner.bind.unit_join import same_units
 from planner.catalog.catalog import Catalog, Column, Table, ValueGroups
 from planner.catalog.joined_rows import share_joined_rows
 from planner.catalog.key_space import format_value, quote_in_row
-from planner.lower.left_out import WORST, LeftOut
+from planner.lower.left_out import WORST, LeftOutRows
 from planner.policy.compile_column import list_exposed_names
 from planner.policy.file import Policy
 from proxy.open_policy.pins import pins_path, read_pins
@@ -264,7 +264,7 @@ def measure_tables(catalog: Catalog, source: Source) -> tuple[TableLeftOut, ...]
 
 
 def _measure_table(table: Table, source: Source, tables: Sequence[Table]) -> TableLeftOut:
-    reading = LeftOut(table, source.dialect)
+    reading = LeftOutRows(table, source.dialect)
     keys = [column for column in table.columns if column.domain is not None]
     measures = [column for column in table.columns if column.bounds is not None]
     ((rows, with_unit),) = _read(source, table, reading.count_rows())
@@ -283,7 +283,7 @@ def _measure_table(table: Table, source: Source, tables: Sequence[Table]) -> Tab
     )
 
 
-def _count_unread(table: Table, reading: LeftOut, source: Source) -> Iterator[Unconverted]:
+def _count_unread(table: Table, reading: LeftOutRows, source: Source) -> Iterator[Unconverted]:
     columns, statement = reading.count_unread()
     for column, count in zip(columns, _read(source, table, statement)[0], strict=True):
         if int(count):
@@ -310,7 +310,7 @@ def _rows_read(table: Table, others: Sequence[Table]) -> int:
     return share_joined_rows([one.joined_rows for one in (table, *others)])[0]
 
 
-def _join(table: Table, others: Sequence[Table], reading: LeftOut, source: Source) -> JoinLeftOut:
+def _join(table: Table, others: Sequence[Table], reading: LeftOutRows, source: Source) -> JoinLeftOut:
     rows = _rows_read(table, others)
     ((units, cut, all_rows, read),) = _read(source, table, reading.count_joined(rows))
     share = Share(float(all_rows), float(read))
@@ -344,23 +344,23 @@ def _key_sets(table: Table, keys: Sequence[Column]) -> list[tuple[Column, ...]]:
     return list(by_names.values())
 
 
-def _find_outside(key: Column, reading: LeftOut, source: Source) -> OutsideDomain:
-    found = _read(source, reading.table, reading.values_outside(key))
+def _find_outside(key: Column, reading: LeftOutRows, source: Source) -> OutsideDomain:
+    found = _read(source, reading.table, reading.list_values_outside(key))
     listed = set(map(format_value, key.domain or ()))
     outside = [(value, int(count)) for value, count in found if value is None or value not in listed]
     return OutsideDomain(key.name, sum(count for _, count in outside), tuple(outside[:WORST]))
 
 
-def _clip(measure_: Column, reading: LeftOut, source: Source) -> ClippedValues:
-    ((values, below, above, total, clipped),) = _read(source, reading.table, reading.clip_values(measure_))
+def _clip(measure_: Column, reading: LeftOutRows, source: Source) -> ClippedValues:
+    ((values, below, above, total, clipped),) = _read(source, reading.table, reading.measure_clipping(measure_))
     return ClippedValues(measure_.name, int(values), int(below), int(above), Share(float(total), float(clipped)))
 
 
 def _bound(keys: tuple[Column, ...], source: Source, table: Table) -> GroupingLeftOut:
     bounded = bound_by_groupings(table, keys)
-    reading = LeftOut(bounded, source.dialect)
+    reading = LeftOutRows(bounded, source.dialect)
     ((units, cut, mean, most, above),) = _read(source, table, reading.count_units(keys))
-    groups = _read(source, table, reading.bound_units(keys))
+    groups = _read(source, table, reading.measure_groups(keys))
     own = len(keys)
     found = [
         GroupLeftOut(

@@ -29,7 +29,7 @@ from planner.bind.computed_groupings import read_grouping
 from planner.catalog.catalog import Catalog, Column, Grouping, SqlType, Table
 from planner.errors import KeyholeError
 from planner.lower.dialects.dialect import Dialect
-from planner.lower.unit_statistics import LOW_SIDES, BoundOf, UnitCounts, UnitStatistic
+from planner.lower.unit_statistics import LOW_SIDES, BoundKind, UnitCounts, UnitStatistic
 from planner.values.sql_literals import integer_limit, numeric_modifier
 from proxy.open_policy.service import Service
 from proxy.release.charged import PaidRelease, Release, make_release
@@ -88,7 +88,7 @@ class FoundBound:
     `loose` says that it may be far larger than it need be, `last` that it is the largest candidate.
     """
 
-    of: BoundOf
+    of: BoundKind
     keys: tuple[str, ...]
     column: str | None
     bound: Decimal
@@ -135,7 +135,7 @@ class FoundBounds:
         return FoundBounds(
             bounds=tuple(
                 FoundBound(
-                    of=BoundOf(one["of"]),
+                    of=BoundKind(one["of"]),
                     keys=tuple(one["keys"]),
                     column=one["column"],
                     bound=Decimal(one["bound"]),
@@ -247,7 +247,7 @@ def plan_bounds(asked: BoundsAsked, catalog: Catalog, dialect: Dialect) -> Bound
             "nothing to bound",
             hint="Name grouping columns with --keys, or columns with numbers with --column.",
         )
-    counts = UnitCounts(table, dialect, statistics, count_units=asked.units is None)
+    counts = UnitCounts(table, dialect, statistics, counts_units=asked.units is None)
     terms = f"{asked.epsilon} {asked.cut} {asked.units}"
     planned = BoundsRelease(asked, Release(counts, terms, asked.epsilon, asked.text, _promise(asked)))
     try:
@@ -307,8 +307,8 @@ def _of_keys(table: Table, keys: tuple[str, ...], asked: BoundsAsked) -> Iterato
     open_ = [len(one.domain or ()) for one in columns if not table.determines(one)]
     one = Fraction(1)
     if open_:
-        yield UnitStatistic(BoundOf.GROUPS, keys, None, one, list_candidates(prod(open_)))
-    yield UnitStatistic(BoundOf.ROWS, keys, None, one, list_candidates(_MOST_ROWS))
+        yield UnitStatistic(BoundKind.GROUPS, keys, None, one, list_candidates(prod(open_)))
+    yield UnitStatistic(BoundKind.ROWS, keys, None, one, list_candidates(_MOST_ROWS))
     for name in asked.totals:
         column = table.get_column(name)
         _check_number(table, column)
@@ -319,7 +319,7 @@ def _of_keys(table: Table, keys: tuple[str, ...], asked: BoundsAsked) -> Iterato
                 hint=f"Find them with --column {name}.",
             )
         step = _step(column)
-        for of, end in ((BoundOf.HIGHEST_TOTAL, column.bounds[1]), (BoundOf.LOWEST_TOTAL, -column.bounds[0])):
+        for of, end in ((BoundKind.HIGHEST_TOTAL, column.bounds[1]), (BoundKind.LOWEST_TOTAL, -column.bounds[0])):
             if end > 0:
                 steps = ceil(Fraction(end) / step)
                 yield UnitStatistic(of, keys, name, step, list_candidates(steps * _MOST_ROWS))
@@ -329,9 +329,9 @@ def _of_values(table: Table, column: Column, asked: BoundsAsked) -> Iterator[Uni
     end = _public_end(table, column, asked.most.get(column.name))
     step = _step(column, end=end)
     candidates = list_candidates(ceil(end / step))
-    yield UnitStatistic(BoundOf.HIGHEST_VALUE, (), column.name, step, candidates)
+    yield UnitStatistic(BoundKind.HIGHEST_VALUE, (), column.name, step, candidates)
     if column.bounds is None or column.bounds[0] < 0:
-        yield UnitStatistic(BoundOf.LOWEST_VALUE, (), column.name, step, candidates)
+        yield UnitStatistic(BoundKind.LOWEST_VALUE, (), column.name, step, candidates)
 
 
 def _check_number(table: Table, column: Column) -> None:
@@ -369,9 +369,9 @@ def _step(column: Column, *, end: Fraction | None = None) -> Fraction:
 
 def _found(statistic: UnitStatistic, scan: BoundScan, index: int) -> FoundBound:
     steps = scan.candidates[index]
-    value = statistic.step * steps * (-1 if statistic.of in LOW_SIDES else 1)
+    value = statistic.step * steps * (-1 if statistic.kind in LOW_SIDES else 1)
     return FoundBound(
-        of=statistic.of,
+        of=statistic.kind,
         keys=statistic.keys,
         column=statistic.column,
         bound=Decimal(value.numerator) / Decimal(value.denominator),

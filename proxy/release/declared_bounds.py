@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from planner.bind.groupings import bound_by_groupings
 from planner.catalog.catalog import Table
-from planner.lower.unit_statistics import LOW_SIDES, BoundOf
+from planner.lower.unit_statistics import LOW_SIDES, BoundKind
 from proxy.release.bounds import FoundBound
 
 
@@ -17,7 +17,7 @@ def find_declared(one: FoundBound, table: Table) -> Decimal | None:
         ends = table.get_column(one.column).bounds
     else:
         bounded = bound_by_groupings(table, [table.get_column(name) for name in one.keys])
-        if one.of is BoundOf.GROUPS:
+        if one.of is BoundKind.GROUPS:
             return Decimal(bounded.groups_per_unit)
         if one.column is None:
             rows = bounded.rows_per_unit if bounded.row_cap is None else bounded.row_cap.rows

@@ -1,7 +1,7 @@
-"""The number of the group that a row is in, as SQL: of many cuts few are compared with its value.
+"""The number of a row's group as SQL: a value is compared with few of many cuts.
 
-No value makes it fail, and it takes as long for each. Nothing is computed of a value that was not clamped before, or
-that has more digits than are computed with.
+No value makes it fail, and it takes the same time for each value. Nothing is computed from a value before it was
+clamped, or if it has too many digits.
 """
 
 from bisect import bisect_right
@@ -43,90 +43,91 @@ class GroupedRow(Protocol):
     def dialect(self) -> Dialect:
         """The engine that reads it."""
 
-    def column(self, name: str) -> str:
+    def write_column(self, name: str) -> str:
         """Return the SQL of a column's value."""
 
-    def holds(self, condition: Condition) -> str:
+    def write_condition(self, condition: Condition) -> str:
         """Return the SQL of a row condition."""
 
-    def truth(self, condition: Condition) -> str:
+    def write_truth(self, condition: Condition) -> str:
         """Return the SQL of a key's condition, true if it holds."""
 
-    def compare(self, expression: str, column: Column, operator: str, value: Value) -> str:
+    def write_comparison(self, expression: str, column: Column, operator: str, value: Value) -> str:
         """Return the SQL of a comparison with a constant."""
 
-    def within(self, expression: str, column: Column, values: tuple[Value, ...]) -> str:
+    def write_within(self, expression: str, column: Column, values: tuple[Value, ...]) -> str:
         """Return the SQL of a test for a list of constants."""
 
 
-def number_part(row: GroupedRow, parts: ValueGroups) -> str:
-    """Return the group of a row, NULL where it is in none."""
+def write_group_number(row: GroupedRow, parts: ValueGroups) -> str:
+    """Return the SQL of a row's group number, NULL for a row in no group."""
     if isinstance(parts.column, ComputedName) and parts.tests:
-        return row.dialect.spelling.cast(_number_truth(row, parts), "integer")
+        return row.dialect.spelling.cast(_write_truth_number(row, parts), "integer")
     base = row.table.get_column(parts.column)
-    value, cast = row.column(base.name), row.dialect.spelling.cast
+    value, cast = row.write_column(base.name), row.dialect.spelling.cast
 
     def between(first: int, past: int) -> str:
         groups = set(parts.groups[first : past + 1])
         if len(groups) == 1:
-            return _number(groups.pop())
+            return _write_number(groups.pop())
         middle = (first + past) // 2
-        below = row.compare(value, base, "<", parts.cut_points[middle])
+        below = row.write_comparison(value, base, "<", parts.cut_points[middle])
         return f"CASE WHEN {below} THEN {between(first, middle)} ELSE {between(middle + 1, past)} END"
 
     if base.computed and isinstance(base.derivation, Derivation) and base.derivation.part in PART_RANGES:
-        return cast(_look_up_part(row, parts, base.derivation), "integer")
-    arms = [f"WHEN ({value}) IS NULL THEN {_number(parts.null_group)}"]
-    steps = parts.cut_points if isinstance(parts.cut_points, Steps) else _equal_steps(parts)
+        return cast(_write_part_group(row, parts, base.derivation), "integer")
+    arms = [f"WHEN ({value}) IS NULL THEN {_write_number(parts.null_group)}"]
+    steps = parts.cut_points if isinstance(parts.cut_points, Steps) else _find_equal_steps(parts)
     if steps is not None:
-        return cast(f"CASE {' '.join(arms)} {_count_steps(row, base, steps, parts.groups)} END", "integer")
+        return cast(f"CASE {' '.join(arms)} {_write_step_number(row, base, steps, parts.groups)} END", "integer")
     for test, group in zip(parts.tests, parts.groups, strict=False):
         assert isinstance(test, Leaf | Not | And | Or)
-        arms.append(f"WHEN {row.truth(test)} THEN {_number(group)}")
+        arms.append(f"WHEN {row.write_truth(test)} THEN {_write_number(group)}")
     rest = "NULL" if parts.tests else between(0, len(parts.cut_points))
     return cast(f"CASE {' '.join(arms)} ELSE {rest} END", "integer")
 
 
-def _look_up_part(row: GroupedRow, parts: ValueGroups, derived: Derivation) -> str:
-    """Return the SQL of the group of a part of a time, which is computed once for each row, whatever it is there.
+def _write_part_group(row: GroupedRow, parts: ValueGroups, derived: Derivation) -> str:
+    """Return the SQL of the group of a part of a time. It is computed once for each row, whatever the value.
 
-    A time that is no NULL, of a year for which nothing is derived, is in no group.
+    A time outside of the calendar is in no group, and is distinguished from NULL.
     """
     first, last = PART_RANGES[derived.part]
     cuts = [int(str(cut)) for cut in parts.cut_points]
     groups = [parts.groups[bisect_right(cuts, number)] for number in range(first, last + 1)]
-    width = max(len(_number(group)) for group in groups)
-    listed = "".join(_number(group).rjust(width, "0") for group in groups)
-    found = f"({row.column(parts.column)}) - {first}"
+    width = max(len(_write_number(group)) for group in groups)
+    listed = "".join(_write_number(group).rjust(width, "0") for group in groups)
+    found = f"({row.write_column(parts.column)}) - {first}"
     if groups != list(range(len(groups))):
         place = f"({found}) * {width} + 1"
         found = row.dialect.spelling.cast(row.dialect.pick_digits(listed, place, width), "integer")
-    return f"COALESCE({found}, CASE WHEN ({row.column(derived.column)}) IS NULL THEN {_number(parts.null_group)} END)"
+    nulls = f"CASE WHEN ({row.write_column(derived.column)}) IS NULL THEN {_write_number(parts.null_group)} END"
+    return f"COALESCE({found}, {nulls})"
 
 
-def _number_truth(row: GroupedRow, parts: ValueGroups) -> str:
-    """Return the SQL of the group of a condition.
+def _write_truth_number(row: GroupedRow, parts: ValueGroups) -> str:
+    """Return the SQL of the group of a condition: the second group if true, the first if false.
 
-    It is true in the second group and false in the first, and computed once for each row, whatever it is there.
+    It is computed once for each row, whatever the value.
     """
     test = parts.tests[1]
     assert isinstance(test, Leaf | Not | And | Or)
-    (first, second), nulls, held = parts.groups, parts.null_group, f"({row.truth(test)})"
+    (first, second), nulls, held = parts.groups, parts.null_group, f"({row.write_truth(test)})"
     if second == nulls or first == nulls:
         instead = "TRUE" if second == nulls else "FALSE"
-        return f"CASE WHEN COALESCE({held}, {instead}) THEN {_number(second)} ELSE {_number(first)} END"
+        return f"CASE WHEN COALESCE({held}, {instead}) THEN {_write_number(second)} ELSE {_write_number(first)} END"
     if first == second:
-        return f"CASE WHEN {held} IS NULL THEN {_number(nulls)} ELSE {_number(first)} END"
+        return f"CASE WHEN {held} IS NULL THEN {_write_number(nulls)} ELSE {_write_number(first)} END"
     assert (first, second) == (0, 1)
-    return f"COALESCE({row.dialect.spelling.cast(held, 'integer')}, {_number(nulls)})"
+    return f"COALESCE({row.dialect.spelling.cast(held, 'integer')}, {_write_number(nulls)})"
 
 
-def _number(group: int | None) -> str:
+def _write_number(group: int | None) -> str:
     return "NULL" if group is None else str(group)
 
 
-def _equal_steps(parts: ValueGroups) -> Steps | None:
-    """Return the cuts of whole numbers that lie equally far apart, each part between two of them a group; else None."""
+def _find_equal_steps(parts: ValueGroups) -> Steps | None:
+    """Return the cuts if they are whole numbers at equal distances with a group between any two. Else return None."""
     first, *others = parts.cut_points or (None,)
     if len(others) < _FEW_STEPS or type(first) is not int or type(others[0]) is not int:
         return None
@@ -136,13 +137,13 @@ def _equal_steps(parts: ValueGroups) -> Steps | None:
     return Steps((run,), None) if parts.groups == (None, *range(len(others)), None) else None
 
 
-def _count_steps(row: GroupedRow, base: Column, steps: Steps, groups: Sequence[int | None]) -> str:
-    """Return the SQL of the arms that give the number of the step of a value that is not NULL."""
-    value, dialect = row.column(base.name), row.dialect
+def _write_step_number(row: GroupedRow, base: Column, steps: Steps, groups: Sequence[int | None]) -> str:
+    """Return the SQL of the CASE arms that number the steps of a value that is not NULL."""
+    value, dialect = row.write_column(base.name), row.dialect
     first, last = steps[0], steps[-1]
-    before = _number(groups[0])
-    arms = f"WHEN {row.compare(value, base, '<', first)} THEN {before}"
-    arms += f" WHEN {row.compare(value, base, '>=', last)} THEN {_number(groups[-1])}"
+    before = _write_number(groups[0])
+    arms = f"WHEN {row.write_comparison(value, base, '<', first)} THEN {before}"
+    arms += f" WHEN {row.write_comparison(value, base, '>=', last)} THEN {_write_number(groups[-1])}"
     low, high = steps.runs[0].first, steps.runs[-1].last
     if base.sql_type is SqlType.INTEGER:  # clamped before anything is subtracted: nothing overflows
         units = f"LEAST(GREATEST({dialect.spelling.cast(value, 'bigint')}, {integer(low)}), {integer(high)})"
@@ -151,24 +152,25 @@ def _count_steps(row: GroupedRow, base: Column, steps: Steps, groups: Sequence[i
     else:
         assert steps.scale is not None
         digits = max(len(str(max(abs(low), abs(high)))) - steps.scale, 1)
-        units = dialect.whole_number(value, base.declared, digits, steps.scale, "bigint")
+        units = dialect.convert_to_whole(value, base.declared, digits, steps.scale, "bigint")
     number = 0 if groups[0] is None else 1
     counted: list[tuple[Run, str]] = []
     for run, after in zip_longest(steps.runs, steps.runs[1:]):
-        quotient = dialect.floor_quotient(f"({units}) - {integer(run.first)}", run.step)
+        quotient = dialect.divide_down(f"({units}) - {integer(run.first)}", run.step)
         if after is not None and after.first - run.last > run.step:  # its last step is a longer one
             quotient = f"LEAST({quotient}, {integer(run.count - 1)})"
         counted.append((run, f"{quotient} + {number}" if number else quotient))
         number += run.count
     for (_, found), (after, _) in pairwise(counted):
-        arms += f" WHEN {row.compare(value, base, '<', steps.convert_units(after.first))} THEN {found}"
+        arms += f" WHEN {row.write_comparison(value, base, '<', steps.convert_units(after.first))} THEN {found}"
     return f"{arms} ELSE {counted[-1][1]}"
 
 
-def number_combination(row: GroupedRow, merged: MergedKeys) -> str:
-    """Return the group of a row's values of several keys, NULL where one of them is outside of what is known.
+def write_combination_number(row: GroupedRow, merged: MergedKeys) -> str:
+    """Return the SQL of the group of a row's values of several keys, NULL if one of them has an unknown value.
 
-    Each key's value is numbered once, values that make no difference alike, and the group looked up in one constant.
+    Each key's value is numbered once, with the same number for values that make no difference. One constant maps these
+    numbers to the group.
     """
     groups = np.array(merged.groups).reshape([len(values) for values in merged.known])
     place = ""
@@ -177,27 +179,29 @@ def number_combination(row: GroupedRow, merged: MergedKeys) -> str:
         for number, slice_ in enumerate(np.moveaxis(groups, axis, 0)):
             alike.setdefault(slice_.tobytes(), []).append(number)
         groups = np.take(groups, [same[0] for same in alike.values()], axis=axis)
-        own = _number_values(row, name, values, tuple(map(tuple, alike.values())))
+        own = _write_value_number(row, name, values, tuple(map(tuple, alike.values())))
         place = f"({place}) * {len(alike)} + {own}" if place else own
-    return row.dialect.spelling.cast(_look_up(row, place, groups.reshape(-1).tolist()), "integer")
+    return row.dialect.spelling.cast(_write_look_up(row, place, groups.reshape(-1).tolist()), "integer")
 
 
-def _number_values(row: GroupedRow, name: str, values: tuple[Value, ...], alike: tuple[tuple[int, ...], ...]) -> str:
-    """Return the SQL of the number of a key's value among the different ones, NULL where it is not known.
+def _write_value_number(
+    row: GroupedRow, name: str, values: tuple[Value, ...], alike: tuple[tuple[int, ...], ...]
+) -> str:
+    """Return the SQL of the number of a key's value among the different ones, NULL for an unknown value.
 
     Parameters:
         alike: the places of the values that have each number.
     """
-    column, expression = row.table.get_column(name), row.column(name)
+    column, expression = row.table.get_column(name), row.write_column(name)
     if isinstance(column.derivation, ValueGroups | MergedKeys) and values == tuple(range(len(values))):
         numbers = {place: number for number, same in enumerate(alike) for place in same}
-        return _look_up(row, expression, [numbers[place] for place in range(len(values))])
-    tests = (row.within(expression, column, tuple(values[place] for place in same)) for same in alike)
+        return _write_look_up(row, expression, [numbers[place] for place in range(len(values))])
+    tests = (row.write_within(expression, column, tuple(values[place] for place in same)) for same in alike)
     return f"CASE {' '.join(f'WHEN {test} THEN {number}' for number, test in enumerate(tests))} END"
 
 
-def _look_up(row: GroupedRow, place: str, listed: Sequence[int]) -> str:
-    """Write the item at a place of the list as SQL; the first place is 0."""
+def _write_look_up(row: GroupedRow, place: str, listed: Sequence[int]) -> str:
+    """Return the SQL of the list's item at a place, counted from 0."""
     if list(listed) == list(range(len(listed))):
         return place
     width = len(str(max(listed)))

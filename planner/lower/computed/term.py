@@ -1,8 +1,9 @@
 """Computed expressions of a row as SQL that no row can make fail.
 
-Guarantee: every step is done in a type that holds whatever its operands may be, by `RowTerm.limit`. A stored value that
-is larger, NaN, infinite or outside of the years 1 to 9999 is NULL before anything is computed of it, and so is a
-quotient by 0. What a CASE would spare could be computed all the same and would not fail: divisors are NULL, not 0.
+Guarantee: every step is done in a type that holds all its possible operands, by `RowTerm.limit`. A stored value that is
+larger, NaN, infinite or outside of the years 1 to 9999 is NULL before anything is computed from it. A quotient by 0 is
+NULL. An engine may compute what a CASE would skip, and this does not fail either, because divisors are NULL instead of
+0.
 
 References: docs/decisions/0037-row-expressions.md.
 """
@@ -38,91 +39,93 @@ class StoredRow(Protocol):
     def dialect(self) -> Dialect:
         """The engine that reads it."""
 
-    def column(self, name: str) -> str:
+    def write_column(self, name: str) -> str:
         """Return the SQL of a column's value."""
 
-    def cut_text(self, name: str) -> str:
-        """Return a text as far as conditions see it."""
+    def write_cut_text(self, name: str) -> str:
+        """Return the SQL of a text, cut to the length that conditions see."""
 
-    def derive(self, column: Column) -> str:
+    def write_derived(self, column: Column) -> str:
         """Return the SQL of a derived column's value."""
 
 
-def compute_term(row: StoredRow, term: RowTerm) -> str:
-    """Return the expression as SQL: an exact one as a whole number of its steps."""
-    return f"({_unsign_zero(row, term) if term.kind is TermKind.FLOATING else _sql(row, term)})"
+def write_term(row: StoredRow, term: RowTerm) -> str:
+    """Return the SQL of an expression. An exact one is a whole number of its steps."""
+    return f"({_write_unsigned_zero(row, term) if term.kind is TermKind.FLOATING else _write_sql(row, term)})"
 
 
-def _sql(row: StoredRow, term: RowTerm) -> str:
+def _write_sql(row: StoredRow, term: RowTerm) -> str:
     match term.function:
         case "column":
-            return _column(row, term)
+            return _write_column(row, term)
         case "stored":
-            return row.column(str(term.value))
+            return row.write_column(str(term.value))
         case "constant":
-            return _constant(row, term)
+            return _write_constant(row, term)
         case "same" | "rest":
-            return _sql(row, term.arguments[0])
+            return _write_sql(row, term.arguments[0])
         case "part" | "start":
-            return _calendar(row, term)
+            return _write_calendar(row, term)
         case "moved":
-            return _move(row, term)
+            return _write_moved(row, term)
         case "=" | "<" | "= by" | "< by":
-            return _comparison(row, term)
+            return _write_comparison(row, term)
         case "number":
-            return _number(row, term)
+            return _write_read_number(row, term)
         case "matches":
             text, pattern = term.arguments
-            return row.dialect.matches(f"({_sql(row, text)})", str(pattern.value))
+            return row.dialect.match_regex(f"({_write_sql(row, text)})", str(pattern.value))
         case "age" | "months":
-            return _age(row, term)
+            return _write_age(row, term)
     if term.kind is TermKind.TEXT or term.function == "length":
-        return _text(row, term)
-    return _double(row, term) if term.kind is TermKind.FLOATING else _whole(row, term)
+        return _write_text(row, term)
+    return _write_double(row, term) if term.kind is TermKind.FLOATING else _write_whole(row, term)
 
 
-def _column(row: StoredRow, term: RowTerm) -> str:
+def _write_column(row: StoredRow, term: RowTerm) -> str:
     name, dialect = str(term.value), row.dialect
-    x, column = row.column(name), row.table.get_column(name)
+    x, column = row.write_column(name), row.table.get_column(name)
     match term.kind:
         case TermKind.TEXT:
-            return row.cut_text(name)
+            return row.write_cut_text(name)
         case TermKind.WHOLE:
             return x
         case TermKind.EXACT:
             digits = len(str(term.limit)) - term.scale
-            return dialect.whole_number(x, column.declared, digits, term.scale, dialect.whole_type(term.limit))
+            return dialect.convert_to_whole(
+                x, column.declared, digits, term.scale, dialect.choose_whole_type(term.limit)
+            )
         case TermKind.FLOATING:
-            return _within_range(row, x, term.limit)
+            return _write_within_range(row, x, term.limit)
         case _:
-            counted = dialect.days(x) if term.kind is TermKind.DAY else dialect.microseconds(x)
+            counted = dialect.count_days(x) if term.kind is TermKind.DAY else dialect.count_microseconds(x)
             return f"CASE WHEN {x} BETWEEN {dialect.spelling.years(column.sql_type)} THEN {counted} END"
 
 
-def _within_range(row: StoredRow, x: str, exponent: int) -> str:
-    """Return the SQL of a double, NULL where it or its inverse is larger than 10^exponent."""
+def _write_within_range(row: StoredRow, x: str, exponent: int) -> str:
+    """Return the SQL of a double, NULL if it or its inverse is larger than 10^exponent."""
     spelled = row.dialect.spelling.double
     low, high = spelled(float(f"1e-{exponent}")), spelled(float(f"1e{exponent}"))
     return f"CASE WHEN abs({x}) BETWEEN {low} AND {high} OR {x} = {spelled(0.0)} THEN {x} END"
 
 
-def _constant(row: StoredRow, term: RowTerm) -> str:
+def _write_constant(row: StoredRow, term: RowTerm) -> str:
     spelling, value = row.dialect.spelling, term.value
     if isinstance(value, str):
         return spelling.text(value)
     if isinstance(value, float):
         return spelling.double(value)
     spelled = integer(value) if abs(value) < _BIGINT else f"'{value}'"
-    return spelling.cast(spelled, row.dialect.whole_type(max(term.limit, abs(value))))
+    return spelling.cast(spelled, row.dialect.choose_whole_type(max(term.limit, abs(value))))
 
 
-def _number(row: StoredRow, term: RowTerm) -> str:
-    """Return the SQL of the number that a text says, NULL if it says none.
+def _write_read_number(row: StoredRow, term: RowTerm) -> str:
+    """Return the SQL of the number that a text contains, NULL if it contains none.
 
-    Casts are made only of texts that say one.
+    Only texts that contain a number are cast.
     """
     spelling, dialect = row.dialect.spelling, row.dialect
-    said = f"trim(BOTH {spelling.text(_BLANKS)} FROM {_sql(row, term.arguments[0])})"
+    said = f"trim(BOTH {spelling.text(_BLANKS)} FROM {_write_sql(row, term.arguments[0])})"
     digits = len(str(term.limit)) - term.scale
     if term.kind is TermKind.FLOATING:
         pattern = "(0*[0-9]{1,30}([.][0-9]{0,30})?|[.][0-9]{1,30})([eE][+-]?[0-9]{1,2})?"
@@ -130,21 +133,23 @@ def _number(row: StoredRow, term: RowTerm) -> str:
         pattern = f"(0*[0-9]{{1,{digits}}}([.][0-9]{{0,{term.scale}}}0*)?|[.][0-9]{{1,{term.scale}}}0*)"
     else:
         pattern = f"0*[0-9]{{1,{digits}}}"
-    found = f"CASE WHEN {dialect.matches(said, f'^[+-]?{pattern}$')} THEN {said} END"
+    found = f"CASE WHEN {dialect.match_regex(said, f'^[+-]?{pattern}$')} THEN {said} END"
     if term.kind is TermKind.FLOATING:
-        return _within_range(row, f"({spelling.cast(found, spelling.double_type)})", term.limit)
+        return _write_within_range(row, f"({spelling.cast(found, spelling.double_type)})", term.limit)
     if not term.scale:
         return spelling.cast(found, "bigint")
     modifier = f"({digits + term.scale}, {term.scale})"
     made = f"({spelling.cast(found, f'decimal{modifier}')})"
-    return dialect.whole_number(made, f"numeric{modifier}", digits, term.scale, dialect.whole_type(term.limit))
+    return dialect.convert_to_whole(
+        made, f"numeric{modifier}", digits, term.scale, dialect.choose_whole_type(term.limit)
+    )
 
 
-def _age(row: StoredRow, term: RowTerm) -> str:
-    """Return the SQL of the time between two moments in months and a rest, or these months alone.
+def _write_age(row: StoredRow, term: RowTerm) -> str:
+    """Return the SQL of the time between two moments: in months and a rest, or in months alone.
 
-    PostgreSQL counts from the earlier moment: where less of the later one's month has passed, a month is taken back,
-    and the days of the earlier one's month are added.
+    PostgreSQL counts from the earlier moment. If the later one is earlier within its month, one month is taken back and
+    the days of the earlier one's month are added.
     """
     a, b = (_measure_month(row, one) for one in term.arguments)
     back, forth = f"{a.at} >= {b.at} AND {a.into} < {b.into}", f"{a.at} < {b.at} AND {a.into} > {b.into}"
@@ -157,8 +162,8 @@ def _age(row: StoredRow, term: RowTerm) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _MonthOf:
-    """A moment, the number of its month, the time since that began, and how long it is, in microseconds."""
+class _MonthSql:
+    """The SQL of a moment, its month's number, the time since the month began, and its length, in microseconds."""
 
     at: str
     number: str
@@ -166,66 +171,66 @@ class _MonthOf:
     length: str
 
 
-def _measure_month(row: StoredRow, time: RowTerm) -> _MonthOf:
-    kept, divide = row.dialect.spelling.cast, row.dialect.floor_quotient
+def _measure_month(row: StoredRow, time: RowTerm) -> _MonthSql:
+    kept, divide = row.dialect.spelling.cast, row.dialect.divide_down
     start = times.truncate("month", time)
-    at, began = (f"{kept(_sql(row, one), 'bigint')}" for one in (times.moment(time), start))
+    at, began = (f"{kept(_write_sql(row, one), 'bigint')}" for one in (times.moment(time), start))
     (days, _) = start.arguments
-    since = f"{kept(_sql(row, days), 'bigint')} * 4800 + {_BEFORE_MONTHS}"
-    ends = kept(_sql(row, times.move_months(start, 1)), "bigint")
-    return _MonthOf(at, kept(divide(since, 146_097), "bigint"), f"({at} - {began})", f"({ends} - {began})")
+    since = f"{kept(_write_sql(row, days), 'bigint')} * 4800 + {_BEFORE_MONTHS}"
+    ends = kept(_write_sql(row, times.move_months(start, 1)), "bigint")
+    return _MonthSql(at, kept(divide(since, 146_097), "bigint"), f"({at} - {began})", f"({ends} - {began})")
 
 
-def _calendar(row: StoredRow, term: RowTerm) -> str:
-    """Return the SQL of a part of a time, or of the day on which its month, quarter or year begins."""
+def _write_calendar(row: StoredRow, term: RowTerm) -> str:
+    """Return the SQL of a part of a time, or of the first day of its month, quarter or year."""
     unit = str(term.arguments[0].value)
     if not term.reads_stored:
-        at, spelling = _moment(row, term.arguments[1]), row.dialect.spelling
+        at, spelling = _write_moment(row, term.arguments[1]), row.dialect.spelling
         if term.function == "part":
             return spelling.cast(row.dialect.extract_part(unit, at), "integer")
-        return row.dialect.days(spelling.cast(row.dialect.truncate_moment(unit, at), "date"))
+        return row.dialect.count_days(spelling.cast(row.dialect.truncate_moment(unit, at), "date"))
     if term.function == "part":
         made = Column("", SqlType.INTEGER, "integer", derivation=Derivation("extract", unit, str(term.value)))
-        return row.derive(made)
+        return row.write_derived(made)
     made = Column("", SqlType.DATE, "date", derivation=Derivation("date_trunc", unit, str(term.value)))
-    found = row.derive(made)
-    return row.dialect.days(f"({found})")
+    found = row.write_derived(made)
+    return row.dialect.count_days(f"({found})")
 
 
-def _move(row: StoredRow, term: RowTerm) -> str:
-    """Return the SQL of a time some months later, on the last day of a month that is too short for its day."""
+def _write_moved(row: StoredRow, term: RowTerm) -> str:
+    """Return the SQL of a time some months later. In a month that is too short for its day it is the last day."""
     name, months = str(term.value), term.arguments[0].value
     assert isinstance(months, int)
     if not term.reads_stored:
-        return row.dialect.microseconds(f"({_moment(row, term.arguments[1])} + INTERVAL '{months}' MONTH)")
-    x, spelling = row.column(name), row.dialect.spelling
-    moved = row.dialect.microseconds(f"({spelling.as_moment(x)} + INTERVAL '{months}' MONTH)")
+        return row.dialect.count_microseconds(f"({_write_moment(row, term.arguments[1])} + INTERVAL '{months}' MONTH)")
+    x, spelling = row.write_column(name), row.dialect.spelling
+    moved = row.dialect.count_microseconds(f"({spelling.as_moment(x)} + INTERVAL '{months}' MONTH)")
     return f"CASE WHEN {x} BETWEEN {spelling.years(row.table.get_column(name).sql_type)} THEN {moved} END"
 
 
-def _moment(row: StoredRow, term: RowTerm) -> str:
-    """Return the SQL of a computed moment as a timestamp: NULL outside of the years 1 to 9999."""
-    sql, spelling = f"({_sql(row, term)})", row.dialect.spelling
+def _write_moment(row: StoredRow, term: RowTerm) -> str:
+    """Return the SQL of a computed moment as a timestamp, NULL outside of the years 1 to 9999."""
+    sql, spelling = f"({_write_sql(row, term)})", row.dialect.spelling
     within = f"CASE WHEN {sql} BETWEEN {integer(_FIRST)} AND {integer(_LAST)} THEN {sql} END"
-    return row.dialect.moment_at(f"({spelling.cast(within, 'bigint')})")
+    return row.dialect.make_moment(f"({spelling.cast(within, 'bigint')})")
 
 
-def _operands(row: StoredRow, terms: tuple[RowTerm, ...], *, limit: int = 0) -> list[str]:
-    """Return the SQL of exact terms in one type that holds them and their result; others as they are."""
+def _write_operands(row: StoredRow, terms: tuple[RowTerm, ...], *, limit: int = 0) -> list[str]:
+    """Return the SQL of exact terms in one type that holds them and their result. Other terms stay as they are."""
     if terms[0].kind in (TermKind.TEXT, TermKind.TRUTH) or terms[0].function == "stored":
-        return [f"({_sql(row, one)})" for one in terms]
+        return [f"({_write_sql(row, one)})" for one in terms]
     if terms[0].kind is TermKind.FLOATING:
-        return [f"({_sql(row, one)})" for one in terms]
-    kind = row.dialect.whole_type(max(limit, *(one.limit for one in terms)))
-    return [row.dialect.spelling.cast(_sql(row, one), kind) for one in terms]
+        return [f"({_write_sql(row, one)})" for one in terms]
+    kind = row.dialect.choose_whole_type(max(limit, *(one.limit for one in terms)))
+    return [row.dialect.spelling.cast(_write_sql(row, one), kind) for one in terms]
 
 
-def _comparison(row: StoredRow, term: RowTerm) -> str:
+def _write_comparison(row: StoredRow, term: RowTerm) -> str:
     operator, *by = term.function.split()
     if term.arguments[0].kind is TermKind.FLOATING and term.arguments[0].function != "stored":
-        left, right = (f"({_unsign_zero(row, one)})" for one in term.arguments)
+        left, right = (f"({_write_unsigned_zero(row, one)})" for one in term.arguments)
         return f"{left} {operator} {right}"
-    left, right, *divisor = _operands(row, term.arguments)
+    left, right, *divisor = _write_operands(row, term.arguments)
     if not by:
         return f"{left} {operator} {right}"
     if operator == "=":
@@ -233,65 +238,65 @@ def _comparison(row: StoredRow, term: RowTerm) -> str:
     return f"CASE WHEN {divisor[0]} > 0 THEN {left} < {right} WHEN {divisor[0]} < 0 THEN {right} < {left} END"
 
 
-def _unsign_zero(row: StoredRow, term: RowTerm) -> str:
-    """Return the SQL of a double whose 0 has no sign, since not all engines take both for one number."""
-    sql, spelled = _sql(row, term), row.dialect.spelling.double
+def _write_unsigned_zero(row: StoredRow, term: RowTerm) -> str:
+    """Return the SQL of a double whose 0 has no sign, because some engines distinguish the two zeros."""
+    sql, spelled = _write_sql(row, term), row.dialect.spelling.double
     if term.function in ("column", "constant", "double"):
         return sql
     return f"CASE WHEN abs({sql}) < {spelled(_TINY)} THEN {spelled(0.0)} ELSE {sql} END"
 
 
-def _whole(row: StoredRow, term: RowTerm) -> str:
+def _write_whole(row: StoredRow, term: RowTerm) -> str:
     dialect = row.dialect
-    cast, kind = dialect.spelling.cast, dialect.whole_type(term.limit)
+    cast, kind = dialect.spelling.cast, dialect.choose_whole_type(term.limit)
     match term.function:
         case "+" | "*" | "coalesce" | "greatest" | "least" | "nullif":
-            operands = _operands(row, term.arguments, limit=term.limit)
+            operands = _write_operands(row, term.arguments, limit=term.limit)
             if term.function in ("+", "*"):
                 return f"({f' {term.function} '.join(operands)})"
             return f"{term.function.upper()}({', '.join(operands)})"
         case "negate" | "abs":
-            x = _operands(row, term.arguments)[0]
+            x = _write_operands(row, term.arguments)[0]
             return f"(-({x}))" if term.function == "negate" else f"abs({x})"
         case "quotient" | "remainder":
-            a, b = _operands(row, term.arguments)
+            a, b = _write_operands(row, term.arguments)
             if term.function == "remainder":
                 rest = f"(abs({a}) % NULLIF(abs({b}), 0))"
                 return f"CASE WHEN {a} < 0 THEN -{rest} ELSE {rest} END"
-            quotient = dialect.whole_quotient(f"abs({a})", f"NULLIF(abs({b}), 0)")
+            quotient = dialect.divide_whole(f"abs({a})", f"NULLIF(abs({b}), 0)")
             return f"CASE WHEN ({a} < 0) = ({b} < 0) THEN {quotient} ELSE -({quotient}) END"
         case "floor of" | "ceil of" | "trunc of" | "round of":
-            return cast(_divide_by(row, term), kind)
+            return cast(_write_rounded_quotient(row, term), kind)
         case "nearest":
-            return cast(_nearest(row, term), kind)
+            return cast(_write_nearest(row, term), kind)
         case "round double" | "trunc double":
-            return cast(_round_double(row, term), kind)
+            return cast(_write_rounded_double(row, term), kind)
         case "floor" | "ceil" | "round" | "trunc":
-            return cast(_divide_steps(row, term), kind)
+            return cast(_write_coarser_steps(row, term), kind)
         case _:
             raise KeyholeError("KH900", f"an expression of a row with {term.function}")
 
 
-def _divide_by(row: StoredRow, term: RowTerm) -> str:
-    """Return the SQL of a quotient of two columns, rounded; NULL where the divisor is 0."""
-    a, b = _operands(row, term.arguments, limit=2 * sum(one.limit for one in term.arguments))
+def _write_rounded_quotient(row: StoredRow, term: RowTerm) -> str:
+    """Return the SQL of a rounded quotient of two columns, NULL if the divisor is 0."""
+    a, b = _write_operands(row, term.arguments, limit=2 * sum(one.limit for one in term.arguments))
     over, under = f"abs({a})", f"NULLIF(abs({b}), 0)"
-    down = row.dialect.whole_quotient(over, under)
+    down = row.dialect.divide_whole(over, under)
     up = f"{down} + CASE WHEN {over} % {under} > 0 THEN 1 ELSE 0 END"
-    half = row.dialect.whole_quotient(f"(2 * {over} + {under})", f"(2 * {under})")
+    half = row.dialect.divide_whole(f"(2 * {over} + {under})", f"(2 * {under})")
     above, below = {"floor of": (down, up), "ceil of": (up, down), "trunc of": (down, down)}.get(
         term.function, (half, half)
     )
     return f"CASE WHEN ({a} < 0) = ({b} < 0) THEN {above} ELSE -({below}) END"
 
 
-def _divide_steps(row: StoredRow, term: RowTerm) -> str:
-    """Return the SQL of a whole number in coarser steps; the dividend is never negative."""
+def _write_coarser_steps(row: StoredRow, term: RowTerm) -> str:
+    """Return the SQL of a whole number in coarser steps. The dividend is never negative."""
     value, by = term.arguments
     step = by.value
     assert isinstance(step, int)
-    x = row.dialect.spelling.cast(_sql(row, value), "bigint")
-    divide = row.dialect.floor_quotient
+    x = row.dialect.spelling.cast(_write_sql(row, value), "bigint")
+    divide = row.dialect.divide_down
     if term.function in ("floor", "ceil"):
         steps = value.limit // step + 1
         more = steps * step + (step - 1 if term.function == "ceil" else 0)
@@ -301,13 +306,13 @@ def _divide_steps(row: StoredRow, term: RowTerm) -> str:
     return f"CASE WHEN {x} >= 0 THEN {up} ELSE -({down}) END"
 
 
-def _round_double(row: StoredRow, term: RowTerm) -> str:
+def _write_rounded_double(row: StoredRow, term: RowTerm) -> str:
     """Return the SQL of a double in steps of 10^-scale.
 
     It is rounded up if its first fifteen digits reach a half, or a whole step.
     """
     spelled, cast = row.dialect.spelling.double, row.dialect.spelling.cast
-    x = f"({_sql(row, term.arguments[0])})"
+    x = f"({_write_sql(row, term.arguments[0])})"
     steps = f"(abs({x}) * {spelled(float(10**term.scale))})"
     small = f"(CASE WHEN {steps} < {spelled(float(DOUBLE_DIGITS))} THEN {steps} END)"
     below = cast(f"floor({small})", "bigint")
@@ -317,9 +322,9 @@ def _round_double(row: StoredRow, term: RowTerm) -> str:
     return f"((CASE WHEN {x} < {spelled(0.0)} THEN -1 ELSE 1 END) * ({below} + CASE WHEN {up} THEN 1 ELSE 0 END))"
 
 
-def _nearest(row: StoredRow, term: RowTerm) -> str:
-    """Return the SQL of the integer nearest to a double, of two the even one."""
-    spelled, x = row.dialect.spelling.double, f"({_sql(row, term.arguments[0])})"
+def _write_nearest(row: StoredRow, term: RowTerm) -> str:
+    """Return the SQL of the integer nearest to a double, the even one of two."""
+    spelled, x = row.dialect.spelling.double, f"({_write_sql(row, term.arguments[0])})"
     small = f"(CASE WHEN abs({x}) < {spelled(4e15)} THEN {x} END)"  # beyond 2^52 every double is whole
     below = f"floor({small})"
     even = f"2 * floor(({below} + 1) / {spelled(2.0)})"
@@ -328,18 +333,18 @@ def _nearest(row: StoredRow, term: RowTerm) -> str:
     return f"COALESCE({near}, {whole})"
 
 
-def _double(row: StoredRow, term: RowTerm) -> str:
+def _write_double(row: StoredRow, term: RowTerm) -> str:
     spelling = row.dialect.spelling
     if term.function == "double":
         (whole,) = term.arguments
-        found = spelling.cast(_sql(row, whole), spelling.double_type)
+        found = spelling.cast(_write_sql(row, whole), spelling.double_type)
         return f"({found} / {spelling.double(float(10**whole.scale))})" if whole.scale else found
-    operands = _operands(row, term.arguments)
+    operands = _write_operands(row, term.arguments)
     match term.function:
         case "+" | "*":
             return f"({f' {term.function} '.join(operands)})"
         case "/":
-            divisor = _unsign_zero(row, term.arguments[1])
+            divisor = _write_unsigned_zero(row, term.arguments[1])
             return f"({operands[0]} / NULLIF({divisor}, {spelling.double(0.0)}))"
         case "negate":
             return f"(-{operands[0]})"
@@ -351,7 +356,7 @@ def _double(row: StoredRow, term: RowTerm) -> str:
             small = f"CASE WHEN abs({x}) < {spelling.double(9e15)} THEN {x} END"
             return f"COALESCE({spelling.cast(f'{term.function}({small})', spelling.double_type)}, {x})"
         case "nullif":
-            left, right = (_unsign_zero(row, one) for one in term.arguments)
+            left, right = (_write_unsigned_zero(row, one) for one in term.arguments)
             return f"NULLIF({left}, {right})"
         case "coalesce" | "greatest" | "least":
             return f"{term.function.upper()}({', '.join(operands)})"
@@ -359,11 +364,11 @@ def _double(row: StoredRow, term: RowTerm) -> str:
             raise KeyholeError("KH900", f"an expression of a row with {term.function}")
 
 
-def _text(row: StoredRow, term: RowTerm) -> str:
-    operands = [str(one.value) if one.kind is TermKind.WHOLE else f"({_sql(row, one)})" for one in term.arguments]
+def _write_text(row: StoredRow, term: RowTerm) -> str:
+    operands = [str(one.value) if one.kind is TermKind.WHOLE else f"({_write_sql(row, one)})" for one in term.arguments]
     match term.function:
         case "lower" | "upper":
-            return row.dialect.ascii_case(term.function, operands[0])
+            return row.dialect.change_ascii_case(term.function, operands[0])
         case "trim" | "ltrim" | "rtrim":
             which = {"trim": "BOTH", "ltrim": "LEADING", "rtrim": "TRAILING"}[term.function]
             return f"trim({which} ' ' FROM {operands[0]})"

@@ -9,14 +9,14 @@ from planner.values.sql_literals import duckdb_numeric
 
 
 @lru_cache(maxsize=256)
-def exact_values(declared: str) -> ExactValues:
+def find_exact_values(declared: str) -> ExactValues:
     """Return the values of a declared type."""
     precision, scale = duckdb_numeric(declared)
     limit = Fraction(10**precision - 1, 10**scale)
     return ExactValues(scale=scale, low=-limit, high=limit)
 
 
-def narrow(grid: Grid, scale: int) -> int:
+def count_digits(grid: Grid, scale: int) -> int:
     """Return the number of digits that hold every value within the grid's bounds, with room for a multiplication."""
     return min(len(str(max(grid.largest_whole, 1))) + 1 + scale, 38)
 

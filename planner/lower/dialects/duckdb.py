@@ -1,19 +1,19 @@
-"""DuckDB: decimals of at most 38 digits that fail where they are too short, text whose collation it does not tell."""
+"""DuckDB: decimals of at most 38 digits that fail if they are too short, and texts whose collation cannot be asked."""
 
 from datetime import datetime, timedelta
 from itertools import pairwise
 
 from planner.catalog.catalog import Column, SqlType
 from planner.errors import KeyholeError
-from planner.lower.dialects.decimals import exact_values, keep_numeric
-from planner.lower.dialects.dialect import Dialect, Rounded
+from planner.lower.dialects.decimals import find_exact_values, keep_numeric
+from planner.lower.dialects.dialect import Dialect, RoundedSql
 from planner.lower.dialects.grid import INT8, Grid
 from planner.lower.dialects.standard import (
     extract_part,
-    extreme_double,
-    like,
+    find_extreme_double,
+    match_pattern,
     pick_digits,
-    total,
+    sum_whole,
     translate_case,
     truncate_moment,
 )
@@ -29,18 +29,18 @@ _FIRST_MOMENT = "TIMESTAMP '290309-12-22 (BC) 00:00:00'"  # that has a text
 _LARGEST_HUGEINT = 2**127  # the end of its 128 bits
 
 
-def _stored_column(name: str, column: Column) -> str:
+def _read_stored_column(name: str, column: Column) -> str:
     # a cast keeps a column's own collation, and DuckDB does not tell which columns have one
     cast = f"TRY_CAST({name} AS {STANDARD.type_name(column)})"
     return f'{cast} COLLATE "C"' if column.sql_type is SqlType.TEXT else cast
 
 
-def _canonical_numeric(expression: str, declared: str) -> str:
+def _write_canonical_numeric(expression: str, declared: str) -> str:
     spelled = f"CAST({expression} AS text)"
     return f"rtrim(rtrim({spelled}, '0'), '.')" if duckdb_numeric(declared)[1] > 0 else spelled
 
 
-def _moment_text(moment: str) -> str:
+def _write_moment(moment: str) -> str:
     # The text of an earlier one, which a file can hold, is an internal error that ends the database. It may be made of
     # values that a CASE leaves out, too, so the cast is handed none.
     return (
@@ -49,11 +49,11 @@ def _moment_text(moment: str) -> str:
     )
 
 
-def _floor_quotient(dividend: str, divisor: int) -> str:
+def _divide_down(dividend: str, divisor: int) -> str:
     return f"({dividend}) // {divisor}"
 
 
-def _rounded_numeric(expression: str, column: Column, grid: Grid) -> Rounded:
+def _round_numeric(expression: str, column: Column, grid: Grid) -> RoundedSql:
     p, q = grid.p, grid.q
     scale = duckdb_numeric(column.declared)[1]
     largest = 2 * q * (grid.largest_whole + 1)
@@ -75,15 +75,15 @@ def _rounded_numeric(expression: str, column: Column, grid: Grid) -> Rounded:
         precision = min(precision, 38)
         x = f"TRY_CAST({expression} AS decimal({precision}, {scale}))"
     if grid.rounds_by_cast:
-        return Rounded(grid.round_away(x if q == 1 else f"{x} * {q}", cast="TRY_CAST"))
+        return RoundedSql(grid.round_away(x if q == 1 else f"{x} * {q}", cast="TRY_CAST"))
     # 128 bits only where the cast lets through what 64 do not hold: dividing them takes several times as long
     widest = 10 ** (precision - scale) * 2 * q + 2 * p * (abs(grid.low) + 1)
     whole = "bigint" if widest < INT8 else "hugeint"
-    rounded = grid.round_doubled(f"CAST(floor({x} * {2 * q}) AS {whole})", _floor_quotient)
-    return Rounded(STANDARD.cast(rounded, grid.whole_type))
+    rounded = grid.round_doubled(f"CAST(floor({x} * {2 * q}) AS {whole})", _divide_down)
+    return RoundedSql(STANDARD.cast(rounded, grid.whole_type))
 
 
-def _without_statistics(name: str) -> str:
+def _hide_statistics(name: str) -> str:
     return f"LEAST({name}, NULL)"
 
 
@@ -98,19 +98,19 @@ def _generate_rows(count: int) -> str:
     return f"({pieces}) AS series"
 
 
-def _microseconds(moment: str) -> str:
+def _count_microseconds(moment: str) -> str:
     return f"epoch_us({moment})"
 
 
-def _moment_at(microseconds: str) -> str:
+def _make_moment(microseconds: str) -> str:
     return f"make_timestamp({microseconds})"
 
 
-def _days(day: str) -> str:
+def _count_days(day: str) -> str:
     return f"({day} - DATE '1970-01-01')"
 
 
-def _whole_number(expression: str, declared: str, digits: int, scale: int, kind: str) -> str:
+def _convert_to_whole(expression: str, declared: str, digits: int, scale: int, kind: str) -> str:
     # of 38 digits, so that the product with 10^scale is kept in 128 bits
     x = f"TRY_CAST({expression} AS decimal(38, {scale}))"
     fits = f"{x} > {-(10**digits)} AND {x} < {10**digits}"
@@ -119,15 +119,15 @@ def _whole_number(expression: str, declared: str, digits: int, scale: int, kind:
     return f"CASE WHEN {fits} THEN CAST({x} * {10**scale} AS {kind}) END"
 
 
-def _whole_quotient(dividend: str, divisor: str) -> str:
+def _divide_whole(dividend: str, divisor: str) -> str:
     return f"({dividend} // {divisor})"
 
 
-def _large_quotient(dividend: str, divisor: str) -> str:
+def _divide_large(dividend: str, divisor: str) -> str:
     return f"CAST(({dividend}) // NULLIF({divisor}, 0) AS bigint)"
 
 
-def _matches(text: str, pattern: str) -> str:
+def _match_regex(text: str, pattern: str) -> str:
     return f"regexp_matches({text}, {STANDARD.text(pattern)})"
 
 
@@ -142,36 +142,36 @@ DUCKDB = Dialect(
     materialized="AS MATERIALIZED",
     materialized_fence=f"LIMIT {_MORE_THAN_ALL_GROUPS}",
     row_fence="OFFSET 0",  # a LIMIT that is above all rows is taken out before tests are moved once more behind a join
-    without_statistics=_without_statistics,
+    hide_statistics=_hide_statistics,
     is_faster_on_copies=False,
     byte_length="strlen",
     enforces_lengths=False,
     # memory of the engine's groups, some 250 bytes a key, against reading the key columns once more for each block:
     # of ten million keys in twenty million rows, half as many or twice as many took a fifth longer
     keys_at_once=1 << 20,
-    stored_column=_stored_column,
-    ordered_column=_stored_column,
-    exact_values=exact_values,
-    canonical_numeric=_canonical_numeric,
-    short_numeric=keep_numeric,
-    moment_text=_moment_text,
-    floor_quotient=_floor_quotient,
-    rounded_numeric=_rounded_numeric,
+    read_stored_column=_read_stored_column,
+    read_ordered_column=_read_stored_column,
+    find_exact_values=find_exact_values,
+    write_canonical_numeric=_write_canonical_numeric,
+    shorten_numeric=keep_numeric,
+    write_moment=_write_moment,
+    divide_down=_divide_down,
+    round_numeric=_round_numeric,
     floor_moment=_floor_moment,
     truncate_moment=truncate_moment,
     extract_part=extract_part,
-    microseconds=_microseconds,
-    moment_at=_moment_at,
-    days=_days,
-    whole_number=_whole_number,
-    whole_quotient=_whole_quotient,
-    large_quotient=_large_quotient,
-    ascii_case=translate_case,
-    matches=_matches,
-    like=like,
-    total=total,
+    count_microseconds=_count_microseconds,
+    make_moment=_make_moment,
+    count_days=_count_days,
+    convert_to_whole=_convert_to_whole,
+    divide_whole=_divide_whole,
+    divide_large=_divide_large,
+    change_ascii_case=translate_case,
+    match_regex=_match_regex,
+    match_pattern=match_pattern,
+    sum_whole=sum_whole,
     pick_digits=pick_digits,
-    extreme_double=extreme_double,
+    find_extreme_double=find_extreme_double,
     generate_rows=_generate_rows,
     array=("ARRAY[", "]"),
 )

@@ -1,4 +1,4 @@
-"""A measure's grid: its bounds in steps, and rounding to a step in whole numbers, half up."""
+"""The grid of a measure: its bounds in steps, and rounding to a step in whole numbers, half up."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ INT8 = 2**63  # the end of bigint
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The step g = p/q that a measure is rounded to, and its declared range in the user's unit."""
+    """The step g = p/q to which a measure is rounded, and its declared range in the user's unit."""
 
     step: Fraction
     lower: Fraction
@@ -32,22 +32,22 @@ class Grid:
     @property
     def low(self) -> int:
         """The least value in steps."""
-        return _half_up(self.lower / self.step)
+        return _round_half_up(self.lower / self.step)
 
     @property
     def high(self) -> int:
         """The greatest value in steps."""
-        return _half_up(self.upper / self.step)
+        return _round_half_up(self.upper / self.step)
 
     @property
     def largest_whole(self) -> int:
-        """The largest whole number, by size, between the bounds or next to one of them."""
+        """The largest whole number, by absolute value, between the bounds or next to one of them."""
         return max(abs(floor(self.lower)), abs(ceil(self.upper)))
 
     def round_doubled(self, doubled: str, floor_quotient: Callable[[str, int], str]) -> str:
-        """Return the SQL of `floor((doubled + p) / 2p)`, if that is at least `low`.
+        """Return SQL for `floor((doubled + p) / 2p)`, if that is at least `low`.
 
-        It is shifted, so the dividend is never negative.
+        It is shifted so that the dividend is never negative.
 
         Parameters:
             doubled: 2q times the value, rounded down to a whole number.
@@ -57,13 +57,13 @@ class Grid:
 
     @property
     def rounds_by_cast(self) -> bool:
-        """Return True if `round_away` may be used: one is a multiple of the grid, and its range fits a bigint."""
+        """True if `round_away` may be used: one is a multiple of the grid, and its range fits a bigint."""
         return self.p == 1 and self.high - floor(self.lower / self.step) < INT8
 
     def round_away(self, multiplied: str, *, cast: str) -> str:
-        """Return the SQL of a column's value within the bounds, half up, if casts round halves away from zero.
+        """Return SQL for a column's value within the bounds, half up, for casts that round halves away from zero.
 
-        Of a value that is not negative both are one; others are shifted to such.
+        For a value that is not negative both are the same. Other values are shifted first.
 
         Parameters:
             multiplied: the value in steps, exactly.
@@ -71,20 +71,20 @@ class Grid:
         shift = -min(floor(self.lower / self.step), 0)
         if not shift:
             return f"{cast}({multiplied} AS {self.whole_type})"
-        wide = integer_type(0, self.high + shift)
+        wide = choose_integer_type(0, self.high + shift)
         rounded = f"{cast}({multiplied} + {shift} AS {wide}) - {shift}"
         return rounded if wide == self.whole_type else f"{cast}({rounded} AS {self.whole_type})"
 
     @property
     def whole_type(self) -> str:
         """The narrowest type that holds every value of the range in steps."""
-        return integer_type(self.low, self.high)
+        return choose_integer_type(self.low, self.high)
 
 
-def integer_type(low: int, high: int) -> str:
+def choose_integer_type(low: int, high: int) -> str:
     """Return the narrowest type of all integers from `low` to `high`."""
     return "integer" if max(abs(low), abs(high)) < INT4 else "bigint"
 
 
-def _half_up(value: Fraction) -> int:
+def _round_half_up(value: Fraction) -> int:
     return floor(value + Fraction(1, 2))

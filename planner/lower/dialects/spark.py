@@ -1,14 +1,14 @@
 r"""Spark SQL, as Apache Spark 4 reads it: decimals of at most 38 digits, casts that give NULL, and no collations.
 
 Guarantee: no expression fails on data, and all give the integers that DuckDB and PostgreSQL give, in a session that has
-`REQUIRED_SETTINGS`. What is written for Spark differs where Spark would answer otherwise:
+`REQUIRED_SETTINGS`. SQL for Spark differs if Spark would answer differently:
 
-- Spark reads backslashes in texts, and replaces `${name}` by a setting's value, in texts and names alike: texts are
-  escaped, and such a name is refused.
-- A sum of bigints overflows: what could is summed as decimal(38, 0).
-- `date_trunc` gives a moment with a time zone, and `extract(dow ...)` counts from 1: both are computed of calendar
-  fields.
-- A CASE does not always spare what stands in it: casts are TRY_CAST.
+- Spark reads backslashes in texts, and replaces `${name}` by a setting's value in texts and names. So texts are
+escaped, and such a name is refused.
+- A sum of bigints overflows. A sum that could overflow is computed as decimal(38, 0).
+- `date_trunc` gives a moment with a time zone, and `extract(dow ...)` counts from 1. Both are computed from calendar
+fields.
+- A CASE may evaluate branches that it does not take, so casts are TRY_CAST.
 
 References: docs/decisions/0027-spark.md.
 """
@@ -19,10 +19,10 @@ from types import MappingProxyType
 
 from planner.catalog.catalog import Column
 from planner.errors import KeyholeError
-from planner.lower.dialects.decimals import exact_values, keep_numeric, narrow
-from planner.lower.dialects.dialect import Dialect, Rounded
+from planner.lower.dialects.decimals import count_digits, find_exact_values, keep_numeric
+from planner.lower.dialects.dialect import Dialect, RoundedSql
 from planner.lower.dialects.grid import INT4, INT8, Grid
-from planner.lower.dialects.standard import extreme_double, pick_digits, translate_case
+from planner.lower.dialects.standard import find_extreme_double, pick_digits, translate_case
 from planner.values.spelling import Spelling
 from planner.values.sql_literals import duckdb_numeric, text
 
@@ -53,7 +53,7 @@ REQUIRED_SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.sql.files.ignoreMissingFiles": "false",
     }
 )
-"""Settings that a session must have, and that are read back, before it is asked anything."""
+"""Settings that a session must have. They are read back before the first statement."""
 
 _LONGEST_DECIMAL = 10**38  # Spark's decimals have at most 38 digits
 _MICROSECOND = timedelta(microseconds=1)
@@ -104,26 +104,26 @@ SPELLING = Spelling(
 )
 
 
-def _stored_column(name: str, column: Column) -> str:
+def _read_stored_column(name: str, column: Column) -> str:
     return SPELLING.cast(name, SPELLING.type_name(column))
 
 
-def _canonical_numeric(expression: str, declared: str) -> str:
+def _write_canonical_numeric(expression: str, declared: str) -> str:
     spelled = SPELLING.cast(expression, SPELLING.text_type)
     if duckdb_numeric(declared)[1] == 0:
         return spelled
     return f"trim(TRAILING '.' FROM trim(TRAILING '0' FROM {spelled}))"
 
 
-def _moment_text(moment: str) -> str:
+def _write_moment(moment: str) -> str:
     return SPELLING.cast(moment, SPELLING.text_type)
 
 
-def _floor_quotient(dividend: str, divisor: int) -> str:
+def _divide_down(dividend: str, divisor: int) -> str:
     return f"({dividend}) div {divisor}"
 
 
-def _rounded_numeric(expression: str, column: Column, grid: Grid) -> Rounded:
+def _round_numeric(expression: str, column: Column, grid: Grid) -> RoundedSql:
     p, q = grid.p, grid.q
     scale = duckdb_numeric(column.declared)[1]
     largest = 2 * q * (grid.largest_whole + 1)
@@ -135,10 +135,10 @@ def _rounded_numeric(expression: str, column: Column, grid: Grid) -> Rounded:
             detail="Spark computes with 38 digits, and on larger numbers the statement would fail.",
             hint="Have the owner declare narrower bounds, or expose the column with fewer decimals in a view.",
         )
-    x = SPELLING.cast(expression, f"decimal({narrow(grid, scale)}, {scale})")
+    x = SPELLING.cast(expression, f"decimal({count_digits(grid, scale)}, {scale})")
     if p == 1 and q % 10**scale == 0:
-        return Rounded(SPELLING.cast(f"{x} * {q}", grid.whole_type))
-    return Rounded(SPELLING.cast(grid.round_doubled(f"floor({x} * {2 * q})", _floor_quotient), grid.whole_type))
+        return RoundedSql(SPELLING.cast(f"{x} * {q}", grid.whole_type))
+    return RoundedSql(SPELLING.cast(grid.round_doubled(f"floor({x} * {2 * q})", _divide_down), grid.whole_type))
 
 
 def _floor_moment(moment: str, step: timedelta, origin: datetime) -> str:
@@ -158,17 +158,17 @@ def _extract_part(part: str, moment: str) -> str:
     return _FIELDS[part].format(moment=moment)
 
 
-def _matches(expression: str, pattern: str) -> str:
+def _match_regex(expression: str, pattern: str) -> str:
     # a dollar would match before a line's end as well
     anchored = f"{pattern[:-1]}\\z" if pattern.endswith("$") else pattern
     return f"{expression} RLIKE {_text(anchored)}"
 
 
-def _like(expression: str, pattern: str) -> str:
+def _match_pattern(expression: str, pattern: str) -> str:
     return rf"{expression} LIKE {_text(pattern)} ESCAPE '\\'"
 
 
-def _total(expression: str, largest: int) -> str:
+def _sum_whole(expression: str, largest: int) -> str:
     return f"sum({expression})" if largest < INT4 else f"sum({SPELLING.cast(expression, 'decimal(38, 0)')})"
 
 
@@ -176,30 +176,30 @@ def _generate_rows(count: int) -> str:
     return f"(SELECT id AS i FROM range({count})) AS series"
 
 
-def _microseconds(moment: str) -> str:
+def _count_microseconds(moment: str) -> str:
     return f"unix_micros({SPELLING.cast(moment, 'timestamp_ltz')})"
 
 
-def _moment_at(microseconds: str) -> str:
+def _make_moment(microseconds: str) -> str:
     return SPELLING.as_moment(f"timestamp_micros({microseconds})")
 
 
-def _days(day: str) -> str:
+def _count_days(day: str) -> str:
     return f"datediff({day}, DATE '1970-01-01')"
 
 
-def _whole_number(expression: str, declared: str, digits: int, scale: int, kind: str) -> str:
+def _convert_to_whole(expression: str, declared: str, digits: int, scale: int, kind: str) -> str:
     x = SPELLING.cast(expression, f"decimal({digits + scale}, {scale})")
     fits = f"{x} IS NOT NULL" if duckdb_numeric(declared)[1] <= scale else f"{x} = {expression}"
     factor = SPELLING.cast(str(10**scale), f"decimal({scale + 1}, 0)")
     return f"CASE WHEN {fits} THEN {SPELLING.cast(f'{x} * {factor}', kind)} END"
 
 
-def _whole_quotient(dividend: str, divisor: str) -> str:
+def _divide_whole(dividend: str, divisor: str) -> str:
     return f"({dividend} div {divisor})"
 
 
-def _large_quotient(dividend: str, divisor: str) -> str:
+def _divide_large(dividend: str, divisor: str) -> str:
     return f"(({dividend}) div nullif({divisor}, 0))"
 
 
@@ -214,34 +214,34 @@ SPARK = Dialect(
     materialized="AS",
     materialized_fence=None,
     row_fence=None,
-    without_statistics=str,
+    hide_statistics=str,
     is_faster_on_copies=False,
     byte_length="octet_length",
     enforces_lengths=False,
     keys_at_once=None,
-    stored_column=_stored_column,
-    ordered_column=_stored_column,
-    exact_values=exact_values,
-    canonical_numeric=_canonical_numeric,
-    short_numeric=keep_numeric,
-    moment_text=_moment_text,
-    floor_quotient=_floor_quotient,
-    rounded_numeric=_rounded_numeric,
+    read_stored_column=_read_stored_column,
+    read_ordered_column=_read_stored_column,
+    find_exact_values=find_exact_values,
+    write_canonical_numeric=_write_canonical_numeric,
+    shorten_numeric=keep_numeric,
+    write_moment=_write_moment,
+    divide_down=_divide_down,
+    round_numeric=_round_numeric,
     floor_moment=_floor_moment,
     truncate_moment=_truncate_moment,
     extract_part=_extract_part,
-    microseconds=_microseconds,
-    moment_at=_moment_at,
-    days=_days,
-    whole_number=_whole_number,
-    whole_quotient=_whole_quotient,
-    large_quotient=_large_quotient,
-    ascii_case=translate_case,
-    matches=_matches,
-    like=_like,
-    total=_total,
+    count_microseconds=_count_microseconds,
+    make_moment=_make_moment,
+    count_days=_count_days,
+    convert_to_whole=_convert_to_whole,
+    divide_whole=_divide_whole,
+    divide_large=_divide_large,
+    change_ascii_case=translate_case,
+    match_regex=_match_regex,
+    match_pattern=_match_pattern,
+    sum_whole=_sum_whole,
     pick_digits=pick_digits,
-    extreme_double=extreme_double,
+    find_extreme_double=find_extreme_double,
     generate_rows=_generate_rows,
     array=("array(", ")"),
 )

@@ -1,11 +1,11 @@
-"""The list of heavy units: those of which some rows could add up to more than one unit may add to a key.
+"""The list of heavy units: units with rows that could add up to more than one unit may add to a key.
 
-Every other unit's rows are summed as they are. No WHERE and no FILTER can take their total beyond what it is clipped
-to, as they only leave out rows: the list adds up the absolute values of all of them.
+Every other unit's rows are summed as they are. WHERE and FILTER only leave out rows, so they cannot take a total beyond
+its clipping range: the list sums the absolute values of all rows.
 
-Guarantee: of a unit that is not on the list, every choice among its rows of a key adds up to a total within the range
-of each of these functionals, and all its keys count. Nothing that a question asks decides about it but its keys and
-what its functionals add up, conditions left out.
+Guarantee: take a unit that is not on the list. Every choice of its rows in a key has a total within the range of each
+of these functionals, and all its keys count. The list depends on a question's keys and on the sums of its functionals
+without their conditions, and on nothing else in it.
 
 References: docs/decisions/0040-named-steps.md.
 """
@@ -13,12 +13,12 @@ References: docs/decisions/0040-named-steps.md.
 from collections.abc import Iterator, Sequence
 
 from planner.catalog.catalog import NamedStep
-from planner.lower.contribution_bounds import Bounding, not_null
-from planner.lower.kept.named_steps import name_step
-from planner.lower.layout import group_by, indent_blocks, select, where
+from planner.lower.contribution_bounds import Bounding, write_not_null
+from planner.lower.kept.named_steps import make_step
+from planner.lower.layout import indent_blocks, write_group_by, write_select, write_where
 from planner.lower.row import RowSql
 from planner.lower.sums.row_sum import list_parts
-from planner.lower.whole_joins.fences import any_value
+from planner.lower.whole_joins.fences import write_any_value
 from planner.question.question import Functional, Measure
 from planner.values.sql_literals import integer
 
@@ -26,7 +26,7 @@ _SUMMED = frozenset({Measure.ROWS, Measure.TOTAL})
 
 
 def can_be_summed(functional: Functional) -> bool:
-    """Return True if the total of a unit that is not heavy is the sum of what its rows add, whichever of them count."""
+    """Return True if the total of a unit that is not heavy is the plain sum over its rows, whichever of them count."""
     return (
         functional.measure in _SUMMED
         and not functional.off_each_unit
@@ -38,29 +38,29 @@ def can_be_summed(functional: Functional) -> bool:
 def list_heavy_units(bounding: Bounding, functionals: Sequence[Functional], *, crowded: NamedStep | None) -> NamedStep:
     """Return the step with the columns of each heavy unit, `keyhole_h0` and so on.
 
-    Some unit that may or may not be there stands on it in any case, so that an engine has the same to do whether or not
-    one is heavy.
+    One constant unit, which may exist or not, is always on the list. So an engine does the same work whether or not a
+    unit is heavy.
 
     Parameters:
         bounding: over all rows that any question by these keys reads.
         functionals: those for which `can_be_summed`.
-        crowded: lists the units in more keys than count, which are on this list as well; None where no unit can be.
+        crowded: lists the units in more keys than count, which are on this list as well. None if no unit can be.
     """
     row, units = bounding.row, bounding.units
-    tests = dict.fromkeys(test for one in functionals for test in _exceed(row, one))
+    tests = dict.fromkeys(test for one in functionals for test in _list_excess_tests(row, one))
     names = [alias for alias, _ in bounding.groups]
     shown = ", ".join(f"{alias} AS keyhole_h{i}" for i, (alias, _) in enumerate(units))
     grouped = [
-        *select([f"{row.column(column.name)} AS {alias}" for alias, column in bounding.groups]),
+        *write_select([f"{row.write_column(column.name)} AS {alias}" for alias, column in bounding.groups]),
         f"FROM {row.table.relation}",
-        *where([not_null(row, column) for _, column in units]),
-        *group_by(len(names)),
+        *write_where([write_not_null(row, column) for _, column in units]),
+        *write_group_by(len(names)),
         f"HAVING {' OR '.join(tests) or 'FALSE'}",
     ]
     found = [f"SELECT {shown} FROM (", *indent_blocks(grouped), ") AS exceeding"]
     if crowded is not None:
         found.append(f"UNION ALL SELECT {shown} FROM {crowded.name} AS crowded")
-    anybody = ", ".join(any_value(row.dialect, column) for _, column in units)
+    anybody = ", ".join(write_any_value(row.dialect, column) for _, column in units)
     found.append(f"UNION ALL SELECT {anybody}")
     named = ", ".join(f"keyhole_h{i}" for i in range(len(units)))
     lines = [
@@ -69,13 +69,13 @@ def list_heavy_units(bounding: Bounding, functionals: Sequence[Functional], *, c
         *indent_blocks(found),
         f") AS heavy GROUP BY {named}",
     ]
-    return name_step("\n  ".join(lines))
+    return make_step("\n  ".join(lines))
 
 
-def _exceed(row: RowSql, functional: Functional) -> Iterator[str]:
-    """Yield tests of a unit's rows in a key, one of which holds if a choice among them adds up to more than the range.
+def _list_excess_tests(row: RowSql, functional: Functional) -> Iterator[str]:
+    """Yield tests of a unit's rows in a key. One of them holds if some choice of the rows exceeds the range.
 
-    Any of several conditions may hold for a row, so that what is gained under each counts, and what is lost.
+    A row may satisfy any of several conditions, so gains under each are counted, and so are losses.
     """
     assert functional.unit_range is not None
     low, high = functional.unit_range
@@ -83,4 +83,4 @@ def _exceed(row: RowSql, functional: Functional) -> Iterator[str]:
     for signed, bound in ((parts, high), ([f"-({part})" for part in parts], -low)):
         added = " + ".join(f"GREATEST({part}, 0)" for part in signed)
         if added:
-            yield f"{row.dialect.total(added, largest)} > {integer(max(bound, 0))}"
+            yield f"{row.dialect.sum_whole(added, largest)} > {integer(max(bound, 0))}"

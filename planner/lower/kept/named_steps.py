@@ -1,6 +1,6 @@
-"""Steps of a statement that relations read by name, so that what several parts of it read is computed once.
+"""Named steps of a statement, which several of its relations read, so that each is computed once.
 
-Nothing that a question asks decides about their rows, so that a source may keep them from one question to the next.
+Their rows do not depend on what a question asks, so a source may keep them from one question to the next.
 
 References: docs/decisions/0040-named-steps.md.
 """
@@ -20,42 +20,42 @@ _NAMED = re.compile(rf"\b{PREFIX}[0-9a-f]{{32}}\b")
 _WITH = re.compile(r"WITH\s")
 
 
-def name_step(build: str, *, asked: bool = False) -> NamedStep:
-    """Return a step of these rows; its name follows from them alone.
+def make_step(build: str, *, asked: bool = False) -> NamedStep:
+    """Return a step with this text. Its name follows from the text alone.
 
     Parameters:
-        build: one SELECT, without a WITH clause; it may read other steps by their names.
-        asked: a question's own conditions decide about the rows.
+        build: one SELECT, without a WITH clause. It may read other steps by their names.
+        asked: True if a question's own conditions decide its rows.
     """
     return NamedStep(f"{PREFIX}{sha256(build.encode()).hexdigest()[:32]}", build, asked)
 
 
 def merge_steps(*several: Iterable[NamedStep]) -> tuple[NamedStep, ...]:
-    """Return the steps of several relations, each once, in an order in which each finds those that it reads."""
+    """Return the steps of several relations, each once and behind the steps that it reads."""
     return tuple({step.name: step for steps in several for step in steps}.values())
 
 
 def define_steps(steps: Sequence[NamedStep], sql: str, *, dialect: Dialect) -> str:
-    """Return the statement with the steps that it reads, or that those read, defined in front of it.
+    """Return the statement with the definitions of the steps that it reads, directly or through other steps.
 
     Parameters:
         sql: a SELECT, or one behind a WITH clause that begins the text.
 
     Raises:
-        KeyholeError: KH900 where it reads a step that is not among them.
+        KeyholeError: KH900 if it reads a step that is not among them.
     """
-    needed = list_read(steps, sql)
+    needed = list_read_steps(steps, sql)
     if not needed:
         return sql
-    return "WITH\n" + ",\n".join(_define(step, dialect) for step in needed) + behind_definitions(sql)
+    return "WITH\n" + ",\n".join(_define(step, dialect) for step in needed) + continue_definitions(sql)
 
 
 def keep_steps(rewritten: Rewritten, steps: Sequence[NamedStep], *, table: str, dialect: Dialect) -> Rewritten:
-    """Return the statement with the steps that it reads as what a source may keep.
+    """Return the statement with its steps in the form in which a source may keep them.
 
     Parameters:
-        rewritten: its statement without definitions, and with what it reads.
-        table: whose data versions decide how long they are kept.
+        rewritten: its statement without definitions, with the relations that it reads.
+        table: the table whose data versions decide how long the steps are kept.
     """
     kept = tuple(
         replace(
@@ -65,33 +65,33 @@ def keep_steps(rewritten: Rewritten, steps: Sequence[NamedStep], *, table: str, 
             else _keep_rows(rewritten, steps, step, table=table, dialect=dialect),
         )
         for one, step in zip(
-            refer_to_steps(steps, rewritten.sql, dialect=dialect), list_read(steps, rewritten.sql), strict=True
+            refer_to_steps(steps, rewritten.sql, dialect=dialect), list_read_steps(steps, rewritten.sql), strict=True
         )
     )
     defined = define_steps(steps, rewritten.sql, dialect=dialect)
-    return replace(rewritten, sql=defined, steps=kept, body=behind_definitions(rewritten.sql) if kept else "")
+    return replace(rewritten, sql=defined, steps=kept, body=continue_definitions(rewritten.sql) if kept else "")
 
 
 def refer_to_steps(steps: Sequence[NamedStep], sql: str, *, dialect: Dialect) -> tuple[KeptStep, ...]:
-    """Return the steps that a statement reads, each with the names of those that it reads itself.
+    """Return the steps that a statement reads, each with the names of the steps that it reads itself.
 
-    Their `rows` are None: the statement can read what a source keeps of them, and does not say how to keep it.
+    Their `rows` are None: the statement can read kept rows of them, and does not say how to keep these.
     """
     return tuple(
         KeptStep(
             name=step.name,
             defined=_define(step, dialect),
-            reads=frozenset(one.name for one in list_read(steps, step.build)),
+            reads=frozenset(one.name for one in list_read_steps(steps, step.build)),
             rows=None,
         )
-        for step in list_read(steps, sql)
+        for step in list_read_steps(steps, sql)
     )
 
 
 def _keep_rows(
     rewritten: Rewritten, steps: Sequence[NamedStep], step: NamedStep, *, table: str, dialect: Dialect
 ) -> Rollup:
-    """Return the rows of a step as a source keeps them, by itself."""
+    """Return the rows of one step in the form in which a source keeps them."""
     build = define_steps(steps, step.build, dialect=dialect)
     return Rollup(
         table=table,
@@ -102,7 +102,7 @@ def _keep_rows(
         relations=rewritten.relations,
         pinned=tuple(one for one in rewritten.pinned if one.name in build),
         steps=refer_to_steps(steps, step.build, dialect=dialect),
-        body=behind_definitions(step.build),
+        body=continue_definitions(step.build),
     )
 
 
@@ -110,13 +110,15 @@ def _define(step: NamedStep, dialect: Dialect) -> str:
     return f"{step.name} {dialect.materialized} (\n  {step.build}\n)"
 
 
-def behind_definitions(sql: str) -> str:
-    """Return a statement as it goes on behind definitions of a WITH clause."""
+def continue_definitions(sql: str) -> str:
+    """Return a statement as it continues behind the definitions of a WITH clause."""
     return f",{sql.removeprefix('WITH')}" if _WITH.match(sql) else f"\n{sql}"
 
 
-def list_read(steps: Sequence[NamedStep], sql: str) -> list[NamedStep]:
-    """Return the steps that a statement reads, and those that these read, in their order. Raise KH900 for others.
+def list_read_steps(steps: Sequence[NamedStep], sql: str) -> list[NamedStep]:
+    """Return the steps that a statement reads, and those that these read, in their order.
+
+    Raise KH900 for unknown steps.
 
     A text constant that contains a step's name counts as a read of that step, so it may be defined needlessly: engines
     write text constants too differently to recognise them.

@@ -1,13 +1,13 @@
-"""The rows that count, kept once for many questions: bounding does not depend on what a question asks.
+"""The rows that count, kept once for many questions, because bounding does not depend on a question's conditions.
 
-Which keys of a unit count (at most G), and under a row cap which of its rows, follows from the table, the grouping
-columns and their public domains. A rollup holds exactly those rows, each with the number of rows that its unit has in
-its key, and serves every WHERE, FILTER, aggregate and restriction of keys. Where WHERE fixes keys to one value each,
-units are bounded within each value of these, so that one rollup serves all values.
+The keys of a unit that count (at most G), and under a row cap its rows that count, follow from the table, the grouping
+columns and their public domains. A rollup holds exactly these rows, each with the number of rows that its unit has in
+its key. It serves every WHERE, FILTER, aggregate and restriction of keys. If WHERE fixes keys to one value each, units
+are bounded within each value, so that one rollup serves all values.
 
-Guarantee: the same integers as `planner.lower.scan`'s. Where a unit has so few rows in a key that no choice among
-them can reach what its total is clipped to, clipping changes nothing: those rows are summed as they are. Only the
-rows of other units are first added up per unit and clipped.
+Guarantee: the integers are those of `planner.lower.scan`. If a unit has few rows in a key, no choice of them can reach
+the end of its clipping range, and its rows are summed as they are. Only the rows of other units are first summed per
+unit and clipped.
 
 References: docs/decisions/0006-rollups.md.
 """
@@ -22,17 +22,17 @@ from planner.catalog.catalog import Column, Computed, Product, Table
 from planner.catalog.key_space import KeySpace
 from planner.catalog.refresh import parse_refresh
 from planner.lower.computed_conditions import compute_conditions
-from planner.lower.contribution_bounds import Bounding, exceeds_groups, not_null
+from planner.lower.contribution_bounds import Bounding, exceeds_groups, write_not_null
 from planner.lower.dialects.dialect import Dialect
-from planner.lower.domain import restriction
+from planner.lower.domain import write_restriction
 from planner.lower.functional import FunctionalSql
 from planner.lower.heavy_units.list_heavy import can_be_summed
-from planner.lower.kept.named_steps import behind_definitions, define_steps, refer_to_steps
-from planner.lower.kept.rollup_build import COUNT, MOST, build_rollup, stored_measures
-from planner.lower.key_tests import fixed_tests, where_tests
-from planner.lower.layout import group_by, indent_blocks, select, where
+from planner.lower.kept.named_steps import continue_definitions, define_steps, refer_to_steps
+from planner.lower.kept.rollup_build import COUNT, MOST, build_rollup, find_stored_measures
+from planner.lower.key_tests import write_fixed_tests, write_where_tests
+from planner.lower.layout import indent_blocks, write_group_by, write_select, write_where
 from planner.lower.row import RowSql
-from planner.lower.unit_rows import answer, relation, unit_columns
+from planner.lower.unit_rows import write_answer, write_relation, write_unit_columns
 from planner.question.plan import Rollup
 from planner.question.products import without_products
 from planner.question.question import Measure, Question, UnitRows
@@ -41,41 +41,45 @@ _RELATION = "rolled"
 _TABLES = 32  # whose rollups are remembered as SQL, a few thousand characters each: what questions ask changes nothing
 
 
-def rollup(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> Rollup | None:
-    """Return how the question is answered from the rows that count; None if every row counts, or nothing may be kept.
+def make_rollup(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> Rollup | None:
+    """Return the answer to the question from the rows that count, or None if `_counts_values_apart`.
 
     Parameters:
-        functionals: the question's over `row`, of all rows.
+        functionals: the question's functionals over `row`, of all rows.
     """
-    if _spread(question):
+    if _counts_values_apart(question):
         return None
-    return _rollup(question, row, _answer(question, _Rolled.of(question, row, functionals)))
+    return _keep_answer(question, row, _write_answer(question, _RollupRows.from_question(question, row, functionals)))
 
 
-def rollup_per_unit(
+def make_unit_rollup(
     question: Question, rows: UnitRows, *, totals: Question, row: RowSql, functionals: Sequence[FunctionalSql]
 ) -> Rollup | None:
-    """Return how a question over one row per unit and key is answered from the same rows that count.
+    """Return the answer to a question over one row per unit and key from the rows that count.
+
+    Return None if a total counts different values.
 
     Parameters:
-        totals: what is added up per unit, the number of rows last, as a question of `rows.table`.
+        totals: the sums per unit, with the number of rows last, as a question of `rows.table`.
         functionals: its functionals over `row`, of all rows.
     """
     if Measure.VALUES in {functional.measure for functional in totals.functionals}:
         return None
-    return _rollup(totals, row, _answer_per_unit(question, rows, _Rolled.of(totals, row, functionals)))
+    return _keep_answer(
+        totals, row, _write_unit_answer(question, rows, _RollupRows.from_question(totals, row, functionals))
+    )
 
 
 def may_keep(question: Question, table: Table) -> bool:
-    """Return True if what the question finds of a table may serve later ones.
+    """Return True if what the question reads of a table may serve later questions.
 
-    A look reads more than one version of the data has.
+    A look reads a part of a data version, so it may not.
     """
     looks = question.as_of is not None or question.in_time is not None
     return not looks and all(parse_refresh(one.refresh).kind != "live" for one in table.stored_tables)
 
 
-def may_roll(question: Question, table: Table) -> bool:
+def may_roll_up(question: Question, table: Table) -> bool:
     """Return True if rows of the question's table may be kept, by its keys."""
     undeclared = any(column.domain is None for column in question.keys.columns)
     taken = any(column.name.lower().startswith("keyhole_") for column in table.columns)
@@ -84,29 +88,31 @@ def may_roll(question: Question, table: Table) -> bool:
     return may_keep(question, table) and not (table.is_row_unit or several or undeclared or taken or live)
 
 
-def _rollup(question: Question, row: RowSql, lines: list[str]) -> Rollup:
+def _keep_answer(question: Question, row: RowSql, lines: list[str]) -> Rollup:
     # in an order of columns that does not depend on how GROUP BY is typed
-    columns = _by_name(question.keys.columns)
-    within = _by_name([question.table.get_column(key.name) for key in question.table.fixed])
+    columns = _sort_by_name(question.keys.columns)
+    within = _sort_by_name([question.table.get_column(key.name) for key in question.table.fixed])
     table = replace(without_products(question.table), fixed=())
-    together = _by_name([*columns, *within])
-    if not exceeds_groups(table, _whole_space(together)):  # all groups count: those of more keys hold the same rows
+    together = _sort_by_name([*columns, *within])
+    if not exceeds_groups(
+        table, _make_whole_space(together)
+    ):  # all groups count: those of more keys hold the same rows
         columns, within = together, ()
-    return replace(_rows_that_count(table, columns, within, row.dialect), sql="\n".join(lines))
+    return replace(_make_rows_rollup(table, columns, within, row.dialect), sql="\n".join(lines))
 
 
-def _by_name(columns: Sequence[Column]) -> tuple[Column, ...]:
+def _sort_by_name(columns: Sequence[Column]) -> tuple[Column, ...]:
     return tuple(sorted(columns, key=lambda column: column.name))
 
 
-def _whole_space(keys: tuple[Column, ...]) -> KeySpace:
+def _make_whole_space(keys: tuple[Column, ...]) -> KeySpace:
     return KeySpace(columns=keys, values=tuple(column.domain or () for column in keys))
 
 
 @lru_cache(maxsize=_TABLES)
-def _rows_that_count(table: Table, keys: tuple[Column, ...], within: tuple[Column, ...], dialect: Dialect) -> Rollup:
-    """Return the rollup of all keys of these columns within each value of others, for no question yet."""
-    whole = _whole_space(keys)
+def _make_rows_rollup(table: Table, keys: tuple[Column, ...], within: tuple[Column, ...], dialect: Dialect) -> Rollup:
+    """Return the rollup of all keys of these columns, within each value of other columns, without a question's SQL."""
+    whole = _make_whole_space(keys)
     lines = build_rollup(Bounding(RowSql(table=table, dialect=dialect), whole), within=within)
     counted = "\n".join(lines)
     build = define_steps(table.steps, counted, dialect=dialect)
@@ -118,36 +124,38 @@ def _rows_that_count(table: Table, keys: tuple[Column, ...], within: tuple[Colum
         indexed=COUNT,
         sql="",
         steps=refer_to_steps(table.steps, counted, dialect=dialect),
-        body=behind_definitions(counted),
+        body=continue_definitions(counted),
     )
 
 
-def _spread(question: Question) -> bool:
-    """Return True if different values are counted where some units' totals are made apart from others'."""
+def _counts_values_apart(question: Question) -> bool:
+    """Return True if different values are counted while some units' totals are computed apart from others'."""
     measures = {functional.measure for functional in question.functionals}
     return Measure.VALUES in measures and (question.table.row_cap is None or Measure.UNITS in measures)
 
 
 @dataclass(frozen=True, slots=True)
-class _Rolled:
-    """The rows that count as a relation: what is asked of them, and what they add to."""
+class _RollupRows:
+    """The rows that count as a relation, with a question's tests and functionals on it."""
 
     bounding: Bounding
     functionals: tuple[FunctionalSql, ...]
     asked: tuple[str, ...]
 
     @staticmethod
-    def of(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> "_Rolled":
-        """Return the question's functionals, filter and own restriction of keys."""
-        stored = _rolled_row(question.table, row.dialect)
+    def from_question(question: Question, row: RowSql, functionals: Sequence[FunctionalSql]) -> "_RollupRows":
+        """Return the kept rows with the question's functionals, filter and own restriction of keys."""
+        stored = _make_rollup_row(question.table, row.dialect)
         bounded = compute_conditions(stored, question.where, question.functionals, beside=[COUNT])
         table = bounded.table
-        asked = [*fixed_tests(bounded), *where_tests(bounded, question.where)]
+        asked = [*write_fixed_tests(bounded), *write_where_tests(bounded, question.where)]
         for column, values in zip(question.keys.columns, question.keys.values, strict=True):
             if len(values) < len(column.domain or ()):
-                asked.append(restriction(bounded, table.get_column(column.name), values) or not_null(bounded, column))
+                asked.append(
+                    write_restriction(bounded, table.get_column(column.name), values) or write_not_null(bounded, column)
+                )
         keyed = replace(question.keys, columns=tuple(table.get_column(name) for name in question.keys.names))
-        return _Rolled(
+        return _RollupRows(
             bounding=Bounding(bounded, keyed),
             functionals=tuple(functional.read_from(bounded) for functional in functionals),
             asked=tuple(asked),
@@ -155,66 +163,68 @@ class _Rolled:
 
     @property
     def has_unit_beside_keys(self) -> bool:
-        """Return True if some column of the unit is no key: it is NULL where units are taken together."""
+        """True if some column of the unit is no key. It is NULL if several units are summed together."""
         return any(alias.startswith("u") for alias, _ in self.bounding.units)
 
-    def totals(self, conditions: Sequence[str], *, closing: str, limit: int | None = None) -> list[str]:
-        """Return the SQL of the step that adds up each unit's rows in each key.
+    def write_totals(self, conditions: Sequence[str], *, closing: str, limit: int | None = None) -> list[str]:
+        """Return the SQL of the step that sums each unit's rows in each key.
 
         Parameters:
-            limit: units with at most so many rows in a key are taken together; None: each is by itself.
+            limit: units with at most that many rows in a key are summed together. None: each unit is summed alone.
         """
         units = []
         for alias, column in self.bounding.groups:
-            value = self.bounding.row.column(column.name)
+            value = self.bounding.row.write_column(column.name)
             is_apart = limit is not None and alias.startswith("u")
             units.append(
                 f"CASE WHEN {COUNT} > {limit} THEN {value} END AS {alias}" if is_apart else f"{value} AS {alias}"
             )
         sums = [
-            f"{f.sum_rows(added=f.added_sql(), present=f.present())} AS t{i}" for i, f in enumerate(self.functionals)
+            f"{f.sum_rows(added=f.write_added(), present=f.write_present())} AS t{i}"
+            for i, f in enumerate(self.functionals)
         ]
         source = self.bounding.row.table.relation
-        return _step("totals", units + sums, source, [*conditions, *self.asked], len(units), closing=closing)
+        return _write_step("totals", units + sums, source, [*conditions, *self.asked], len(units), closing=closing)
 
 
-def _answer_per_unit(question: Question, rows: UnitRows, rolled: _Rolled) -> list[str]:
-    """Return the SQL of the question over each unit's totals, from behind the WITH clause that names `rolled`."""
+def _write_unit_answer(question: Question, rows: UnitRows, rolled: _RollupRows) -> list[str]:
+    """Return the SQL of the question over each unit's totals, behind the WITH clause that defines `rolled`."""
     bounding = rolled.bounding
-    found = where([f"t{len(rolled.functionals) - 1} IS NOT NULL"], comment="with rows that count")
+    found = write_where([f"t{len(rolled.functionals) - 1} IS NOT NULL"], comment="with rows that count")
     return [
         "-- integer totals of each privacy unit in each key, of the rows that count",
-        *rolled.totals([], closing="),"),
-        *relation(
-            unit_columns(rows, [alias for alias, _ in bounding.groups], bounding.row.dialect), ["FROM totals", *found]
+        *rolled.write_totals([], closing="),"),
+        *write_relation(
+            write_unit_columns(rows, [alias for alias, _ in bounding.groups], bounding.row.dialect),
+            ["FROM totals", *found],
         ),
-        *answer(question, rows, bounding.row, bounding),
+        *write_answer(question, rows, bounding.row, bounding),
     ]
 
 
-def _answer(question: Question, rolled: _Rolled) -> list[str]:
-    """Return the SQL of the question over `rolled`, from behind the WITH clause that names it."""
+def _write_answer(question: Question, rolled: _RollupRows) -> list[str]:
+    """Return the SQL of the question over `rolled`, behind the WITH clause that defines it."""
     bounded, whole, asked = rolled.bounding.row, rolled.functionals, rolled.asked
     known = [functional.functional for functional in whole]
     single = replace(bounded, table=replace(bounded.table, unit=(), row_cap=None))
     light = [replace(functional, row=single) for functional in whole]
-    limits = [limit for f in whole if (limit := f.unclipped_rows()) is not None]
-    keys = [f"{bounded.grouped_column(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
-    sums = [f.sum_rows(added=f.added_sql(), present=f.present()) for f in light]
+    limits = [limit for f in whole if (limit := f.count_unclipped_rows()) is not None]
+    keys = [f"{bounded.write_grouped_column(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
+    sums = [f.sum_rows(added=f.write_added(), present=f.write_present()) for f in light]
     aliases = [f"k{i}" for i in range(len(keys))]
     if not limits:
-        totals = [f"{f.final(total)} AS f{i}" for i, (f, total) in enumerate(zip(light, sums, strict=True))]
+        totals = [f"{f.write_final(total)} AS f{i}" for i, (f, total) in enumerate(zip(light, sums, strict=True))]
         return [
             "-- the rows that count, summed per key",
-            *_step("scan", keys + totals, bounded.table.relation, asked, len(keys)),
+            *_write_step("scan", keys + totals, bounded.table.relation, asked, len(keys)),
             "SELECT * FROM scan",
         ]
     limit = min([*limits, MOST - 1])
     if not bounded.dialect.is_faster_on_copies and rolled.has_unit_beside_keys and all(map(can_be_summed, known)):
-        return _answer_at_once(whole, rolled, aliases, limit)
+        return _write_single_scan(whole, rolled, aliases, limit)
     return [
         f"-- units with at most {limit} rows in a key: no choice among them is clipped",
-        *_step(
+        *_write_step(
             "light",
             keys + [f"{total} AS f{i}" for i, total in enumerate(sums)],
             bounded.table.relation,
@@ -223,9 +233,9 @@ def _answer(question: Question, rolled: _Rolled) -> list[str]:
             closing="),",
         ),
         "-- integer totals of each other privacy unit in each key",
-        *rolled.totals([f"{COUNT} > {limit}"], closing="),"),
+        *rolled.write_totals([f"{COUNT} > {limit}"], closing="),"),
         "-- each total clipped, summed per key",
-        *_step(
+        *_write_step(
             "heavy",
             aliases + [f"{f.sum_units(f't{i}')} AS f{i}" for i, f in enumerate(whole)],
             "totals",
@@ -235,38 +245,45 @@ def _answer(question: Question, rolled: _Rolled) -> list[str]:
         ),
         "summed AS (SELECT * FROM light UNION ALL SELECT * FROM heavy)",
         "-- both, per key",
-        *select(aliases + [f"{f.final(f.sum_keys(f'f{i}'))} AS f{i}" for i, f in enumerate(whole)]),
+        *write_select(aliases + [f"{f.write_final(f.sum_keys(f'f{i}'))} AS f{i}" for i, f in enumerate(whole)]),
         "FROM summed",
-        *group_by(len(keys)),
+        *write_group_by(len(keys)),
     ]
 
 
-def _answer_at_once(whole: Sequence[FunctionalSql], rolled: _Rolled, keys: list[str], limit: int) -> list[str]:
-    """Return the same SQL by one scan, if two would read all rows. Only units with more rows than that have groups."""
+def _write_single_scan(whole: Sequence[FunctionalSql], rolled: _RollupRows, keys: list[str], limit: int) -> list[str]:
+    """Return the same answer by one scan. Only units with more rows than the limit have groups of their own."""
     unit = next(alias for alias, _ in rolled.bounding.units if alias.startswith("u"))
     is_heavy = f"{unit} IS NOT NULL"
-    sums = [f"{f.final(f.sum_heavy_units(f't{i}', heavy=is_heavy))} AS f{i}" for i, f in enumerate(whole)]
+    sums = [f"{f.write_final(f.sum_heavy_units(f't{i}', heavy=is_heavy))} AS f{i}" for i, f in enumerate(whole)]
     return [
         f"-- integer totals of each privacy unit with more than {limit} rows in a key, and of all others together",
-        *rolled.totals([], closing=")", limit=limit),
+        *rolled.write_totals([], closing=")", limit=limit),
         "-- each unit's total clipped, summed per key",
-        *select(keys + sums),
+        *write_select(keys + sums),
         "FROM totals",
-        *group_by(len(keys)),
+        *write_group_by(len(keys)),
     ]
 
 
-def _step(
+def _write_step(
     name: str, columns: list[str], source: str, conditions: Sequence[str], groups: int, *, closing: str = ")"
 ) -> list[str]:
-    body = indent_blocks(select(columns), [f"FROM {source}"], where(list(conditions)), group_by(groups))
+    body = indent_blocks(
+        write_select(columns), [f"FROM {source}"], write_where(list(conditions)), write_group_by(groups)
+    )
     return [f"{name} AS (", *body, closing]
 
 
 @lru_cache(maxsize=_TABLES)
-def _rolled_row(table: Table, dialect: Dialect) -> RowSql:
-    """Return the rows that count as a table. Derived columns are stored, and so are measures, clipped and rounded."""
-    measures = {column: name for column, (name, _) in stored_measures(RowSql(table=table, dialect=dialect)).items()}
+def _make_rollup_row(table: Table, dialect: Dialect) -> RowSql:
+    """Return the rows that count as a table.
+
+    Derived columns are stored, and measures are stored clipped and rounded.
+    """
+    measures = {
+        column: name for column, (name, _) in find_stored_measures(RowSql(table=table, dialect=dialect)).items()
+    }
     columns = tuple(
         column
         if isinstance(column.derivation, Product | Computed)

@@ -1,14 +1,15 @@
-"""Conditions on public tables, asked of public rows before a private row looks one up.
+"""Conditions on public tables, tested on public rows before a private row looks one up.
 
     SELECT n_name FROM lineitem JOIN part ON p_partkey = l_partkey JOIN nation ON ...
     WHERE p_name LIKE '%green%' GROUP BY n_name HAVING sum(l_quantity) > 1000
 
-Two hundred thousand names are searched, and not one for each of six million lines. A line reads whether its part's name
-has the word; where WHERE demands it, a line finds only parts whose name does.
+Two hundred thousand names are searched, instead of one for each of six million lines. A line reads whether its part's
+name has the word. If WHERE demands the word, a line finds only parts whose name has it.
 
-Guarantee: a condition holds for a row where it held before, NULL included. What it costs is paid for each public row,
-once, whichever private rows there are. Engines skip a join with nothing: dear ones are a step that is read by itself
-as well. If a row has dear conditions of its own, no public condition leaves it out before they are computed.
+Guarantee: a condition holds for the same rows as before, NULL included. Its cost is paid once for each public row,
+whichever private rows there are. Engines skip a join with an empty relation, so the rows of expensive conditions are a
+step that is also read alone. If a row has expensive conditions of its own, no public condition leaves it out before
+they are computed.
 
 References: docs/decisions/0017-timing.md.
 """
@@ -20,25 +21,25 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from planner.catalog.catalog import Column, Derivation, Lookup, NamedStep, SqlType, Table
-from planner.lower.computed_conditions import has_dear, list_conditions
+from planner.lower.computed_conditions import has_expensive, list_conditions
 from planner.lower.dialects.dialect import Dialect
-from planner.lower.member_conditions import Splitting
+from planner.lower.member_conditions import ConditionSplitter
 from planner.lower.row import RowSql
-from planner.lower.whole_joins.fences import read_whole
+from planner.lower.whole_joins.fences import write_whole_read
 from planner.question.condition import ALWAYS, Condition, IsNull, Leaf, Not, all_of, any_of, columns, evaluate
 from planner.question.question import Functional
 
 Place: TypeAlias = tuple[str, int]
-"""Columns that are looked up together: the column that they are looked up by, and the values that are known of it."""
+"""The place of columns that are looked up together: the column by which, and the identity of its known values."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublicConditions:
-    """The conditions of a question, parted: some are asked of public rows, the others of private ones.
+    """The conditions of a question, split into tests on public rows and tests on private rows.
 
-    `carried` has, by place, conditions that read it alone, each with the column that says whether it holds; `demanded`
-    what a public row must satisfy to be found by a row that counts. `where` and `functionals` are the question's with
-    what is left to ask of a row.
+    `carried` has, by place, the conditions that read only that place, each with the column that holds its truth.
+    `demanded` has the conditions that a public row must satisfy for a row that finds it to count. `where` and
+    `functionals` are the question's with the tests that remain for private rows.
     """
 
     where: Condition
@@ -62,28 +63,28 @@ def ask_public_rows(
     dialect: Dialect,
     is_first: bool,
 ) -> PublicConditions:
-    """Return the conditions of a question, parted by the public tables that they read.
+    """Return the conditions of a question, split by the public tables that they read.
 
     Parameters:
-        is_first: rows that WHERE does not keep decide about nothing, so that it may be asked as rows are joined.
+        is_first: True if rows that WHERE drops affect nothing, so that it may be tested as rows are joined.
 
-    Raises KH214 where a single row could cost more than any may.
+    Raises KH214 if a single row could cost more than any may.
     """
     plain, table = PublicConditions(where, functionals), look_up_at_once(table)
     if not any(find_place(table, name) for one in list_conditions(where, functionals) for name in columns(one)):
         return plain
     asked = _split(table, plain, {})
     stored = replace(table, columns=(*table.columns, *asked.columns))
-    is_dear = has_dear(table, list_conditions(where, functionals), keys)
-    left_dear = is_dear and has_dear(stored, list_conditions(asked.where, asked.functionals), keys)
+    is_dear = has_expensive(table, list_conditions(where, functionals), keys)
+    left_dear = is_dear and has_expensive(stored, list_conditions(asked.where, asked.functionals), keys)
     if (left_dear and table.members) or (is_dear and dialect.row_fence is None):
         return plain  # these are computed before the tables are joined, or not at all
     return asked if left_dear or not is_first else _split(table, plain, _list_demanded(table, where))
 
 
 def _split(table: Table, asked: PublicConditions, demanded: Mapping[Place, Condition]) -> PublicConditions:
-    """Return the conditions with the carried ones; demanded ones are not asked again."""
-    splitting = Splitting(table, partial(find_place, table), "keyhole_found", may_lack=True)
+    """Return the conditions with the carried ones. Demanded ones are not tested again."""
+    splitting = ConditionSplitter(table, partial(find_place, table), "keyhole_found", may_lack=True)
     met = frozenset(part for one in demanded.values() for part in one.conjuncts())
     where = splitting.split(all_of(part for part in asked.where.conjuncts() if part not in met), wanted=True)
 
@@ -95,14 +96,17 @@ def _split(table: Table, asked: PublicConditions, demanded: Mapping[Place, Condi
 
 
 def _list_demanded(table: Table, where: Condition) -> dict[Place, Condition]:
-    """List by place the conditions of WHERE on public rows. A private row that finds no such row is not kept."""
+    """Return, by place, the conditions that WHERE implies for public rows.
+
+    Private rows that find no such row are dropped.
+    """
     places = dict.fromkeys(find_place(table, leaf.column) for leaf in where.leaves())
     demanded = {place: _imply(table, where, place) for place in places if place is not None}
     return {place: one for place, one in demanded.items() if evaluate(one, dict.fromkeys(columns(one))) is not True}
 
 
 def _imply(table: Table, condition: Condition, place: Place) -> Condition:
-    """Return a condition on the columns of one place alone that is true wherever the given one is."""
+    """Return a condition on the columns of one place alone that is true wherever the given condition is."""
 
     def literal(test: Leaf | Not) -> Condition:
         return test if all(find_place(table, name) == place for name in columns(test)) else ALWAYS
@@ -111,7 +115,7 @@ def _imply(table: Table, condition: Condition, place: Place) -> Condition:
 
 
 def look_up_at_once(table: Table) -> Table:
-    """Return the table with classes of looked-up values looked up like these: by the stored column, in one join."""
+    """Return the table with classes of looked-up values looked up by the stored column itself, in one join."""
 
     def at_once(column: Column) -> Column:
         lookup = column.derivation
@@ -126,7 +130,7 @@ def look_up_at_once(table: Table) -> Table:
 
 
 def find_place(table: Table, name: str) -> Place | None:
-    """Return where a column is looked up, or what a looked-up date's part is taken of; None for any other column."""
+    """Return the place at which a column, or the date whose part it is, is looked up. Return None for other columns."""
     column = table.get_column(name)
     while isinstance(column.derivation, Derivation):
         column = table.get_column(column.derivation.column)
@@ -134,19 +138,19 @@ def find_place(table: Table, name: str) -> Place | None:
     return (lookup.column, id(lookup.pairs.known)) if isinstance(lookup, Lookup) else None
 
 
-def is_dear_there(row: RowSql, place: Place, asked: PublicConditions) -> bool:
-    """Return True if asking the public rows of a place takes a time that could be told."""
+def is_expensive_at(row: RowSql, place: Place, asked: PublicConditions) -> bool:
+    """Return True if the tests on the public rows of a place take a time that could be noticed."""
     conditions = [*asked.carried.get(place, {}), asked.demanded.get(place, ALWAYS)]
-    return has_dear(row.table, conditions, ())
+    return has_expensive(row.table, conditions, ())
 
 
-def spell_asked(row: RowSql, place: Place, asked: PublicConditions, *, rows: str, kept: Sequence[str]) -> str:
-    """Return public rows as they are joined: those that are demanded, with a column for each condition.
+def write_asked_rows(row: RowSql, place: Place, asked: PublicConditions, *, rows: str, kept: Sequence[str]) -> str:
+    """Return SQL for the public rows that are joined: those that are demanded, with a column for each condition.
 
     Parameters:
         row: of a table with looked-up columns.
-        rows: a relation with the looked-up columns of that place, called as in the table.
-        kept: what the join reads besides.
+        rows: a relation with the looked-up columns of that place, named as in the table.
+        kept: the other columns that the join reads.
     """
     read = tuple(
         replace(one, derivation=None) if isinstance(one.derivation, Lookup) else one for one in row.table.columns
@@ -156,19 +160,22 @@ def spell_asked(row: RowSql, place: Place, asked: PublicConditions, *, rows: str
     demanded = all_of(
         part for part in asked.demanded.get(place, ALWAYS).conjuncts() if not _is_met_by_join(row.table, part)
     )
-    truths = [f"COALESCE({public.holds(one)}, FALSE) AS {name}" for one, name in carried.items()]
-    where = "" if demanded == ALWAYS else f" WHERE {public.holds(demanded)}"
+    truths = [f"COALESCE({public.write_condition(one)}, FALSE) AS {name}" for one, name in carried.items()]
+    where = "" if demanded == ALWAYS else f" WHERE {public.write_condition(demanded)}"
     return f"SELECT {', '.join([*kept, *truths])} FROM {rows}{where}"
 
 
-def read_all(steps: Sequence[NamedStep]) -> str:
-    """Return a WHERE by which steps are computed whole, also where no row is there to look anything up."""
-    tests = " AND ".join(read_whole(one.name) for one in steps)
+def write_whole_reads(steps: Sequence[NamedStep]) -> str:
+    """Return a WHERE that makes an engine compute the steps in full, even if no row looks anything up."""
+    tests = " AND ".join(write_whole_read(one.name) for one in steps)
     return f" WHERE {tests} /* all public rows are asked, whichever rows look them up */" if steps else ""
 
 
 def _is_met_by_join(table: Table, condition: Condition) -> bool:
-    """Return True of `NOT (key IS NULL)`, as rows are found by it: engines guess that a test keeps one row of five."""
+    """Return True for `NOT (key IS NULL)`, which the join implies.
+
+    Engines would guess that the test keeps one row of five.
+    """
     match condition:
         case Not(IsNull(name)):
             lookup = table.get_column(name).derivation

@@ -1,14 +1,14 @@
-"""Rows counted by group and cell: what a release of scores is drawn from.
+"""Rows counted by group and cell, from which a release of scores is drawn.
 
-The statement gives, of each group and cell that has rows, how many: these counts are all that leaves the source. Which
-groups of a privacy unit count is decided as for a question, before WHERE; of its rows in a group that have every
-number, the first few in the order of md5 of seed, unit, group, cell, and the row's place among those that are equal in
-all these. So which count follows from the unit's own rows alone.
+The statement returns the number of rows of each group and cell that has rows. Only these counts leave the source. The
+groups of a privacy unit that count are chosen as for a question, before WHERE. Of a unit's rows in a group that have
+every number, the first few count. Their order is the md5 of seed, unit, group, cell, and the row's place among those
+that are equal in all these. So the rows that count follow from the unit's own rows alone.
 
-Without numbers each group is one cell. Without a limit on a unit's rows every row counts, nobody's, too: that is for
-what is published of all rows and protects no unit. Where a path leads to units, only rows that lead to one are read.
+Without numbers each group is one cell. Without a limit on a unit's rows every row counts, also rows without a unit.
+This is for results on all rows that protect no unit. If a path leads to units, only rows that lead to one are read.
 
-Guarantee: with such a limit one privacy unit more raises the counts of at most `groups_per_unit` groups, those of each
+Guarantee: with such a limit, one more privacy unit raises the counts of at most `groups_per_unit` groups, each group's
 by `most_rows` in all, and lowers none. No row can make the statement fail.
 
 References: docs/proofs/score_histogram.md.
@@ -24,12 +24,12 @@ from planner.lower.contribution_bounds import Bounding
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.joins import join_lookups, join_members, list_pinned
 from planner.lower.kept.named_steps import define_steps
-from planner.lower.key_tests import pair_keys, row_tests, where_tests
-from planner.lower.layout import group_by, indent_blocks, select, where
-from planner.lower.read_columns import keep_columns, list_read
+from planner.lower.key_tests import pair_keys, write_row_tests, write_where_tests
+from planner.lower.layout import indent_blocks, write_group_by, write_select, write_where
+from planner.lower.read_columns import keep_columns, list_read_columns
 from planner.lower.row import RowSql
 from planner.lower.scan import list_relations
-from planner.lower.scores.row_number import cell_sql
+from planner.lower.scores.row_number import write_cell
 from planner.question.condition import columns
 from planner.question.plan import PinnedRelation, ReadRelation
 from planner.question.scores import ScoredRows
@@ -42,8 +42,8 @@ _COPY = Column(name="copy", sql_type=SqlType.INTEGER, declared="bigint")
 class ScoreCounts:
     """The statement over one state of the data.
 
-    Its rows are (place, [place, how many rows]), a place being `group * cells + cell`, both counted from 0 in row-major
-    order; places without rows are absent.
+    Its rows are (place, [place, number of rows]). A place is `group * cells + cell`, both counted from 0 in row-major
+    order. Places without rows are absent.
     """
 
     scored: ScoredRows
@@ -56,28 +56,29 @@ class ScoreCounts:
 
     @property
     def relations(self) -> tuple[ReadRelation, ...]:
-        """Return the relations that it reads, as the policy knows them."""
+        """The relations that it reads, as the policy knows them."""
         return list_relations(self.table)
 
     @property
     def pinned(self) -> tuple[PinnedRelation, ...]:
-        """Return the pinned relations of public values that it reads and that do not stand in it."""
+        """The pinned relations of public values that it reads and that are not written in it."""
         return list_pinned(self.table, dialect=self.dialect)
 
     @property
     def sql(self) -> str:
         """The statement."""
         begins, ends = self.dialect.array
-        row = self._read()
+        row = self._make_row()
         counted = "\n".join(
             [
                 "WITH",
-                *self._steps(row),
+                *self._write_steps(row),
                 "-- how many rows each cell of each public group has",
                 f"SELECT place, {begins}place, n{ends} AS counted",
                 "FROM (",
                 *indent_blocks(
-                    select([f"{self._group_place()} * {self.scored.cells} + cell AS place", "n"]), ["FROM counted"]
+                    write_select([f"{self._write_group_place()} * {self.scored.cells} + cell AS place", "n"]),
+                    ["FROM counted"],
                 ),
                 ") AS placed",
                 "WHERE place IS NOT NULL",
@@ -89,74 +90,76 @@ class ScoreCounts:
     def _keys(self) -> list[str]:
         return [f"k{i}" for i in range(len(self.scored.question.keys.columns))]
 
-    def _read(self) -> RowSql:
+    def _make_row(self) -> RowSql:
         """Return the rows that are scored, with the expensive conditions computed."""
         question = self.scored.question
-        names = [*list_read(question, self.table, question.where, question.functionals), *self._list_axes()]
+        names = [*list_read_columns(question, self.table, question.where, question.functionals), *self._list_axes()]
         narrow = keep_columns(replace(self.table, row_cap=None), names)
         together = join_members(narrow, dialect=self.dialect)
         read = RowSql(table=join_lookups(together, dialect=self.dialect), dialect=self.dialect)
         return compute_conditions(read, question.where, question.functionals)
 
-    def _steps(self, row: RowSql) -> Iterator[str]:
+    def _write_steps(self, row: RowSql) -> Iterator[str]:
         question = replace(self.scored.question, table=row.table, functionals=())
         if self.table.is_row_unit or self.scored.most_rows is None:
-            yield from self._read_rows(row)
-            kept = ["FROM scored", *where(["cell IS NOT NULL"])]
+            yield from self._write_scored_rows(row)
+            kept = ["FROM scored", *write_where(["cell IS NOT NULL"])]
         else:
             scan = BoundedScan(question, row, Bounding(row, question.keys), ())
-            yield from self._read_units(row, scan)
-            kept = ["FROM numbered", *where([f"numbered_place <= {self.scored.most_rows}"])]
+            yield from self._write_scored_units(row, scan)
+            kept = ["FROM numbered", *write_where([f"numbered_place <= {self.scored.most_rows}"])]
         yield "counted AS ("
-        yield from indent_blocks(select([*self._keys, "cell", "count(*) AS n"]), kept, group_by(len(self._keys) + 1))
+        yield from indent_blocks(
+            write_select([*self._keys, "cell", "count(*) AS n"]), kept, write_group_by(len(self._keys) + 1)
+        )
         yield ")"
 
     def _list_axes(self) -> Iterator[str]:
-        """List the columns that decide the cell of a row."""
+        """Yield the columns that decide the cell of a row."""
         for number in (axis.number for axis in self.scored.axes):
             yield from number.columns
             yield from columns(number.present)
             yield from (name for term in number.terms for name in columns(term.condition))
 
-    def _cell(self, row: RowSql) -> str:
-        """Return SQL for a row's cell, all axes together; NULL where one of its numbers is missing."""
+    def _write_cell(self, row: RowSql) -> str:
+        """Return SQL for a row's cell on all axes together, NULL if one of its numbers is missing."""
         found = ""
         for axis in self.scored.axes:
-            cell = cell_sql(row, axis)
+            cell = write_cell(row, axis)
             found = cell if not found else f"({found}) * {axis.cells} + ({cell})"
         return found or "0"
 
-    def _read_rows(self, row: RowSql) -> Iterator[str]:
+    def _write_scored_rows(self, row: RowSql) -> Iterator[str]:
         question = self.scored.question
-        tests = [test for column, values in pair_keys(question) for test in row_tests(row, column, values)]
-        keys = [f"{row.column(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
+        tests = [test for column, values in pair_keys(question) for test in write_row_tests(row, column, values)]
+        keys = [f"{row.write_column(name)} AS k{i}" for i, name in enumerate(question.keys.names)]
         yield "-- the cell of each row that WHERE keeps, in the range of the keys"
         yield "scored AS ("
         yield from indent_blocks(
-            select([*keys, f"{self._cell(row)} AS cell"]),
+            write_select([*keys, f"{self._write_cell(row)} AS cell"]),
             [f"FROM {row.table.relation}"],
-            where([*tests, *where_tests(row, question.where)]),
+            write_where([*tests, *write_where_tests(row, question.where)]),
         )
         yield "),"
 
-    def _read_units(self, row: RowSql, scan: BoundedScan) -> Iterator[str]:
+    def _write_scored_units(self, row: RowSql, scan: BoundedScan) -> Iterator[str]:
         bounding = scan.bounding
         aliases = [alias for alias, _ in bounding.groups]
-        if bounding.chooses:
-            yield from scan.steps()
+        if bounding.chooses_groups:
+            yield from scan.write_steps()
             yield ","
         yield "-- the cell of each row that WHERE keeps, of a unit and a public key"
         yield "scored AS ("
         yield from indent_blocks(
-            select([*scan.group_columns(), f"{self._cell(row)} AS cell"]),
+            write_select([*scan.write_group_columns(), f"{self._write_cell(row)} AS cell"]),
             [f"FROM {row.table.relation}"],
-            where([*scan.eligible_tests(), *where_tests(row, self.scored.question.where)]),
+            write_where([*scan.write_eligible_tests(), *write_where_tests(row, self.scored.question.where)]),
         )
         yield "),"
         yield "-- rows that are equal in all that counts, numbered: whichever of them is the first"
         yield "copies AS ("
         yield from indent_blocks(
-            select(
+            write_select(
                 [
                     *aliases,
                     "cell",
@@ -164,30 +167,31 @@ class ScoreCounts:
                 ]
             ),
             ["FROM scored"],
-            where(["cell IS NOT NULL"]),
+            write_where(["cell IS NOT NULL"]),
         )
         yield "),"
-        order = bounding.order_of_copies(("cell", _CELL), ("copy", _COPY))
+        order = bounding.write_copy_order(("cell", _CELL), ("copy", _COPY))
         most = self.scored.most_rows
         yield f"-- the rows of each privacy unit in each key, in the order of md5; the first {most} count"
         yield "numbered AS ("
         source = ["FROM copies"]
         tests: list[str] = []
-        if bounding.chooses:
+        if bounding.chooses_groups:
             source = [f"FROM copies JOIN chosen USING ({', '.join(aliases)})"]
-            tests = scan.remaining_tests()
+            tests = scan.write_remaining_tests()
         place = f"row_number() OVER (PARTITION BY {', '.join(aliases)} ORDER BY {order}) AS numbered_place"
-        yield from indent_blocks(select([*self._keys, "cell", place]), source, where(tests))
+        yield from indent_blocks(write_select([*self._keys, "cell", place]), source, write_where(tests))
         yield "),"
 
-    def _group_place(self) -> str:
-        """Return SQL for a group's place in the order of the question's keys; NULL for any other."""
+    def _write_group_place(self) -> str:
+        """Return SQL for a group's place in the order of the question's keys, NULL for any other group."""
         question = self.scored.question
         row = RowSql(table=self.table, dialect=self.dialect)
         places: list[str] = []
         for i, (column, values) in enumerate(pair_keys(question)):
             arms = " ".join(
-                f"WHEN {row.compare(f'k{i}', column, '=', value)} THEN {place}" for place, value in enumerate(values)
+                f"WHEN {row.write_comparison(f'k{i}', column, '=', value)} THEN {place}"
+                for place, value in enumerate(values)
             )
             places.append(f"CASE {arms} END" if arms else "CAST(NULL AS integer)")
         found = "0"

@@ -1,6 +1,6 @@
-"""Polynomials with integer coefficients as products, so that a value which occurs in many terms is computed once.
+"""Polynomials with integer coefficients as products, so that a value that occurs in many terms is computed once.
 
-Guarantee: `content * product of the linear factors * rest` has, multiplied out, the monomials that it was made of.
+Guarantee: multiplied out, `content * product of the linear factors * rest` has the monomials of the polynomial.
 
 References: docs/decisions/0002-rewriting.md (row values).
 """
@@ -23,16 +23,16 @@ class LinearFactor:
 
 
 @dataclass(frozen=True, slots=True)
-class Factored:
-    """A product of a number, of linear factors, and of what has none."""
+class FactoredPolynomial:
+    """A product of a number, of linear factors, and of a rest that has none."""
 
     content: int
     linear: tuple[LinearFactor, ...]
     rest: Polynomial
 
 
-def factor(polynomial: Polynomial) -> Factored:
-    """Return the polynomial, which has a monomial at least, as a product of all linear factors that are found.
+def factor_polynomial(polynomial: Polynomial) -> FactoredPolynomial:
+    """Return the polynomial, which has at least one monomial, as a product of all linear factors that are found.
 
     >>> factor({("p",): 200, ("d", "p"): -2}).linear
     (LinearFactor(name='d', slope=-1, constant=100), LinearFactor(name='p', slope=1, constant=0))
@@ -40,20 +40,20 @@ def factor(polynomial: Polynomial) -> Factored:
     content = gcd(*polynomial.values())
     rest: Polynomial = {names: number // content for names, number in polynomial.items()}
     linear: list[LinearFactor] = []
-    while (found := _divide(rest)) is not None:
+    while (found := _divide_linear(rest)) is not None:
         linear.append(found[0])
         rest = found[1]
     if set(rest) == {()}:
-        return Factored(content * rest[()], tuple(linear), {(): 1})
-    return Factored(content, tuple(linear), rest)
+        return FactoredPolynomial(content * rest[()], tuple(linear), {(): 1})
+    return FactoredPolynomial(content, tuple(linear), rest)
 
 
-def _divide(polynomial: Polynomial) -> tuple[LinearFactor, Polynomial] | None:
-    """Return a linear factor and the quotient; None if none is found."""
+def _divide_linear(polynomial: Polynomial) -> tuple[LinearFactor, Polynomial] | None:
+    """Return a linear factor and the quotient, or None if no factor is found."""
     for name in sorted({name for names in polynomial for name in names}):
         bound = {names: number for names, number in polynomial.items() if name in names}
         free = {names: number for names, number in polynomial.items() if name not in names}
-        quotient = {_take(names, name): number for names, number in bound.items()}
+        quotient = {_remove_name(names, name): number for names, number in bound.items()}
         if not free:
             return LinearFactor(name, 1, 0), quotient
         if quotient.keys() != free.keys():
@@ -66,6 +66,6 @@ def _divide(polynomial: Polynomial) -> tuple[LinearFactor, Polynomial] | None:
     return None
 
 
-def _take(names: Monomial, name: str) -> Monomial:
+def _remove_name(names: Monomial, name: str) -> Monomial:
     place = names.index(name)
     return (*names[:place], *names[place + 1 :])

@@ -1,4 +1,4 @@
-"""Tests for NULL: those that a sum's own values imply, and those that cost nothing."""
+"""Tests for NULL that can be left out, because a sum's own values imply them, and tests that cost nothing."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,17 +9,18 @@ from planner.question.question import Functional, Measure, Term
 
 
 def drop_implied_tests(functional: Functional, table: Table) -> Functional:
-    """Return the functional without the tests for NULL that the values which it adds up imply.
+    """Return the functional without the tests for NULL that its summed values imply.
 
-    A row adds the same to both. Where a number is taken off each unit, the condition says more than which rows count.
+    A row adds the same to both. If a number is subtracted from each unit, all tests stay, because the condition also
+    decides which units have it subtracted.
     """
     if functional.off_each_unit or functional.measure not in (Measure.TOTAL, Measure.ROWS):
         return functional
-    return replace(functional, terms=tuple(_drop(term, table) for term in functional.terms))
+    return replace(functional, terms=tuple(_drop_tests(term, table) for term in functional.terms))
 
 
 def list_factors(table: Table, name: str | None) -> tuple[str, ...]:
-    """Return the columns that a product is made of, each as often as it is multiplied; of any other column it alone."""
+    """Return the columns that a product multiplies, each as often as it occurs, or the column itself."""
     if name is None:
         return ()
     derivation = table.get_column(name).derivation
@@ -27,7 +28,10 @@ def list_factors(table: Table, name: str | None) -> tuple[str, ...]:
 
 
 def list_conjuncts(condition: Condition) -> Iterator[Condition]:
-    """Yield the parts of a conjunction; `NOT (a IS NULL OR b IS NULL)` has two, for neither is ever unknown."""
+    """Yield the parts of a conjunction.
+
+    `NOT (a IS NULL OR b IS NULL)` has two parts, because neither is ever unknown.
+    """
     for part in condition.conjuncts():
         match part:
             case Not(Or(parts)) if all(isinstance(one, IsNull) for one in parts):
@@ -36,18 +40,15 @@ def list_conjuncts(condition: Condition) -> Iterator[Condition]:
                 yield part
 
 
-def is_free(condition: Condition, table: Table) -> bool:
-    """Return True if the condition asks whether columns that are stored, or looked up, are NULL, and nothing else.
-
-    No value is read.
-    """
+def reads_no_value(condition: Condition, table: Table) -> bool:
+    """Return True if the condition only tests whether stored or looked-up columns are NULL."""
     return all(
         isinstance(leaf, IsNull) and isinstance(table.get_column(leaf.column).derivation, Lookup | None)
         for leaf in condition.leaves()
     )
 
 
-def _drop(term: Term, table: Table) -> Term:
+def _drop_tests(term: Term, table: Table) -> Term:
     implied = {Not(IsNull(name)) for name in list_factors(table, term.column)}
 
     def spell_out(leaf: Leaf) -> Condition:

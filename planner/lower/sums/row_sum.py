@@ -1,10 +1,10 @@
-"""Write what a row adds by several terms: those that count in the same rows are one product under one CASE.
+"""The sum of several terms in a row as SQL. Terms that count in the same rows are one product under one CASE.
 
-Guarantee: each row adds what its terms add one by one, each where its condition holds and its column has a value,
-neither NULL nor NaN. No step of it leaves the type that it is computed in, whatever the row.
+Guarantee: each row adds what its terms add one by one, each if its condition holds and its column has a value, neither
+NULL nor NaN. No step overflows the type in which it is computed, whatever the row.
 
-A product is NULL where a factor is. So columns that a product reads need no test: NULL adds nothing. A NaN of a column
-that some of the terms do without is a zero, by which those that need it vanish.
+A product is NULL if a factor is. So columns that a product reads need no test, since NULL adds nothing. If some of the
+terms do not need a column, its NaN is read as zero, by which the terms that need it vanish.
 
 References: docs/decisions/0002-rewriting.md (row values).
 """
@@ -14,149 +14,156 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from planner.catalog.catalog import Column, SqlType
-from planner.lower.measure import RowValue, null_test_sql, row_value
+from planner.lower.measure import RowValue, make_row_value, write_null_test
 from planner.lower.row import RowSql
-from planner.lower.sums.factors import Factored, LinearFactor, Polynomial, factor
+from planner.lower.sums.factors import FactoredPolynomial, LinearFactor, Polynomial, factor_polynomial
 from planner.lower.sums.null_tests import list_conjuncts, list_factors
 from planner.question.condition import ALWAYS, Condition, IsNull, Not
 from planner.question.question import Term
 from planner.values.sql_literals import integer
 
 
-def add_terms(row: RowSql, terms: Sequence[Term], *, where: Condition, always: bool = False) -> str:
-    """Return what a row that satisfies `where` adds: a whole number.
+def write_terms(row: RowSql, terms: Sequence[Term], *, where: Condition, adds_zero: bool = False) -> str:
+    """Return SQL for the whole number that a row adds if it satisfies `where`.
 
     Parameters:
         terms: of power 0 or 1.
-        always: whether a row for which nothing counts adds zero rather than NULL.
+        adds_zero: True if a row for which nothing counts adds zero instead of NULL.
     """
-    several = [alike for alike in _group(row, terms, where) if alike.polynomial]
-    kind = row.dialect.whole_type(sum(alike.largest for alike in several))
-    written = [alike.sql(kind) for alike in several]
-    if len(several) > 1 or always:
+    several = [alike for alike in _group_terms(row, terms, where) if alike.polynomial]
+    kind = row.dialect.choose_whole_type(sum(alike.largest for alike in several))
+    written = [alike.write_sql(kind) for alike in several]
+    if len(several) > 1 or adds_zero:
         written = [
-            sql if alike.counts_always else f"COALESCE({sql}, 0)" for alike, sql in zip(several, written, strict=True)
+            sql if alike.is_never_null else f"COALESCE({sql}, 0)" for alike, sql in zip(several, written, strict=True)
         ]
     return " + ".join(written) or "0"
 
 
 def list_parts(row: RowSql, terms: Sequence[Term]) -> tuple[list[str], int]:
-    """Return a row's sum if every condition holds, with a bound.
+    """Return the parts of a row's sum as SQL, for a row that satisfies every condition, and a bound.
 
-    The parts are a whole number for the terms of each condition, zero where a value is missing. None of their sums is
-    further from zero than the bound.
+    There is a whole number for the terms of each condition, zero if a value is missing. The absolute value of every sum
+    of parts is at most the bound.
 
     Parameters:
         terms: of power 0 or 1.
     """
-    several = [alike for alike in _group(row, terms, ALWAYS) if alike.polynomial]
+    several = [alike for alike in _group_terms(row, terms, ALWAYS) if alike.polynomial]
     largest = sum(alike.largest for alike in several)
-    kind = row.dialect.whole_type(largest)
+    kind = row.dialect.choose_whole_type(largest)
     always = [replace(alike, needs=replace(alike.needs, conditions=())) for alike in several]
-    return [one.sql(kind) if one.counts_always else f"COALESCE({one.sql(kind)}, 0)" for one in always], largest
+    return [
+        one.write_sql(kind) if one.is_never_null else f"COALESCE({one.write_sql(kind)}, 0)" for one in always
+    ], largest
 
 
-def range_terms(row: RowSql, terms: Sequence[Term]) -> tuple[int, int]:
-    """Return the least and most that a row adds by several terms; zero lies between them.
+def find_terms_range(row: RowSql, terms: Sequence[Term]) -> tuple[int, int]:
+    """Return the least and the most that a row adds by several terms. Zero lies between them.
 
-    Terms that count in the same rows are one product. So `100 * p - d * p` is at least 0 where `d` is at most 100.
+    Terms that count in the same rows are one product. So `100 * p - d * p` is at least 0 if `d` is at most 100.
 
     Parameters:
         terms: of power 0 or 1.
     """
-    ranges = [alike.range for alike in _group(row, terms, ALWAYS) if alike.polynomial]
+    ranges = [alike.range for alike in _group_terms(row, terms, ALWAYS) if alike.polynomial]
     return sum(min(low, 0) for low, _ in ranges), sum(max(high, 0) for _, high in ranges)
 
 
 @dataclass(frozen=True, slots=True)
-class _Needs:
-    """Conditions and values that a row must have for a term to count."""
+class _TermNeeds:
+    """The conditions and values that a row must have for a term to count."""
 
     conditions: tuple[Condition, ...]
-    there: frozenset[str]  # columns that are not NULL
+    not_null: frozenset[str]  # columns that are not NULL
     values: frozenset[str]  # those of them that are no NaN either
     counted: frozenset[str]  # those of these that are counted and not multiplied, and may hold NaN
 
     @property
     def rows(self) -> tuple[frozenset[Condition], frozenset[str], frozenset[str]]:
-        """The same for terms that can be added up under one CASE."""
-        return frozenset(self.conditions), self.there, self.counted
+        """The key by which terms are grouped that can be summed under one CASE."""
+        return frozenset(self.conditions), self.not_null, self.counted
 
 
 @dataclass(frozen=True, slots=True)
-class _Alike:
+class _TermGroup:
     """Terms of the same rows, as a polynomial of the rows' values."""
 
     row: RowSql
-    needs: _Needs
+    needs: _TermNeeds
     optional: frozenset[str]  # columns of which some terms need a value that is no NaN, and some do not
     polynomial: Polynomial
 
     @property
-    def counts_always(self) -> bool:
-        """Return True if the sum is never NULL."""
-        return not self.needs.there and not self.needs.conditions
+    def is_never_null(self) -> bool:
+        """True if the sum is never NULL."""
+        return not self.needs.not_null and not self.needs.conditions
 
     @property
     def largest(self) -> int:
-        """No part of the sum is further from zero."""
-        sizes = ((abs(number), *(self._largest(name) for name in names)) for names, number in self.polynomial.items())
+        """A bound on the absolute value of each part of the sum."""
+        sizes = (
+            (abs(number), *(self._find_largest(name) for name in names)) for names, number in self.polynomial.items()
+        )
         return sum(prod(one) for one in sizes)
 
     @property
     def range(self) -> tuple[int, int]:
-        """The least and most of the sum where it counts: its factors may have any values of their ranges."""
-        product = factor(self.polynomial)
+        """The least and the most of the sum if it counts. Its factors may have any values in their ranges."""
+        product = factor_polynomial(self.polynomial)
         whole = (product.content, product.content)
         for one in product.linear:
-            low, high = self._range(one.name)
+            low, high = self._find_range(one.name)
             ends = (one.slope * low + one.constant, one.slope * high + one.constant)
             whole = _multiply_ranges(whole, (min(ends), max(ends)))
         rest = (0, 0)
         for names, number in product.rest.items():
             monomial = (number, number)
             for name in names:
-                monomial = _multiply_ranges(monomial, self._range(name))
+                monomial = _multiply_ranges(monomial, self._find_range(name))
             rest = rest[0] + monomial[0], rest[1] + monomial[1]
         return _multiply_ranges(whole, rest)
 
-    def sql(self, kind: str) -> str:
-        """Return the SQL for the sum in a type that holds `largest`, NULL where the terms do not count."""
-        tests = [f"({self.row.holds(condition)})" for condition in self.needs.conditions]
+    def write_sql(self, kind: str) -> str:
+        """Return SQL for the sum in a type that holds `largest`, NULL if the terms do not count."""
+        tests = [f"({self.row.write_condition(condition)})" for condition in self.needs.conditions]
         tests += [f"({test}) IS NOT NULL" for test in self._null_tests()]
-        amount = self._write(factor(self.polynomial), kind)
+        amount = self._write(factor_polynomial(self.polynomial), kind)
         return f"CASE WHEN {' AND '.join(tests)} THEN {amount} END" if tests else amount
 
     def _null_tests(self) -> Iterator[str]:
-        """Yield SQL expressions that are NULL if a column is that the sum does not read, or reads as zero."""
+        """Yield SQL that is NULL if a needed column is, for each column that the sum does not read or reads as zero."""
         read = {name for names in self.polynomial for name in names}
-        for name in sorted(self.needs.there):
+        for name in sorted(self.needs.not_null):
             if name in self.optional:
                 if name not in read or name in self.row.measures:
-                    yield self.row.column(name)
+                    yield self.row.write_column(name)
             elif name not in read:
-                yield null_test_sql(self.row, self.row.table.get_column(name))
+                yield write_null_test(self.row, self.row.table.get_column(name))
 
-    def _value(self, name: str) -> RowValue:
-        """Return the value of a column, zero for a NaN that some terms do without."""
-        return row_value(self.row, self.row.table.get_column(name), nan_is_zero=name in self.optional)
+    def _make_value(self, name: str) -> RowValue:
+        """Return the value of a column. A NaN is zero if some terms do not need the column."""
+        return make_row_value(self.row, self.row.table.get_column(name), nan_is_zero=name in self.optional)
 
-    def _range(self, name: str) -> tuple[int, int]:
-        """Return the range of a column's value, with zero for a NaN that some terms do without."""
-        value = self._value(name)
+    def _find_range(self, name: str) -> tuple[int, int]:
+        """Return the range of a column's value, with zero for a NaN if some terms do not need the column."""
+        value = self._make_value(name)
         return (min(value.low, 0), max(value.high, 0)) if name in self.optional else (value.low, value.high)
 
-    def _largest(self, name: str) -> int:
-        value = self._value(name)
+    def _find_largest(self, name: str) -> int:
+        value = self._make_value(name)
         return max(abs(value.low), abs(value.high), 1)
 
-    def _write(self, product: Factored, kind: str) -> str:
-        """Write the product. A wide type comes first, so nothing is multiplied in a narrower one than `kind`."""
+    def _write(self, product: FactoredPolynomial, kind: str) -> str:
+        """Return SQL for the product.
+
+        A wide type comes first, so nothing is multiplied in a narrower type than `kind`.
+        """
         content, wide = product.content, list[str]()
-        whole = [one for one in product.linear if self._value(one.name).steps == 1]
+        whole = [one for one in product.linear if self._make_value(one.name).steps == 1]
         for one in product.linear:
             if one not in whole:
-                taken, sql = _write_decimal(one, self._value(one.name))
+                taken, sql = _write_decimal(one, self._make_value(one.name))
                 content, wide = content * taken, [*wide, sql]
         if product.rest != {(): 1}:
             wide.append(self._write_rest(product.rest, kind))
@@ -166,17 +173,17 @@ class _Alike:
         return " * ".join(parts if content == 1 else [*parts, integer(content)])
 
     def _write_whole(self, factor: LinearFactor, kind: str) -> str:
-        """Write a linear factor of a value in whole steps, in that type or the narrowest that holds it."""
-        value = self._value(factor.name)
+        """Return SQL for a linear factor of a value in whole steps, in that type or the narrowest that holds it."""
+        value = self._make_value(factor.name)
         largest = max(abs(factor.slope) * max(abs(value.low), abs(value.high)) + abs(factor.constant), 1)
-        typed = value.cast(self.row.dialect, kind or self.row.dialect.whole_type(largest))
+        typed = value.cast(self.row.dialect, kind or self.row.dialect.choose_whole_type(largest))
         return _write_linear(typed, factor.slope, factor.constant)
 
     def _write_rest(self, rest: Polynomial, kind: str) -> str:
         return f"({' + '.join(self._write_monomial(names, number, kind) for names, number in rest.items())})"
 
     def _write_monomial(self, names: Sequence[str], number: int, kind: str) -> str:
-        values = sorted((self._value(name) for name in names), key=lambda value: value.steps == 1)
+        values = sorted((self._make_value(name) for name in names), key=lambda value: value.steps == 1)
         number *= prod(value.steps for value in values)
         parts = [value.sql if value.steps > 1 else value.cast(self.row.dialect, kind) for value in values]
         return " * ".join([*parts, integer(number)] if number != 1 or not parts else parts)
@@ -188,10 +195,7 @@ def _multiply_ranges(one: tuple[int, int], other: tuple[int, int]) -> tuple[int,
 
 
 def _write_decimal(factor: LinearFactor, value: RowValue) -> tuple[int, str]:
-    """Write a linear factor of a value in the user's unit.
-
-    Return it with a number by which it has yet to be multiplied.
-    """
+    """Return SQL for a linear factor of a value in the user's unit, and a factor that is still to be applied."""
     slope = factor.slope * value.steps
     if factor.constant % slope:
         return 1, _write_linear(value.sql, slope, factor.constant)
@@ -205,15 +209,15 @@ def _write_linear(value: str, slope: int, constant: int) -> str:
     return scaled if slope > 0 else f"(-({scaled}))"
 
 
-def _group(row: RowSql, terms: Sequence[Term], where: Condition) -> Iterator[_Alike]:
+def _group_terms(row: RowSql, terms: Sequence[Term], where: Condition) -> Iterator[_TermGroup]:
     multiplied = frozenset(name for term in terms for name in list_factors(row.table, term.column))
-    needed = [(term, _needs(row, term, where, multiplied)) for term in terms]
+    needed = [(term, _find_needs(row, term, where, multiplied)) for term in terms]
     for rows in dict.fromkeys(needs.rows for _, needs in needed):
         alike = [(term, needs) for term, needs in needed if needs.rows == rows]
         needs = alike[0][1]
-        in_all = needs.there.intersection(*(one.values for _, one in alike))
-        optional = frozenset(name for name in needs.there - in_all if _may_be_nan(row, row.table.get_column(name)))
-        yield _Alike(row, needs, optional, _add_up(row, [term for term, _ in alike]))
+        in_all = needs.not_null.intersection(*(one.values for _, one in alike))
+        optional = frozenset(name for name in needs.not_null - in_all if _may_be_nan(row, row.table.get_column(name)))
+        yield _TermGroup(row, needs, optional, _add_up(row, [term for term, _ in alike]))
 
 
 def _add_up(row: RowSql, terms: Iterable[Term]) -> Polynomial:
@@ -224,8 +228,8 @@ def _add_up(row: RowSql, terms: Iterable[Term]) -> Polynomial:
     return {names: number for names, number in total.items() if number}
 
 
-def _needs(row: RowSql, term: Term, where: Condition, multiplied: frozenset[str]) -> _Needs:
-    """Return the needs of a term. A condition that is stored is asked as a whole."""
+def _find_needs(row: RowSql, term: Term, where: Condition, multiplied: frozenset[str]) -> _TermNeeds:
+    """Return the needs of a term. A condition that is stored is tested as a whole."""
     values = frozenset(list_factors(row.table, term.column))
     conditions, there = list[Condition](), set(values)
     for part in (where, term.condition):
@@ -236,7 +240,7 @@ def _needs(row: RowSql, term: Term, where: Condition, multiplied: frozenset[str]
                 case _ if one not in (ALWAYS, *conditions):
                     conditions.append(one)
     counted = () if term.power else (name for name in values if _may_be_nan(row, row.table.get_column(name)))
-    return _Needs(tuple(conditions), frozenset(there), values, frozenset(counted))
+    return _TermNeeds(tuple(conditions), frozenset(there), values, frozenset(counted))
 
 
 def _may_be_nan(row: RowSql, column: Column) -> bool:

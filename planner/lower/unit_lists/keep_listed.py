@@ -1,8 +1,8 @@
 """A table's rows of the privacy units that are on its lists, as a relation.
 
-Guarantee: each row of the table stands there once if its unit is on every list that is not absent and on none that is,
-and not at all else, whatever the listed tables hold. Each list is a relation with one row for each unit, so that the
-join multiplies nothing, and its conditions cannot fail on a row. A unit's rows decide about its own rows alone.
+Guarantee: each row of the table is there once if its unit is on every list that is not absent and on no absent list.
+Otherwise it is not there, whatever the listed tables hold. Each list is a relation with one row for each unit, so the
+join multiplies nothing, and its conditions cannot fail on a row. A unit's rows decide only about the unit's own rows.
 
 Proof: docs/proofs/unit_lists.md.
 """
@@ -18,12 +18,12 @@ from planner.lower.dialects.dialect import Dialect
 from planner.lower.functional import FunctionalSql
 from planner.lower.joins import join_lookups, join_members
 from planner.lower.kept.named_steps import merge_steps
-from planner.lower.key_tests import where_tests
-from planner.lower.read_columns import keep_columns, list_summed
+from planner.lower.key_tests import write_where_tests
+from planner.lower.read_columns import keep_columns, list_summed_columns
 from planner.lower.row import RowSql
 from planner.lower.unit_paths.reach import list_owners
-from planner.lower.unit_rows import StoredTotals, list_needed, unit_columns
-from planner.lower.whole_joins.fences import add_anybody, fence_rows, read_whole
+from planner.lower.unit_rows import StoredTotals, list_needed, write_unit_columns
+from planner.lower.whole_joins.fences import add_any_row, write_row_fence, write_whole_read
 from planner.lower.whole_joins.front_conditions import FrontConditions, ask_rows
 from planner.question.condition import ALWAYS, Condition, columns
 from planner.question.question import ListedRows, ListedTotals
@@ -34,15 +34,15 @@ _ENDS = (("min", "least"), ("max", "most"))
 def keep_listed(row: RowSql, known: Table, *, asked: Condition = ALWAYS, is_asked: bool = False) -> RowSql:
     """Return the rows of listed units alone, or the rows as they are if their table has no lists.
 
-    Expensive conditions were computed for all rows before: whose rows are left decides about no row's cost.
+    Expensive conditions were computed for all rows before, so the lists do not change any row's cost.
 
     Parameters:
-        row: of a table without members, and with its units' columns stored.
+        row: of a table without members, with its units' columns stored.
         known: the table before it was joined, and before its units were reached.
-        asked: what is asked of stored rows before they meet a list.
-        is_asked: this, or something before, leaves out rows.
+        asked: the tests on stored rows before they are joined with a list.
+        is_asked: True if these tests, or an earlier step, leave out rows.
 
-    Raises KH214 where the conditions of a list could cost more on one row than any may.
+    Raises KH214 if the conditions of a list could cost more on one row than any may.
     """
     table, dialect = row.table, row.dialect
     if not table.lists:
@@ -52,42 +52,47 @@ def keep_listed(row: RowSql, known: Table, *, asked: Condition = ALWAYS, is_aske
     shown = [dialect.spelling.identifier(column.name) for column in usable]
     shown += dict.fromkeys(name for names in computed for name in names.values())
     joined, names, steps, on_all, whole = [], {}, [table.steps], [], []
-    relation, of_row = table.relation, {name: row.column(name) for name in _list_compared(table)}
+    relation, of_row = table.relation, {name: row.write_column(name) for name in _list_compared(table)}
     if is_asked and all(listed.comparison is None for listed in table.unit_lists):
         relation, found = ask_rows(row, FrontConditions(asked), shown=shown, keys=tuple(of_row))
         of_row = dict(zip(of_row, found, strict=True))
     only = [clause[0] for clause in table.lists if len(clause) == 1 and not clause[0].is_negated]
     for i, listed in enumerate(table.unit_lists):
         way = _find_way(known, listed)
-        met = " AND ".join([*_met(table, listed, i, of_row, way=way), *_compare(listed, i, of_row)])
+        met = " AND ".join(
+            [*_write_meeting_tests(table, listed, i, of_row, way=way), *_write_value_tests(listed, i, of_row)]
+        )
         named, is_only = f"keyhole_l{i}_on", replace(listed, is_negated=False) in only
-        units, read = _list_units(listed, i, dialect, is_only=is_only, way=way)
+        units, read = _write_units(listed, i, dialect, is_only=is_only, way=way)
         joined.append(f"{'JOIN' if is_only else 'LEFT JOIN'} {units} ON {met}")
         steps.append(read)
-        if way is _Way.KEY_OF_OWNER:
+        if way is _ListJoin.KEY_OF_OWNER:
             owners, read = list_owners(listed.table, dialect=dialect)
             steps.append(read)
             if owners is not None:
                 beside, is_owner = _join_owner(table, listed, i, of_row, owners)
                 joined.append(beside)
-                whole.append(read_whole(owners.name))  # also where no row is on the list
+                whole.append(write_whole_read(owners.name))  # also where no row is on the list
                 named = f"CASE WHEN {is_owner} THEN {named} END"
         names[replace(listed, is_negated=False)] = named
         on_all += [f"{named} = 1"] if is_only else []
     if on_all:  # a row whose unit is not on the list has none: a test of the list alone would be asked before the join
         unit = dialect.spelling.identifier(table.unit[0])
         shown[shown.index(unit)] = f"CASE WHEN {' AND '.join(on_all)} THEN {unit} END AS {unit}"
-    tests = whole + [_test(clause, names) for clause in table.lists if len(clause) > 1 or clause[0].is_negated]
+    tests = whole + [
+        _write_list_test(clause, names) for clause in table.lists if len(clause) > 1 or clause[0].is_negated
+    ]
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     relation = (
         f"(SELECT {', '.join(shown)} FROM {relation} {' '.join(joined)}{where}"
-        f" /* the rows of units that are on every list, or on none that is NOT IN */{fence_rows(dialect)}) AS listed"
+        f" /* the rows of units that are on every list, or on none that is NOT IN */"
+        f"{write_row_fence(dialect)}) AS listed"
     )
     return replace(row, table=replace(table, relation=relation, lists=(), steps=merge_steps(*steps)))
 
 
 def _list_compared(table: Table) -> dict[str, None]:
-    """Return the columns of a row that are compared with those of lists."""
+    """Return the columns of a row that are compared with columns of lists."""
     found = dict.fromkeys(table.unit)
     for listed in table.unit_lists:
         found |= dict.fromkeys(name for name, _ in listed.key_columns)
@@ -95,11 +100,11 @@ def _list_compared(table: Table) -> dict[str, None]:
     return found
 
 
-class _Way(Enum):
-    """The columns by which a row meets a list.
+class _ListJoin(Enum):
+    """The columns by which a row is joined with a list.
 
-    `UNIT`: by its unit, and by its key if the list has one. `KEY_OF_UNIT`: by the key that leads to its own unit.
-    `KEY_OF_OWNER`: by the key that leads other rows to its unit, if this row is the one that counts of its key.
+    `UNIT`: its unit, and its key if the list has one. `KEY_OF_UNIT`: the key that leads to its own unit.
+    `KEY_OF_OWNER`: the key that leads other rows to its unit, if this row is the one that counts for its key.
     """
 
     UNIT = auto()
@@ -107,21 +112,21 @@ class _Way(Enum):
     KEY_OF_OWNER = auto()
 
 
-def _find_way(known: Table, listed: UnitList) -> _Way:
-    """Return how rows of a table meet a list.
+def _find_way(known: Table, listed: UnitList) -> _ListJoin:
+    """Return the columns by which rows of a table are joined with a list.
 
     A list by the key that leads its rows to their unit need not reach units. All its rows with one key are of one unit,
     which is the row's own.
     """
     path = listed.table.path
     if path is None or listed.table.members:
-        return _Way.UNIT
+        return _ListJoin.UNIT
     outside = {inside: name for name, inside in listed.key_columns}
     reached = {*listed.table.unit, *(here for _, here in path.added_columns)}
     table = listed.rule.rows.table if isinstance(listed.rule, ListedTotals) else listed.table
     read = table.include_bases([*outside, *_list_asked(listed)])
     if read & reached or not outside.keys() >= set(path.from_columns):
-        return _Way.UNIT
+        return _ListJoin.UNIT
     met = tuple(outside[name] for name in path.from_columns)
     if not known.members:
         return _find_leading(known, met, path)
@@ -129,36 +134,36 @@ def _find_way(known: Table, listed: UnitList) -> _Way:
         names = {named: own for own, named in member.columns}
         if names.keys() >= set(met):
             return _find_leading(member.table, tuple(names[name] for name in met), path)
-    return _Way.UNIT
+    return _ListJoin.UNIT
 
 
-def _find_leading(known: Table, key: tuple[str, ...], path: UnitPath) -> _Way:
-    """Return what a key is to a row of one table, if it may lead to units along a path."""
+def _find_leading(known: Table, key: tuple[str, ...], path: UnitPath) -> _ListJoin:
+    """Return the role of a key for a row of one table, if the key may lead to units along a path."""
     if known.name == path.table.name and key == path.to_columns:
-        return _Way.KEY_OF_OWNER
+        return _ListJoin.KEY_OF_OWNER
     own = known.path
     if own is None or (own.table.name, own.to_columns) != (path.table.name, path.to_columns):
-        return _Way.UNIT
+        return _ListJoin.UNIT
     brought = dict(own.added_columns)
     ways = (own.from_columns, tuple(brought.get(name) for name in own.to_columns))
-    return _Way.KEY_OF_UNIT if key in ways else _Way.UNIT
+    return _ListJoin.KEY_OF_UNIT if key in ways else _ListJoin.UNIT
 
 
 def _list_asked(listed: UnitList) -> Iterator[str]:
-    """List what a rule reads of the listed table's rows."""
+    """Yield the columns of the listed table that a rule reads."""
     if listed.comparison is not None:
         yield listed.comparison[2]
     match listed.rule:
         case ListedRows(where):
             yield from columns(where)
         case ListedTotals(rows, groups):
-            yield from (*groups, *columns(rows.where), *list_summed(list_needed(rows)))
+            yield from (*groups, *columns(rows.where), *list_summed_columns(list_needed(rows)))
 
 
 def _join_owner(
     table: Table, listed: UnitList, number: int, of_row: Mapping[str, str], owners: NamedStep
 ) -> tuple[str, str]:
-    """Return a join with the owners of repeated keys, and that a row's unit is the owner of its key."""
+    """Return SQL for a join with the owners of repeated keys, and for the test that a row's unit owns its key."""
     assert listed.table.path is not None
     outside = {inside: name for name, inside in listed.key_columns}
     keys = [of_row[outside[name]] for name in listed.table.path.from_columns]
@@ -168,15 +173,20 @@ def _join_owner(
     return f"LEFT JOIN {owners.name} AS {name} ON {met}", f"{name}.keyhole_r0 IS NULL OR {same}"
 
 
-def _met(table: Table, listed: UnitList, number: int, of_row: Mapping[str, str], *, way: _Way) -> list[str]:
-    """Return SQL for the tests that a row has the unit and the key that a list has."""
-    units = table.unit if way is _Way.UNIT else ()
+def _write_meeting_tests(
+    table: Table, listed: UnitList, number: int, of_row: Mapping[str, str], *, way: _ListJoin
+) -> list[str]:
+    """Return SQL for the tests that a row has the unit and the key of a list's row."""
+    units = table.unit if way is _ListJoin.UNIT else ()
     equal = [f"{of_row[name]} = keyhole_l{number}_{j}" for j, name in enumerate(units)]
     return equal + [f"{of_row[name]} = keyhole_l{number}_k{j}" for j, (name, _) in enumerate(listed.key_columns)]
 
 
-def _compare(listed: UnitList, number: int, of_row: Mapping[str, str]) -> list[str]:
-    """Return SQL for the test that some value on a list compares with the row's: the least does, or the greatest."""
+def _write_value_tests(listed: UnitList, number: int, of_row: Mapping[str, str]) -> list[str]:
+    """Return SQL for the test that some value on a list compares with the row's value.
+
+    The least or the greatest decides.
+    """
     if listed.comparison is None:
         return []
     operator, name, _ = listed.comparison
@@ -190,26 +200,24 @@ def _compare(listed: UnitList, number: int, of_row: Mapping[str, str]) -> list[s
             return [f"{most} {operator} {value}"]
 
 
-def _test(clause: tuple[UnitList, ...], names: Mapping[UnitList, str]) -> str:
-    """Return SQL for the test that a row's unit is on one of these lists, or is not on one that is absent."""
+def _write_list_test(clause: tuple[UnitList, ...], names: Mapping[UnitList, str]) -> str:
+    """Return SQL for the test that a row's unit is on one of these lists, or is not on an absent one."""
     tests = [f"{names[replace(one, is_negated=False)]} IS {'' if one.is_negated else 'NOT '}NULL" for one in clause]
     return tests[0] if len(tests) == 1 else f"({' OR '.join(tests)})"
 
 
-def _list_units(
-    listed: UnitList, number: int, dialect: Dialect, *, is_only: bool, way: _Way
+def _write_units(
+    listed: UnitList, number: int, dialect: Dialect, *, is_only: bool, way: _ListJoin
 ) -> tuple[str, tuple[NamedStep, ...]]:
-    """Return SQL for the relation with one row for each unit on the list, where `keyhole_l0_on` is 1.
+    """Return SQL for a relation with one row for each unit on the list, where `keyhole_l0_on` is 1, and its steps.
 
-    The steps that it reads follow.
-
-    Some unit has a row in any case, with NULL there.
+    One constant unit has a row in any case, with NULL there.
 
     Parameters:
-        is_only: rows that meet no 1 there are dropped, so that this unit may have two rows.
-        way: if rows meet it by a key that leads to units, it has a row for each key.
+        is_only: True if rows that find no 1 there are dropped, so that the constant unit may have two rows.
+        way: if rows are joined by a key that leads to units, there is a row for each key.
     """
-    units = listed.table.unit if way is _Way.UNIT else ()
+    units = listed.table.unit if way is _ListJoin.UNIT else ()
     names = [f"keyhole_l{number}_{j}" for j in range(len(units))]
     names += [f"keyhole_l{number}_k{j}" for j in range(len(listed.key_columns))]
     shown = [*names, f"max(keyhole_on) AS keyhole_l{number}_on"]
@@ -219,75 +227,77 @@ def _list_units(
         shown += [f"{function}(keyhole_value) AS keyhole_l{number}_{end}" for function, end in _ENDS]
     match listed.rule:
         case ListedRows() as rule:
-            read = listed if way is _Way.UNIT else replace(listed, table=_without_path(listed.table))
-            found, steps = _with_a_row(read, rule, names, dialect)
+            read = listed if way is _ListJoin.UNIT else replace(listed, table=_remove_path(listed.table))
+            found, steps = _write_units_of_rows(read, rule, names, dialect)
         case ListedTotals() as rule:
-            if way is not _Way.UNIT:
-                rule = replace(rule, rows=replace(rule.rows, table=_without_path(rule.rows.table)))
-            found, steps = _with_totals(listed, rule, names, dialect)
+            if way is not _ListJoin.UNIT:
+                rule = replace(rule, rows=replace(rule.rows, table=_remove_path(rule.rows.table)))
+            found, steps = _write_units_of_totals(listed, rule, names, dialect)
         case _:
             raise KeyholeError("KH900", "a list of privacy units by a rule that is not known")
     if is_only and not values:
         rows = f"SELECT {', '.join(names)}, 1 AS keyhole_l{number}_on FROM {found} GROUP BY {', '.join(names)}"
-        return f"({add_anybody(rows, columns, beside=1, dialect=dialect)}) AS listed{number}", steps
+        return f"({add_any_row(rows, columns, beside=1, dialect=dialect)}) AS listed{number}", steps
     rows = f"SELECT {', '.join([*names, '1 AS keyhole_on', *values])} FROM {found}"
-    rows = add_anybody(rows, columns, beside=1 + len(values), dialect=dialect)
+    rows = add_any_row(rows, columns, beside=1 + len(values), dialect=dialect)
     relation = f"(SELECT {', '.join(shown)} FROM ({rows}) AS or_anybody GROUP BY {', '.join(names)}) AS listed{number}"
     return relation, steps
 
 
-def _with_a_row(
+def _write_units_of_rows(
     listed: UnitList, rule: ListedRows, names: Sequence[str], dialect: Dialect
 ) -> tuple[str, tuple[NamedStep, ...]]:
-    """Return SQL for the units of the rows that the rule asks for."""
+    """Return SQL for the units of the rows that the rule selects, and the steps that it reads."""
     read = [*listed.table.unit, *(inside for _, inside in listed.key_columns)]
     if listed.comparison is not None:
         read.append(listed.comparison[2])
         names = [*names, "keyhole_value"]
     stored = _read_listed(listed.table, [*read, *columns(rule.where)], dialect)
     row = compute_conditions(stored, rule.where, ())
-    units = [row.column(name) for name in read]
-    tests = [*(f"({unit}) IS NOT NULL" for unit in units), *where_tests(row, rule.where)]
+    units = [row.write_column(name) for name in read]
+    tests = [*(f"({unit}) IS NOT NULL" for unit in units), *write_where_tests(row, rule.where)]
     shown = ", ".join(f"{unit} AS {name}" for unit, name in zip(units, names, strict=True))
     found = f"(SELECT {shown} FROM {row.table.relation} WHERE {' AND '.join(tests)}) AS rows_of_units"
     return found, row.table.steps
 
 
-def _without_path(table: Table) -> Table:
-    """Return the table as one whose rows are of no unit."""
+def _remove_path(table: Table) -> Table:
+    """Return the table as one whose rows have no unit."""
     return replace(table, unit=(), path=None)
 
 
 def _read_listed(table: Table, read: Iterable[str], dialect: Dialect) -> RowSql:
-    """Return a row of a listed table, with the columns that are read of it."""
+    """Return a row of a listed table with the columns that are read."""
     table = keep_columns(table, read)
     return RowSql(table=join_lookups(join_members(table, dialect=dialect), dialect=dialect), dialect=dialect)
 
 
-def _with_totals(
+def _write_units_of_totals(
     listed: UnitList, rule: ListedTotals, names: Sequence[str], dialect: Dialect
 ) -> tuple[str, tuple[NamedStep, ...]]:
-    """Return SQL for the units, and their keys, with a group of rows whose totals the rule asks for."""
+    """Return SQL for the units, and their keys, with a group of rows whose totals the rule selects, and its steps."""
     rows = rule.rows
     needed = list_needed(rows)
     keys = [inside for _, inside in listed.key_columns]
     others = [name for name in rule.groups if name not in keys]
     grouped = [*rows.table.unit, *keys, *others]
-    read = [*grouped, *columns(rows.where), *list_summed(needed)]
+    read = [*grouped, *columns(rows.where), *list_summed_columns(needed)]
     row = compute_conditions(_read_listed(replace(rows.table, lists=()), read, dialect), rows.where, needed)
-    summed = [FunctionalSql.of(row, one, where=ALWAYS, among=rows.where) for one in needed]
+    summed = [FunctionalSql.from_functional(row, one, where=ALWAYS, among=rows.where) for one in needed]
     called = [*names, *(f"g{i}" for i in range(len(others)))]
-    shown = [f"{row.column(name)} AS {alias}" for name, alias in zip(grouped, called, strict=True)]
-    shown += [f"{one.sum_rows(added=one.added_sql(), present=one.present())} AS t{i}" for i, one in enumerate(summed)]
-    present = [f"({row.column(name)}) IS NOT NULL" for name in (*rows.table.unit, *keys)]
-    tests = " AND ".join([*present, *where_tests(row, rows.where)])
+    shown = [f"{row.write_column(name)} AS {alias}" for name, alias in zip(grouped, called, strict=True)]
+    shown += [
+        f"{one.sum_rows(added=one.write_added(), present=one.write_present())} AS t{i}" for i, one in enumerate(summed)
+    ]
+    present = [f"({row.write_column(name)}) IS NOT NULL" for name in (*rows.table.unit, *keys)]
+    tests = " AND ".join([*present, *write_where_tests(row, rows.where)])
     places = ", ".join(map(str, range(1, len(called) + 1)))
     totals = f"(SELECT {', '.join(shown)} FROM {row.table.relation} WHERE {tests} GROUP BY {places}) AS totals"
-    clipped = ", ".join(unit_columns(rows, called, dialect))
-    stored = StoredTotals.of(rule.shown, rows, dict(zip(grouped, called, strict=True)))
+    clipped = ", ".join(write_unit_columns(rows, called, dialect))
+    stored = StoredTotals.from_rows(rule.shown, rows, dict(zip(grouped, called, strict=True)))
     holds = stored.read_condition(rule.holds)
     units = compute_conditions(
-        stored.row(rule.shown, f"(SELECT {clipped} FROM {totals}) AS units", dialect), holds, (), beside=names
+        stored.make_row(rule.shown, f"(SELECT {clipped} FROM {totals}) AS units", dialect), holds, (), beside=names
     )
-    kept = " AND ".join(where_tests(units, holds)) or "TRUE"
+    kept = " AND ".join(write_where_tests(units, holds)) or "TRUE"
     return f"(SELECT {', '.join(names)} FROM {units.table.relation} WHERE {kept}) AS rows_of_units", row.table.steps

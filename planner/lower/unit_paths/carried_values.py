@@ -1,7 +1,7 @@
-"""Values of a row as a join carries them: once shortened, before many rows meet it.
+"""The values of a row in the form in which a join carries them, shortened once before many rows find them.
 
-Guarantee: no question tells a value from what is carried of it. Behind a join a value is read once for each row that
-meets it, so that a long one would make one row dear.
+Guarantee: no question distinguishes a value from its carried form. Behind a join a value is read once for each row that
+finds it, so that a long value would make one row expensive.
 
 References: docs/decisions/0034-rows-before-a-join.md.
 """
@@ -12,7 +12,7 @@ from planner.lower.row import RowSql
 
 
 def find_longest(table: Table) -> dict[str, int]:
-    """Return the length of the longest text by which each column of the table is looked up."""
+    """Return, by column, the length of the longest text by which the column is looked up."""
     found: dict[str, int] = {}
     for column in table.columns:
         if isinstance(column.derivation, Lookup):
@@ -21,18 +21,18 @@ def find_longest(table: Table) -> dict[str, int]:
     return found
 
 
-def shorten(row: RowSql, column: Column, *, longest: int) -> str:
-    """Return a stored column as a join carries it: of a longer text its beginning, of a unit's an md5 of all beside.
+def write_shortened(row: RowSql, column: Column, *, longest: int) -> str:
+    """Return SQL for a stored column as a join carries it: a longer text is cut, with an md5 of the whole for a unit.
 
-    Units that differ stay different, and so do numbers. Constants and keys of up to `longest` characters find the texts
-    that they found, and numbers compare to constants as they did.
+    Different units stay different, and so do numbers. Texts of up to `longest` characters are found by the same
+    constants and keys as before. Numbers compare with constants as before.
     """
     identifier, dialect = row.dialect.spelling.identifier(column.name), row.dialect
     if column.sql_type is SqlType.NUMERIC:
-        return dialect.short_numeric(identifier, column.declared)
+        return dialect.shorten_numeric(identifier, column.declared)
     if column.sql_type is not SqlType.TEXT or column.enumerated:
         return identifier
-    value = row.column(column.name)
+    value = row.write_column(column.name)
     longest = max(longest, column.longest_text, *(len(str(one)) for one in column.domain or ()))
     typed = read_text_limit(column.declared) if dialect.enforces_lengths else None
     if typed is not None and typed <= longest:

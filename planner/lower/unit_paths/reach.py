@@ -1,11 +1,11 @@
 """A table whose units are reached through keys, as a relation that has the units' columns.
 
-Guarantee: each row of the table stands there once if its path leads to a unit, and not at all else, whatever the tables
-on the path hold. If two of their rows have the same key, the least unit counts, as its bytes or numbers order it. Of a
-table that is joined along the path the row has the columns of one row: of those that the key leads to and that are the
-least unit's, the first in the order of their values. So if all rows of one unit are taken away in all tables, every
-other row keeps its unit and its columns. The statement's work is that of a few passes over each table and joins by
-equality, in which a row meets one other at most.
+Guarantee: each row of the table is there once if its path leads to a unit, and otherwise not, whatever the tables on
+the path hold. If two of their rows have the same key, the least unit counts, in the order of bytes or numbers. From a
+table that is joined along the path, the row has the columns of one row. Among the rows that the key leads to and that
+are the least unit's, it is the first in the order of their values. So if all rows of one unit are removed from all
+tables, every other row keeps its unit and its columns. The statement takes a few passes over each table and joins by
+equality, in which a row finds at most one other.
 
 Proof: docs/proofs/unit_paths.md.
 """
@@ -18,31 +18,31 @@ from types import MappingProxyType
 from planner.catalog.catalog import Column, NamedStep, SqlType, Table
 from planner.errors import KeyholeError
 from planner.lower.dialects.dialect import Dialect
-from planner.lower.kept.named_steps import merge_steps, name_step
+from planner.lower.kept.named_steps import make_step, merge_steps
 from planner.lower.read_columns import keep_columns
 from planner.lower.row import RowSql
-from planner.lower.unit_paths.carried_values import shorten
-from planner.lower.whole_joins.fences import add_anybody, fence_rows
+from planner.lower.unit_paths.carried_values import write_shortened
+from planner.lower.whole_joins.fences import add_any_row, write_row_fence
 from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions, ask_rows, test_rows
 
 NO_LENGTHS: Mapping[str, int] = MappingProxyType({})
-"""For a table none of whose columns is looked up in a public table."""
+"""The lengths for a table without columns that are looked up in a public table."""
 
 _ORDERED = frozenset({SqlType.INTEGER, SqlType.TEXT, SqlType.DATE, SqlType.TIMESTAMP})
-"""Types whose least value every engine finds by `min`. Only groups tell PostgreSQL that several columns are a key: else
-it expects that hardly a row finds one, and compares all rows with all of the next relation."""
+"""Types whose least value every engine finds by `min`. PostgreSQL learns only from groups that several columns are a
+key. Otherwise it expects hardly any matches, and compares all rows with all rows of the next relation."""
 
 
 def reach_units(
     table: Table, *, dialect: Dialect, longest: Mapping[str, int] = NO_LENGTHS, front: FrontConditions = NOTHING
 ) -> Table:
-    """Return the table with its units' columns stored beside its own, and those of tables along its path.
+    """Return the table with its units' columns stored beside its own, and columns of tables along its path.
 
     Return the table itself if it has no path.
 
     Parameters:
-        longest: how long texts of other tables stay at least, by column.
-        front: what is asked of rows before they are joined; then there is one row more, of nobody.
+        longest: the least length to which texts of other tables are cut, by column.
+        front: tests on rows before they are joined. With tests there is one more row, without a unit.
     """
     if table.path is None:
         return table
@@ -59,25 +59,27 @@ def reach_units(
     ]
     found = [f"keyhole_p{i} AS {spelling.identifier(name)}" for i, name in enumerate(table.unit)]
     found += [f"keyhole_c{i} AS {spelling.identifier(here)}" for i, (_, here) in enumerate(brought) if here in read]
-    source, keys = table.relation, [own.column(name) for name in table.path.from_columns]
+    source, keys = table.relation, [own.write_column(name) for name in table.path.from_columns]
     if front.has_own:
         source, keys = ask_rows(own, front, shown=shown, keys=table.path.from_columns)
     met = " AND ".join(f"{key} = keyhole_r{i}" for i, key in enumerate(keys))
     inside = {there: longest[here] for there, here in table.path.added_columns if here in longest}
-    finding = _FindUnits(table.path.table, table.path.to_columns, tuple(there for there, _ in brought), dialect, inside)
-    lookup, steps = finding.relation([here in read for _, here in brought], front=front.of_path())
+    finding = _UnitFinder(
+        table.path.table, table.path.to_columns, tuple(there for there, _ in brought), dialect, inside
+    )
+    lookup, steps = finding.write_relation([here in read for _, here in brought], front=front.find_path_conditions())
     rows = (
         f"SELECT {', '.join([*shown, *found])} FROM {source} JOIN {lookup} ON {met}"
         f" /* the unit of each row: that of the one row that its key leads to */"
     )
     if front:
-        rows = add_anybody(rows, (), beside=len(shown) + len(found), dialect=dialect)
-    relation = f"({rows}{fence_rows(dialect)}) AS reached"
+        rows = add_any_row(rows, (), beside=len(shown) + len(found), dialect=dialect)
+    relation = f"({rows}{write_row_fence(dialect)}) AS reached"
     return replace(table, relation=relation, path=None, steps=merge_steps(table.steps, steps))
 
 
 def find_keys(table: Table, *, dialect: Dialect) -> tuple[str, tuple[NamedStep, ...]]:
-    """Return the relation of the keys that lead a table's rows to units, and the steps that it reads.
+    """Return SQL for the relation of the keys that lead a table's rows to units, and the steps that it reads.
 
     It has a row for each key: `keyhole_r0` and so on, and the unit's columns, `keyhole_p0` and so on. Raises KH900 for
     a table without a path.
@@ -85,21 +87,21 @@ def find_keys(table: Table, *, dialect: Dialect) -> tuple[str, tuple[NamedStep, 
     if table.path is None:
         raise KeyholeError("KH900", "keys of a table whose rows have their units themselves")
     brought = tuple(there for there, _ in table.path.added_columns if _is_stored(table.path.table.get_column(there)))
-    finding = _FindUnits(table.path.table, table.path.to_columns, brought, dialect, NO_LENGTHS)
-    return finding.relation([False] * len(brought))
+    finding = _UnitFinder(table.path.table, table.path.to_columns, brought, dialect, NO_LENGTHS)
+    return finding.write_relation([False] * len(brought))
 
 
 def list_owners(table: Table, *, dialect: Dialect) -> tuple[NamedStep | None, tuple[NamedStep, ...]]:
-    """Return a step of the repeated keys along a table's path, and the steps that it reads and itself.
+    """Return a step of the repeated keys along a table's path, and the steps that it reads with itself.
 
-    It has a row for each, `keyhole_r0` and so on, with the unit that the key leads to, `keyhole_p0` and so on; and one
-    for some other key. It is None if the source keeps keys unique. Raises KH900 for a table without a path.
+    It has a row for each, `keyhole_r0` and so on, with the unit to which the key leads, `keyhole_p0` and so on. One
+    other key is there as well. It is None if the source keeps keys unique. Raises KH900 for a table without a path.
     """
     if table.path is None:
         raise KeyholeError("KH900", "keys of a table whose rows have their units themselves")
     if table.path.table.has_key(table.path.to_columns):
         return None, ()
-    finding = _FindUnits(table.path.table, table.path.to_columns, (), dialect, NO_LENGTHS)
+    finding = _UnitFinder(table.path.table, table.path.to_columns, (), dialect, NO_LENGTHS)
     repeated = _list_repeated(finding.table, finding.through, dialect)
     firsts, steps = finding.list_firsts(repeated)
     return firsts, merge_steps(steps, [repeated, firsts])
@@ -110,11 +112,11 @@ def _is_stored(column: Column) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _FindUnits:
+class _UnitFinder:
     """The ways from keys of a table to units.
 
-    `through` are the columns of a key, `brought` those whose values may be carried to what reaches it, and `longest` is
-    how long texts stay at least.
+    `through` are the columns of a key. `brought` are the columns whose values may be carried to the rows that reach it.
+    `longest` is the least length to which texts are cut.
     """
 
     table: Table
@@ -123,21 +125,22 @@ class _FindUnits:
     dialect: Dialect
     longest: Mapping[str, int]
 
-    def relation(self, read: Sequence[bool], *, front: FrontConditions = NOTHING) -> tuple[str, tuple[NamedStep, ...]]:
-        """Return SQL for the relation with one row for each key that leads to a unit.
+    def write_relation(
+        self, read: Sequence[bool], *, front: FrontConditions = NOTHING
+    ) -> tuple[str, tuple[NamedStep, ...]]:
+        """Return SQL for the relation with one row for each key that leads to a unit, and its steps.
 
-        It has this unit, and the values of those columns that are read. The steps of which it is made, which hold the
-        values of all, follow.
+        A row has the unit, and the values of the columns that are read. The steps hold the values of all columns.
 
         Parameters:
-            front: what is asked of most rows; some are there that do not satisfy it.
+            front: tests on most rows. Some rows are there that do not satisfy them.
         """
         narrow = keep_columns(self.table, [*self.through, *compress(self.brought, read)])
-        rows, row = self._rows(narrow, read, front=front)
+        rows, row = self._write_rows(narrow, read, front=front)
         if self.table.has_key(self.through):
             if front:
                 keys = [row.table.get_column(name) for name in self.through]
-                rows = add_anybody(rows, keys, beside=len(row.table.unit) + sum(read), dialect=self.dialect)
+                rows = add_any_row(rows, keys, beside=len(row.table.unit) + sum(read), dialect=self.dialect)
             return f"({rows}) AS found", row.table.steps
         if len(self.through) > 1 and not self.brought and _has_least_unit(row.table):
             shown, named = f"{', '.join(self._keys)}, min(keyhole_p0) AS keyhole_p0", ", ".join(self._keys)
@@ -164,39 +167,41 @@ class _FindUnits:
     def _values(self) -> list[str]:
         return [f"keyhole_c{i}" for i in range(len(self.brought))]
 
-    def _rows(
+    def _write_rows(
         self, table: Table, read: Sequence[bool], *, among: str = "", front: FrontConditions = NOTHING
     ) -> tuple[str, RowSql]:
         """Return SQL for the rows with a key and a unit, and a row of them.
 
         Parameters:
-            among: a step of keys, of whose rows alone they are; empty for all.
-            front: what is asked of them.
+            among: a step of keys, whose rows alone are returned. Empty for all rows.
+            front: tests on the rows.
         """
         reached = reach_units(table, dialect=self.dialect, longest=self.longest, front=front)
         row = RowSql(table=reached, dialect=self.dialect)
-        columns = [f"{row.column(name)} AS {alias}" for name, alias in zip(self.through, self._keys, strict=True)]
-        columns += [f"{row.column(name)} AS {alias}" for name, alias in zip(reached.unit, self._units, strict=True)]
+        columns = [f"{row.write_column(name)} AS {alias}" for name, alias in zip(self.through, self._keys, strict=True)]
         columns += [
-            f"{_carry(row, reached.get_column(name), self.longest)} AS {alias}"
+            f"{row.write_column(name)} AS {alias}" for name, alias in zip(reached.unit, self._units, strict=True)
+        ]
+        columns += [
+            f"{_write_carried(row, reached.get_column(name), self.longest)} AS {alias}"
             for name, alias in compress(zip(self.brought, self._values, strict=True), read)
         ]
-        tests = [f"({row.column(name)}) IS NOT NULL" for name in (*self.through, *reached.unit)]
+        tests = [f"({row.write_column(name)}) IS NOT NULL" for name in (*self.through, *reached.unit)]
         source, asked = test_rows(row, front) if table.path is None else (reached.relation, [])
         present = " AND ".join([*tests, *asked])
         if among:
-            met = " AND ".join(f"{row.column(name)} = keyhole_s{i}" for i, name in enumerate(self.through))
+            met = " AND ".join(f"{row.write_column(name)} = keyhole_s{i}" for i, name in enumerate(self.through))
             source = f"{source} JOIN {among} ON {met}"
         return f"SELECT {', '.join(columns)} FROM {source} WHERE {present}", row
 
     def list_firsts(self, repeated: NamedStep) -> tuple[NamedStep, tuple[NamedStep, ...]]:
-        """Return the step with the row that counts of each repeated key, all columns of it, and the steps it reads."""
+        """Return the step with the row that counts for each repeated key, whole, and the steps that it reads."""
         every = [True] * len(self.brought)
-        rows, row = self._rows(self.table, every, among=repeated.name)
+        rows, row = self._write_rows(self.table, every, among=repeated.name)
         values = [row.table.get_column(name) for name in self.brought]
         order = ", ".join([*self._units, *_order_values(self.table, values, self.dialect)])
         place = f"row_number() OVER (PARTITION BY {', '.join(self._keys)} ORDER BY {order}) AS keyhole_place"
-        firsts = name_step(
+        firsts = make_step(
             f"SELECT {', '.join([*self._keys, *self._units, *self._values])} FROM (SELECT *, {place}"
             f" FROM ({rows}) AS keyed) AS placed WHERE keyhole_place = 1 /* of several rows with one key: the first */",
         )
@@ -209,35 +214,35 @@ def _has_least_unit(table: Table) -> bool:
 
 
 def _list_repeated(table: Table, through: Sequence[str], dialect: Dialect) -> NamedStep:
-    """Return the step of the keys that several rows of a table have.
+    """Return the step of the keys that several rows of a table have, and one more key.
 
-    The order of all columns is expensive, and only their rows need it. One key more is among them, so that these rows
-    are looked for whether or not a key repeats: engines skip a join with nothing. It is the first in order, as engines
-    may compute a step again wherever it is read.
+    Ordering by all columns is expensive, and only the rows of these keys need it. With one more key the rows of listed
+    keys are always read: engines skip a join with an empty relation. It is the first in order, because engines may
+    compute a step again wherever it is read.
     """
     row = RowSql(table=table.bare_table, dialect=dialect)
-    keys = [row.column(name) for name in through]
+    keys = [row.write_column(name) for name in through]
     present = " AND ".join(f"({key}) IS NOT NULL" for key in keys)
     shown = ", ".join(f"{key} AS keyhole_s{i}" for i, key in enumerate(keys))
     named = ", ".join(f"keyhole_s{i}" for i in range(len(keys)))
     rows = f"(SELECT {shown} FROM {table.relation} WHERE {present})"
-    return name_step(
+    return make_step(
         f"SELECT {named} FROM {rows} AS counted GROUP BY {named} HAVING count(*) > 1"
         f" UNION (SELECT {named} FROM {rows} AS in_order ORDER BY {named} LIMIT 1)",
     )
 
 
-def _carry(row: RowSql, column: Column, longest: Mapping[str, int]) -> str:
-    """Return SQL for a value as the rows that reach it carry it; NULL for a type that no question reads."""
+def _write_carried(row: RowSql, column: Column, longest: Mapping[str, int]) -> str:
+    """Return SQL for a value in the form in which it is carried, NULL for a type that no question reads."""
     if column.sql_type is SqlType.OTHER:
         return "NULL"
-    return shorten(row, column, longest=longest.get(column.name, 0))
+    return write_shortened(row, column, longest=longest.get(column.name, 0))
 
 
 def _order_values(table: Table, values: Sequence[Column], dialect: Dialect) -> list[str]:
-    """Return the order of a unit's rows with one key, by all that questions see of the table's own columns.
+    """Return the order of a unit's rows with one key, by everything that questions see of the table's own columns.
 
-    Columns of another table are equal where these are. It is the same for every question.
+    Columns of another table are equal if these are. The order is the same for every question.
     """
     further = {here for _, here in table.path.added_columns} if table.path is not None else set()
     seen = sorted((one.name, f"keyhole_c{i}", one) for i, one in enumerate(values) if one.name not in further)
@@ -249,7 +254,7 @@ def _order_values(table: Table, values: Sequence[Column], dialect: Dialect) -> l
             order.append(f"left({value}, {column.longest_text}){dialect.byte_order} NULLS FIRST")
             behind.append(f"{value}{dialect.byte_order} NULLS FIRST")  # of which a lookup sees more
         elif column.sql_type is SqlType.DOUBLE:  # which is carried as it is stored
-            order.append(f"{dialect.stored_column(value, column)} NULLS FIRST")
+            order.append(f"{dialect.read_stored_column(value, column)} NULLS FIRST")
         else:
             order.append(f"{value} NULLS FIRST")
     return [*order, *behind]

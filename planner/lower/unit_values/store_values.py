@@ -1,8 +1,8 @@
 """A table with values of each unit's own rows as stored columns, as a relation.
 
-Guarantee: each row of the table stands there once, whatever the tables hold. A unit's values are computed of the rows
-that have all columns of that unit, so that no other unit's row has a part in them. Nothing in them can fail on a row.
-They stand beside every row before any row is left out, so that whose rows are asked for decides about no row's cost.
+Guarantee: each row of the table is there once, whatever the tables hold. A unit's values are computed from the rows
+that have all columns of that unit, so no other unit's row influences them. Nothing in them can fail on a row. They are
+joined to every row before any row is left out, so the rows that a question asks for do not change any row's cost.
 
 Proof: docs/proofs/unit_values.md.
 """
@@ -17,12 +17,12 @@ from planner.lower.computed_conditions import compute_conditions
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.joins import join_lookups, join_members
 from planner.lower.kept.named_steps import merge_steps
-from planner.lower.key_tests import where_tests
-from planner.lower.measure import row_value
+from planner.lower.key_tests import write_where_tests
+from planner.lower.measure import make_row_value
 from planner.lower.member_conditions import MemberConditions
 from planner.lower.read_columns import OF_ALL_ROWS, keep_columns
 from planner.lower.row import RowSql
-from planner.lower.whole_joins.fences import add_anybody, fence_rows
+from planner.lower.whole_joins.fences import add_any_row, write_row_fence
 from planner.lower.whole_joins.front_conditions import NOTHING, FrontConditions
 from planner.question.condition import ALWAYS, columns
 from planner.question.question import OwnOrder, OwnValue, Term, ValuesOfRows
@@ -36,9 +36,9 @@ def join_with_values(
 
     Parameters:
         among: as for `join_members`.
-        front: likewise; nothing if there are such values.
+        front: as for `join_members`. Not used if there are such values.
 
-    Raises KH214 where the conditions of a value could cost more on one row than any may.
+    Raises KH214 if the conditions of a value could cost more on one row than any may.
     """
     own = {column.name for column in table.columns if column.own}
     if not own:
@@ -51,37 +51,38 @@ def join_with_values(
 def _store(table: Table, joined: Table, dialect: Dialect) -> Table:
     """Return the joined rows with a column for each value."""
     identifier = dialect.spelling.identifier
-    joined_row = _compute_windows(RowSql(table=joined, dialect=dialect), [_rule(one) for one in table.own])
+    joined_row = _compute_windows(RowSql(table=joined, dialect=dialect), [_get_rule(one) for one in table.own])
     row, stored = RowSql(table=joined_row.table, dialect=dialect), _list_stored(joined)
     shown = [identifier(column.name) for column in stored]
     relations, steps = [], [joined.steps]
     for i, values in enumerate(table.own):
-        rule = _rule(values)
+        rule = _get_rule(values)
         grouped = [one for one in rule.values if one.kind in OF_ALL_ROWS]
         shown += [
-            f"{_over_rows(one, rule, joined_row)} AS {identifier(one.name)}"
+            f"{_write_window_value(one, rule, joined_row)} AS {identifier(one.name)}"
             for one in rule.values
             if one not in grouped
         ]
         if grouped:
             shown += [
-                f"{_in_units(f'keyhole_v{i}_{j}', table.get_column(one.name), one, dialect)} AS {identifier(one.name)}"
+                f"{_write_in_units(f'keyhole_v{i}_{j}', table.get_column(one.name), one, dialect)}"
+                f" AS {identifier(one.name)}"
                 for j, one in enumerate(grouped)
             ]
-            met = " AND ".join(f"{row.column(name)} = keyhole_w{i}_{j}" for j, name in enumerate(table.unit))
+            met = " AND ".join(f"{row.write_column(name)} = keyhole_w{i}_{j}" for j, name in enumerate(table.unit))
             found, read = _compute_values(values.table, replace(rule, values=tuple(grouped)), i, dialect, known=table)
             relations.append(f"LEFT JOIN {found} ON {met}")
             steps.append(read)
     relation = (
         f"(SELECT {', '.join(shown)} FROM {' '.join([joined_row.table.relation, *relations])}"
-        f" /* each row with the values of its unit's own rows */{fence_rows(dialect)}) AS with_values"
+        f" /* each row with the values of its unit's own rows */{write_row_fence(dialect)}) AS with_values"
     )
     known = {column.name: column for column in joined.columns}
     columns = [known.pop(column.name, column) for column in table.columns]
     return replace(joined, relation=relation, columns=(*columns, *known.values()), steps=merge_steps(*steps))
 
 
-def _rule(values: UnitValues) -> ValuesOfRows:
+def _get_rule(values: UnitValues) -> ValuesOfRows:
     if not isinstance(values.rule, ValuesOfRows):
         raise KeyholeError("KH900", "values of a privacy unit by a rule that is not known")
     return values.rule
@@ -97,16 +98,16 @@ def _compute_windows(row: RowSql, rules: list[ValuesOfRows]) -> RowSql:
     return compute_conditions(row, ALWAYS, [make_existence(Term(1, None, where, 0)) for where in asked])
 
 
-def _over_rows(value: OwnValue, rule: ValuesOfRows, row: RowSql) -> str:
-    """Return SQL for a row's value of a window over the unit's rows; NULL for a row that fails the rule's condition."""
-    units = [row.column(name) for name in row.table.unit]
-    kept = None if rule.where == ALWAYS else f"CASE WHEN {row.holds(rule.where)} THEN 1 ELSE 0 END"
+def _write_window_value(value: OwnValue, rule: ValuesOfRows, row: RowSql) -> str:
+    """Return SQL for a row's value of a window over the unit's rows, NULL for a row that fails the rule's condition."""
+    units = [row.write_column(name) for name in row.table.unit]
+    kept = None if rule.where == ALWAYS else f"CASE WHEN {row.write_condition(rule.where)} THEN 1 ELSE 0 END"
     partition = ", ".join([*units, *([] if kept is None else [kept])])
-    order = [_order(one, row) for one in value.order]
+    order = [_write_order(one, row) for one in value.order]
     if value.kind != "rank":
-        order += _order_alike(row, {one.column for one in value.order})
+        order += _list_tie_order(row, {one.column for one in value.order})
     window = f"OVER (PARTITION BY {partition} ORDER BY {', '.join(order)})"
-    read = "" if value.column is None else row.column(value.column)
+    read = "" if value.column is None else row.write_column(value.column)
     match value.kind:
         case "place":
             found = row.dialect.spelling.cast(f"row_number() {window}", "bigint")
@@ -123,29 +124,33 @@ def _over_rows(value: OwnValue, rule: ValuesOfRows, row: RowSql) -> str:
     return found if kept is None else f"CASE WHEN {kept} = 1 THEN {found} END"
 
 
-def _order(by: OwnOrder, row: RowSql) -> str:
+def _write_order(by: OwnOrder, row: RowSql) -> str:
     column = row.table.get_column(by.column)
     text = column.sql_type is SqlType.TEXT and not column.enumerated
-    value = row.cut_text(by.column) if text else row.ordered_column(by.column)
+    value = row.write_cut_text(by.column) if text else row.write_ordered_column(by.column)
     falling = " DESC" if by.descending else ""
     return f"{value}{row.dialect.byte_order if text else ''}{falling} NULLS {'FIRST' if by.nulls_first else 'LAST'}"
 
 
-def _order_alike(row: RowSql, known: set[str]) -> list[str]:
-    """Return the order of rows that are equal in all that was said of them.
+def _list_tie_order(row: RowSql, known: set[str]) -> list[str]:
+    """Return the order of rows that are equal by the given order.
 
-    It is by all that questions see, the same for every question. Rows that are still equal are equal to every question.
+    It reads everything that questions see, and is the same for every question. Rows that are still equal are equal to
+    every question.
     """
     seen = sorted(
         one.name for one in _list_stored(row.table) if one.name not in known and one.name not in row.table.unit
     )
-    order = [_order(OwnOrder(name, descending=False, nulls_first=True), row) for name in seen]
+    order = [_write_order(OwnOrder(name, descending=False, nulls_first=True), row) for name in seen]
     long = [name for name in seen if row.table.get_column(name).sql_type is SqlType.TEXT]
-    return [*order, *(f"{row.column(name)}{row.dialect.byte_order} NULLS FIRST" for name in long)]  # a lookup sees more
+    return [
+        *order,
+        *(f"{row.write_column(name)}{row.dialect.byte_order} NULLS FIRST" for name in long),
+    ]  # a lookup sees more
 
 
-def _in_units(value: str, column: Column, kind: OwnValue, dialect: Dialect) -> str:
-    """Return SQL for a value in the user's units: sums and means are counted in steps."""
+def _write_in_units(value: str, column: Column, kind: OwnValue, dialect: Dialect) -> str:
+    """Return SQL for a value in the user's units. Sums and means are counted in steps."""
     if kind.kind not in ("total", "mean") or column.sql_type is SqlType.INTEGER or column.grid is None:
         return value
     scale = max(0, -int(column.grid.normalize().as_tuple().exponent))
@@ -155,11 +160,9 @@ def _in_units(value: str, column: Column, kind: OwnValue, dialect: Dialect) -> s
 def _compute_values(
     table: Table, rule: ValuesOfRows, number: int, dialect: Dialect, *, known: Table
 ) -> tuple[str, tuple[NamedStep, ...]]:
-    """Return SQL for the relation with one row for each unit that has a row, and its values.
+    """Return SQL for the relation with one row for each unit that has a row, with its values, and its steps.
 
-    And the steps that it reads.
-
-    Some unit has a row in any case, of NULL unless one of its rows is there.
+    One constant unit has a row in any case, which is NULL unless one of its rows exists.
 
     Parameters:
         known: the question's table, which has the values as columns.
@@ -169,16 +172,17 @@ def _compute_values(
     stored = join_lookups(join_members(narrow, dialect=dialect), dialect=dialect)
     asked = [make_existence(Term(1, None, one.where, 0)) for one in rule.values]
     row = compute_conditions(RowSql(table=stored, dialect=dialect), rule.where, asked)
-    units = [row.column(name) for name in table.unit]
+    units = [row.write_column(name) for name in table.unit]
     names = [f"keyhole_w{number}_{j}" for j in range(len(units))]
-    tests = [*(f"({unit}) IS NOT NULL" for unit in units), *where_tests(row, rule.where)]
+    tests = [*(f"({unit}) IS NOT NULL" for unit in units), *write_where_tests(row, rule.where)]
     read = [f"{unit} AS {name}" for unit, name in zip(units, names, strict=True)]
-    read += [f"{_read(one, row)} AS keyhole_x{j}" for j, one in enumerate(rule.values)] + ["1 AS keyhole_on"]
+    read += [f"{_write_value(one, row)} AS keyhole_x{j}" for j, one in enumerate(rule.values)] + ["1 AS keyhole_on"]
     computed = [
-        f"{_aggregate(one, f'keyhole_x{j}', row, known)} AS keyhole_v{number}_{j}" for j, one in enumerate(rule.values)
+        f"{_write_aggregate(one, f'keyhole_x{j}', row, known)} AS keyhole_v{number}_{j}"
+        for j, one in enumerate(rule.values)
     ]
     rows = f"SELECT {', '.join(read)} FROM {row.table.relation} WHERE {' AND '.join(tests)}"
-    rows = add_anybody(
+    rows = add_any_row(
         rows, [table.get_column(name) for name in table.unit], beside=len(rule.values) + 1, dialect=dialect
     )
     found = (
@@ -189,54 +193,54 @@ def _compute_values(
     return found, row.table.steps
 
 
-def _read(value: OwnValue, row: RowSql) -> str:
-    """Return SQL for the value that a row adds: NULL if nothing."""
-    added = "1" if value.column is None else _read_column(row.table.get_column(value.column), value, row)
-    return added if value.where == ALWAYS else f"CASE WHEN {row.holds(value.where)} THEN {added} END"
+def _write_value(value: OwnValue, row: RowSql) -> str:
+    """Return SQL for the value that a row adds, NULL if none."""
+    added = "1" if value.column is None else _write_column(row.table.get_column(value.column), value, row)
+    return added if value.where == ALWAYS else f"CASE WHEN {row.write_condition(value.where)} THEN {added} END"
 
 
-def _read_column(column: Column, value: OwnValue, row: RowSql) -> str:
+def _write_column(column: Column, value: OwnValue, row: RowSql) -> str:
     if value.kind in ("total", "mean"):
-        measure = row_value(row, column)
+        measure = make_row_value(row, column)
         return measure.sql if measure.steps == 1 else f"({measure.sql}) * {integer(measure.steps)}"
-    return row.cut_text(column.name) if column.sql_type is SqlType.TEXT else row.column(column.name)
+    return row.write_cut_text(column.name) if column.sql_type is SqlType.TEXT else row.write_column(column.name)
 
 
-def _aggregate(value: OwnValue, added: str, row: RowSql, known: Table) -> str:
+def _write_aggregate(value: OwnValue, added: str, row: RowSql, known: Table) -> str:
     cast = row.dialect.spelling.cast
     match value.kind:
         case "least" | "greatest":
             function = "min" if value.kind == "least" else "max"
             if known.get_column(value.name).sql_type is SqlType.DOUBLE:
-                return row.dialect.extreme_double(function, added)
+                return row.dialect.find_extreme_double(function, added)
             return f"{function}({added})"
         case "rows":
             return f"CASE WHEN count(keyhole_on) > 0 THEN {cast(f'count({added})', 'bigint')} END"
         case "values":
             return f"CASE WHEN count(keyhole_on) > 0 THEN {cast(f'count(DISTINCT {added})', 'bigint')} END"
         case "total" | "mean":
-            return _sum(value, added, row, known.get_column(value.name))
+            return _write_sum(value, added, row, known.get_column(value.name))
         case _:
             raise KeyholeError("KH900", "a value of a kind that is not known")
 
 
-def _sum(value: OwnValue, added: str, row: RowSql, column: Column) -> str:
-    """Return SQL for a sum or mean in steps of its column, within the column's bounds.
-
-    NULL if there is nothing to add up.
-    """
+def _write_sum(value: OwnValue, added: str, row: RowSql, column: Column) -> str:
+    """Return SQL for a sum or mean in steps of its column, within the column's bounds, NULL if there are no values."""
     dialect = row.dialect
     assert value.column is not None, "a measure"
     assert column.bounds is not None, "a measure"
-    measure, step = row_value(row, row.table.get_column(value.column)), Fraction(column.grid or 1)
+    measure, step = make_row_value(row, row.table.get_column(value.column)), Fraction(column.grid or 1)
     low, high = (int(Fraction(end) / step) for end in column.bounds)
     if value.kind == "total":
-        found = dialect.total(added, max(-measure.low, measure.high, 1))
+        found = dialect.sum_whole(added, max(-measure.low, measure.high, 1))
     else:  # above the least value, so that nothing is negative and all engines round down alike
         parts = find_parts_of_step(measure.low, measure.high)
         whole = dialect.spelling.cast(f"({added}) - {integer(measure.low)}", "bigint")
-        above, count = f"{dialect.total(whole, measure.high - measure.low + 1)} * {integer(parts)}", f"count({added})"
-        halves = (dialect.large_quotient(one, count) for one in (above, f"{above} + {count} - 1"))
+        above, count = (
+            f"{dialect.sum_whole(whole, measure.high - measure.low + 1)} * {integer(parts)}",
+            f"count({added})",
+        )
+        halves = (dialect.divide_large(one, count) for one in (above, f"{above} + {count} - 1"))
         found = f"{' + '.join(halves)} + {integer(2 * parts * measure.low)}"
     clipped = f"LEAST(GREATEST({found}, {integer(low)}), {integer(high)})"
     return f"CASE WHEN count({added}) > 0 THEN {dialect.spelling.cast(clipped, 'bigint')} END"

@@ -2,11 +2,11 @@
 
     SELECT v.ward FROM visits v JOIN labs l USING (person) WHERE v.note = 'gout' GROUP BY v.ward HAVING count(*) > 100
 
-Where no visit has this note, an engine that asks for it first has nothing to join, and reads no lab: its answer came
-in 9 ms and not in 48, which told that nobody has gout.
+If no visit has this note, an engine that tests it first has nothing to join and reads no lab. Its answer came in 9 ms
+instead of 48, which revealed that nobody has gout.
 
-Guarantee: what is asked of a row behind a join is not asked in front of it, and units that a condition chooses are
-joined as a relation that is never empty. So both sides of a join are read, whatever condition few rows satisfy.
+Guarantee: tests on a row behind a join are not made in front of it. Units that a condition chooses are joined as a
+relation that is never empty. So both sides of a join are read, whatever condition few rows satisfy.
 
 References: docs/decisions/0041-whole-joins.md.
 """
@@ -30,30 +30,30 @@ _ANY_VALUE: dict[SqlType, Value] = {
 }
 
 
-def fence_rows(dialect: Dialect) -> str:
-    """Return what ends a SELECT of joined rows, so that tests further out are asked behind its joins.
-
-    Empty for an engine that has nothing of the kind.
-    """
+def write_row_fence(dialect: Dialect) -> str:
+    """Return the end of a SELECT of joined rows that keeps outer tests behind its joins, or "" without one."""
     return "" if dialect.row_fence is None else f" {dialect.row_fence}"
 
 
-def read_whole(step: str) -> str:
-    """Return a test that holds, and for which an engine computes a named step, whether or not a row meets it."""
+def write_whole_read(step: str) -> str:
+    """Return a test that always holds, and that makes an engine compute a named step even if no row needs it."""
     return f"(SELECT count(*) FROM {step}) >= 0"
 
 
-def any_value(dialect: Dialect, column: Column) -> str:
-    """Return a value of the column's type, which some unit may have. Raise KeyError for a type without one."""
+def write_any_value(dialect: Dialect, column: Column) -> str:
+    """Return SQL for a constant of the column's type, which some unit may have.
+
+    Raise KeyError for a type without one.
+    """
     spelling = dialect.spelling
     return spelling.cast(spelling.constant(_ANY_VALUE[column.sql_type], column=column), spelling.type_name(column))
 
 
-def add_anybody(rows: str, columns: Sequence[Column], *, beside: int, dialect: Dialect) -> str:
-    """Return a SELECT with one row more: of some unit, that may or may not be there, with NULL in other columns.
+def add_any_row(rows: str, columns: Sequence[Column], *, beside: int, dialect: Dialect) -> str:
+    """Return a SELECT with one more row: constant values of a unit that may exist or not, and NULL in other columns.
 
     Parameters:
-        rows: a SELECT of columns like these, and of so many others `beside`.
+        rows: a SELECT of columns like these, and of `beside` others.
     """
-    shown = [*(any_value(dialect, column) for column in columns), *["NULL"] * beside]
+    shown = [*(write_any_value(dialect, column) for column in columns), *["NULL"] * beside]
     return f"{rows} UNION ALL SELECT {', '.join(shown)}"

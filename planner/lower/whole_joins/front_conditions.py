@@ -1,14 +1,14 @@
-"""Conditions of WHERE, asked of the rows of one table before these are joined.
+"""Conditions of WHERE, tested on the rows of one table before these are joined.
 
     SELECT n_name FROM customer JOIN orders ON ... JOIN lineitem ON ...
     WHERE o_orderdate >= '1994-01-01' AND o_orderdate < '1995-01-01' GROUP BY n_name HAVING ...
 
-Six million lines meet the orders of one year, and not those of seven. Lines of suppliers in Asia are found by public
-rows, in front of the same join.
+Six million lines are joined with the orders of one year instead of seven. Lines of suppliers in Asia are found by
+public rows, in front of the same join.
 
 Guarantee: a row is left out in front of a join only if WHERE would leave out every joined row that it is in. WHERE is
-asked behind the join all the same. The rows that are left are never none: there is one row more, with NULL in all
-columns except keys of the join. WHERE drops it, as each condition here rejects a row of NULL.
+tested again behind the join. The remaining rows are never empty: there is one more row, with NULL in all columns except
+keys of the join. WHERE drops it, because each condition here rejects a row of NULL.
 
 References: docs/decisions/0041-whole-joins.md.
 """
@@ -19,16 +19,16 @@ from dataclasses import dataclass, replace
 from planner.catalog.catalog import Column, Computed, ComputedName, Derivation, SqlType, Table, Value
 from planner.catalog.row_terms import RowTerm
 from planner.lower.domain import LONGEST_LIST
-from planner.lower.key_tests import pair_keys, where_tests
+from planner.lower.key_tests import pair_keys, write_where_tests
 from planner.lower.row import RowSql
-from planner.lower.whole_joins.fences import add_anybody, fence_rows
+from planner.lower.whole_joins.fences import add_any_row, write_row_fence
 from planner.question.condition import ALWAYS, Compare, Condition, Leaf, Not, Within, all_of, any_of, columns, evaluate
 from planner.question.question import Question
 
 
 @dataclass(frozen=True, slots=True)
 class PublicKeys:
-    """The values of a stored `column` that public rows demand: `select` is SQL that returns them."""
+    """The values of a stored `column` that public rows demand. `select` is SQL that returns them."""
 
     column: str
     select: str
@@ -36,10 +36,10 @@ class PublicKeys:
 
 @dataclass(frozen=True, slots=True)
 class FrontConditions:
-    """Conditions on a table's stored rows, which are asked before these are joined, in the table's own names.
+    """Conditions on a table's stored rows, tested before these are joined, in the table's own names.
 
-    `found` is what public rows demand of them. `path` is what is asked of the table to which its path leads, `members`
-    of those that it joins, by place.
+    `found` are the values that public rows demand of them. `path` has the conditions on the table to which its path
+    leads, and `members` those on the tables that it joins, by place.
     """
 
     own: Condition = ALWAYS
@@ -48,88 +48,87 @@ class FrontConditions:
     members: tuple["FrontConditions", ...] = ()
 
     def __bool__(self) -> bool:
-        """Return True if something is asked."""
+        """Return True if there are any tests."""
         return self.has_own or bool(self.path) or any(self.members)
 
     @property
     def has_own(self) -> bool:
-        """Return True if something is asked of the table's own rows."""
+        """True if there are tests on the table's own rows."""
         return self.own != ALWAYS or bool(self.found)
 
-    def of_path(self) -> "FrontConditions":
+    def find_path_conditions(self) -> "FrontConditions":
         """Return the conditions on the table to which the path leads."""
         return self.path or NOTHING
 
-    def of_member(self, place: int) -> "FrontConditions":
+    def find_member_conditions(self, place: int) -> "FrontConditions":
         """Return the conditions on a joined table."""
         return self.members[place] if self.members else NOTHING
 
 
 NOTHING = FrontConditions()
 _STRICT = frozenset(("column", "stored", "constant", "=", "<", "= by", "< by"))
-"""Functions of a row that are NULL where an argument is."""
+"""Functions of a row that are NULL if an argument is NULL."""
 _ORDERED = (SqlType.INTEGER, SqlType.DATE, SqlType.TIMESTAMP)
 
 
 def split_front(question: Question, *, found: Sequence[PublicKeys] = ()) -> FrontConditions:
-    """Return the parts of WHERE, and of the values of keys, that one of the tables can be asked by itself.
+    """Return the parts of WHERE, and of the restriction of keys, that can be tested on one of the tables alone.
 
     Parameters:
-        question: one whose rows that WHERE does not keep decide about nothing.
-        found: what public rows demand of a row's stored values. They are asked where tables are joined anyway.
+        question: one for which rows that WHERE drops affect nothing.
+        found: the values that public rows demand of a row's stored columns. They are tested if tables are joined
+            anyway.
     """
     table = question.table
     if table.own:
         return NOTHING  # a window reads all rows of a unit
     asked = list(question.where.conjuncts())
     asked += [one for column, values in pair_keys(question) for one in _restrict(column, values)]
-    return _place(table, asked, found if table.reads_several_tables else ())
+    return _place_conditions(table, asked, found if table.reads_several_tables else ())
 
 
 def ask_rows(
     row: RowSql, front: FrontConditions, *, shown: Sequence[str], keys: Sequence[str]
 ) -> tuple[str, list[str]]:
-    """Return a table's rows that satisfy its own conditions as a relation, and one row that is nobody's.
-
-    And its keys' names.
+    """Return SQL for a table's rows that satisfy its own conditions and one row without a unit, and its keys' names.
 
     Parameters:
         shown: the columns that are carried on, as SQL.
-        keys: the columns that it is joined by: of these the row has values, of others NULL.
+        keys: the columns by which it is joined. The extra row has values of these, and NULL in others.
     """
     names = [f"keyhole_b{i}" for i in range(len(keys))]
-    read = [f"{row.column(key)} AS {name}" for key, name in zip(keys, names, strict=True)]
+    read = [f"{row.write_column(key)} AS {name}" for key, name in zip(keys, names, strict=True)]
     source, tests = test_rows(row, front)
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     rows = f"SELECT {', '.join([*read, *shown])} FROM {source}{where}"
     columns_met = [row.table.get_column(key) for key in keys]
-    return f"({add_anybody(rows, columns_met, beside=len(shown), dialect=row.dialect)}) AS asked", names
+    return f"({add_any_row(rows, columns_met, beside=len(shown), dialect=row.dialect)}) AS asked", names
 
 
 def test_rows(row: RowSql, front: FrontConditions) -> tuple[str, list[str]]:
-    """Return the relation of a table's rows and the SQL tests that ask its own conditions of them.
+    """Return SQL for the relation of a table's rows, and the SQL tests for its own conditions on them.
 
-    Public keys are met by a relation that has one value more, which they may or may not have: an engine reads them
+    Public keys are joined with a relation that has one more value, which they may have or not. So an engine reads them
     whichever rows there are.
     """
-    tests = where_tests(row, front.own)
+    tests = write_where_tests(row, front.own)
     if not front.found:
         return row.table.relation, tests
     own, identifier = _list_own(row.table), row.dialect.spelling.identifier
     names = [f"keyhole_a{i}" for i in range(len(front.found))]
     looked_up = [row.table.get_column(one.column) for one in front.found]
-    read = [f"{row.column(one.name)} AS {name}" for one, name in zip(looked_up, names, strict=True)]
+    read = [f"{row.write_column(one.name)} AS {name}" for one, name in zip(looked_up, names, strict=True)]
     stored = [identifier(one.name) for one in row.table.columns if one.derivation is None and one.name in own]
     where = f" WHERE {' AND '.join(tests)}" if tests else ""
     rows = f"SELECT {', '.join([*read, *stored])} FROM {row.table.relation}{where}"
-    met = add_anybody(rows, looked_up, beside=len(stored), dialect=row.dialect)
+    met = add_any_row(rows, looked_up, beside=len(stored), dialect=row.dialect)
     kept = " AND ".join(f"{name} IN ({one.select})" for one, name in zip(front.found, names, strict=True))
     # a test from outside would leave out that row in front of the public keys
-    return f"(SELECT {', '.join(stored)} FROM ({met}) AS met WHERE {kept}{fence_rows(row.dialect)}) AS known", []
+    return f"(SELECT {', '.join(stored)} FROM ({met}) AS met WHERE {kept}{write_row_fence(row.dialect)}) AS known", []
 
 
 def _restrict(column: Column, values: Sequence[Value]) -> list[Condition]:
-    """Return what rows with these values of a stored key satisfy; nothing if they are all that are public."""
+    """Return the conditions that rows with these values of a stored key satisfy, or nothing for all public values."""
     if column.derivation is not None or column.domain is None or not 0 < len(values) < len(column.domain):
         return []
     if len(values) <= LONGEST_LIST:
@@ -141,7 +140,7 @@ def _restrict(column: Column, values: Sequence[Value]) -> list[Condition]:
 def _imply(condition: Condition, table: Table, names: Collection[str]) -> Condition:
     """Return a condition on columns with these names alone that is true wherever the given one is.
 
-    It does not hold where all of them are NULL. Return ALWAYS if there is no such condition.
+    It does not hold if all of these columns are NULL. Return ALWAYS if there is no such condition.
     """
 
     def literal(test: Leaf | Not) -> Condition:
@@ -155,7 +154,7 @@ def _imply(condition: Condition, table: Table, names: Collection[str]) -> Condit
 
 
 def _is_null_of_null(column: Column) -> bool:
-    """Return True of a column that is stored, or computed of stored ones and NULL where one of these is."""
+    """Return True for a stored column, or one computed from stored ones that is NULL if one of these is."""
     match column.derivation:
         case None | Derivation():
             return not column.own
@@ -169,14 +168,14 @@ def _is_strict(term: RowTerm) -> bool:
     return term.function in _STRICT and all(map(_is_strict, term.arguments))
 
 
-def _place(table: Table, asked: Iterable[Condition], found: Iterable[PublicKeys]) -> FrontConditions:
-    """Give each table what the conditions imply of its columns alone, and the public keys that its rows look up."""
+def _place_conditions(table: Table, asked: Iterable[Condition], found: Iterable[PublicKeys]) -> FrontConditions:
+    """Return, for each table, the conditions on its columns alone that are implied, and the public keys of its rows."""
     asked, found = tuple(asked), tuple(found)
 
     def hand_on(there: Table, names: dict[str, str]) -> FrontConditions:
         implied = all_of(_imply(one, table, names) for one in asked)
         keys = [replace(one, column=names[one.column]) for one in found if one.column in names]
-        return _place(there, _rename(implied.conjuncts(), names), keys)
+        return _place_conditions(there, _rename(implied.conjuncts(), names), keys)
 
     if table.members:
         of_members = (hand_on(one.table, {named: own for own, named in one.columns}) for one in table.members)
@@ -189,13 +188,13 @@ def _place(table: Table, asked: Iterable[Condition], found: Iterable[PublicKeys]
 
 
 def _list_own(table: Table) -> frozenset[str]:
-    """Return the columns that a row has before its path leads to a unit and to what other tables have of it."""
+    """Return the columns of a row that are stored in its own table, before its path adds others."""
     reached = () if table.path is None else (*table.unit, *(here for _, here in table.path.added_columns))
     return frozenset(column.name for column in table.columns).difference(reached)
 
 
 def _rename(asked: Iterable[Condition], names: Mapping[str, str]) -> list[Condition]:
-    """Return the conditions by the names that stand for those of their columns."""
+    """Return the conditions with their columns renamed."""
 
     def rename_term(term: RowTerm) -> RowTerm:
         if term.reads_stored:
@@ -217,7 +216,7 @@ def _rename(asked: Iterable[Condition], names: Mapping[str, str]) -> list[Condit
 
 
 def _list_bases(condition: Condition) -> frozenset[str]:
-    """Return the columns that a condition reads: of a computed one those of which it is computed."""
+    """Return the columns that a condition reads. A computed column is replaced by those from which it is computed."""
     read = columns(condition)
     computed = [one.column.derivation for one in read if isinstance(one, ComputedName)]
     bases = (one.term.columns for one in computed if isinstance(one, Computed))

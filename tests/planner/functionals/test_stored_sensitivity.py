@@ -11,7 +11,7 @@ from planner.errors import KeyholeError
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.lower.measure import row_value
+from planner.lower.measure import make_row_value
 from planner.lower.row import RowSql
 from planner.lower.scan import rewrite
 from planner.plan.question_identity import fingerprint
@@ -103,7 +103,7 @@ def test_a_measure_too_long_for_duckdb_is_refused_and_not_left_to_fail_on_data(
         _CLIPPED.get_column("x"), declared=declared, bounds=(Decimal(0), Decimal(high)), grid=Decimal(grid)
     )
     table = replace(_CLIPPED, columns=(column,))
-    assert row_value(RowSql(table=table, dialect=POSTGRES), column).low == 0
+    assert make_row_value(RowSql(table=table, dialect=POSTGRES), column).low == 0
     with pytest.raises(KeyholeError) as refused:
-        row_value(RowSql(table=table, dialect=DUCKDB), column)
+        make_row_value(RowSql(table=table, dialect=DUCKDB), column)
     assert refused.value.code == "KH203"

@@ -127,7 +127,7 @@ def test_values_are_the_same_where_a_unit_has_rows_in_too_many_groups(
 
 def _groups(question: Question, rows: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
     row = RowSql(table=question.table, dialect=DUCKDB)
-    columns = ", ".join(row.column(key.name) for key in question.keys.columns)
+    columns = ", ".join(row.write_column(key.name) for key in question.keys.columns)
     return rows.execute(f"SELECT {columns} FROM lines ORDER BY rowid").fetchall()
 
 

@@ -21,8 +21,8 @@ def split(where: str, *, source: str = LINES, key: str = "l_mode") -> FrontCondi
 def test_each_table_along_a_path_is_asked_what_reads_it_alone() -> None:
     found = split("amount > 2 AND o_price < 3 AND c_key = 5 AND l_month + 1 > o_month")
     assert found.own == Compare("amount", ">", 2)
-    assert found.of_path().own == CHEAP
-    assert found.of_path().of_path().own == Compare("c_key", "=", 5)
+    assert found.find_path_conditions().own == CHEAP
+    assert found.find_path_conditions().find_path_conditions().own == Compare("c_key", "=", 5)
 
 
 def test_joined_tables_are_asked_in_their_own_names() -> None:
@@ -52,16 +52,16 @@ def test_a_table_is_asked_what_each_part_of_a_disjunction_implies_of_it() -> Non
     """A part that says nothing of a table lets all of its rows through."""
     found = split("(o_price < 3 AND amount > 2) OR (o_price < 2 AND amount > 4)")
     assert found.own == any_of([Compare("amount", ">", 2), Compare("amount", ">", 4)])
-    assert found.of_path().own == any_of([CHEAP, Compare("o_price", "<", 2)])
+    assert found.find_path_conditions().own == any_of([CHEAP, Compare("o_price", "<", 2)])
     found = split("(o_price < 3 AND amount > 2) OR amount > 4 OR (o_price < 2 AND amount IS NULL AND amount < 9)")
     least = all_of([Compare("amount", ">", 2)])
-    assert found.of_path() == NOTHING or not found.of_path()
+    assert found.find_path_conditions() == NOTHING or not found.find_path_conditions()
     assert isinstance(found.own, Or)
     assert least in found.own.conditions
 
 
 def test_what_is_compared_of_one_table_is_asked_of_it() -> None:
-    compared, other = split("o_price < o_month AND o_price <> 2").of_path().own.conjuncts()
+    compared, other = split("o_price < o_month AND o_price <> 2").find_path_conditions().own.conjuncts()
     assert isinstance(compared, Compare)
     assert isinstance(compared.column, ComputedName)
     assert other == Compare("o_price", "<>", 2)

@@ -14,7 +14,7 @@ from planner.catalog.key_space import KeySpace
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.lower.look import chooses, grows
+from planner.lower.look import find_growing, may_leave_out
 from planner.lower.scan import rewrite
 from planner.plan.question_identity import fingerprint, path_identities
 from planner.question.as_of import AsOf, Hopping
@@ -89,10 +89,10 @@ def test_late_rows_are_asked_for_only_where_a_window_had_closed() -> None:
 
 
 def test_a_row_unit_has_nothing_to_choose() -> None:
-    assert not chooses(_look(ROWS))
-    assert not chooses(_look(replace(_CUSTOMERS, groups_per_unit=10_000)))
-    assert chooses(_look(CLIPPED))
-    assert chooses(_look(CAPPED))
+    assert not may_leave_out(_look(ROWS))
+    assert not may_leave_out(_look(replace(_CUSTOMERS, groups_per_unit=10_000)))
+    assert may_leave_out(_look(CLIPPED))
+    assert may_leave_out(_look(CAPPED))
 
 
 def test_a_date_is_over_before_it_counts_where_something_is_chosen() -> None:
@@ -105,8 +105,8 @@ def test_a_date_is_over_before_it_counts_where_something_is_chosen() -> None:
         return rewrite(replace(look, as_of=noon), dialect=POSTGRES).sql
 
     for table in (ROWS, CLIPPED, replace(_CUSTOMERS, groups_per_unit=10_000)):
-        assert ("\"added\" < DATE '2026-03-20'" in asks(table)) == chooses(_look(table))
-        assert ("\"added\" <= DATE '2026-03-20'" in asks(table)) != chooses(_look(table))
+        assert ("\"added\" < DATE '2026-03-20'" in asks(table)) == may_leave_out(_look(table))
+        assert ("\"added\" <= DATE '2026-03-20'" in asks(table)) != may_leave_out(_look(table))
     for table in (_CUSTOMERS, CAPPED):
         assert "\"added\" < DATE '2026-03-20'" in asks(table)
 
@@ -131,7 +131,7 @@ def test_what_may_fall_does_not_grow() -> None:
         table = replace(CLIPPED, columns=tuple(amount if one.name == "amount" else one for one in CLIPPED.columns))
         asked = question(TRUE, count(table=table), total(table=table), table=table)
         asked = asked if where is None else replace(asked, where=Compare("amount", ">=", where))
-        return grows(asked, dialect=POSTGRES)
+        return find_growing(asked, dialect=POSTGRES)
 
     assert sums("0") == (True, True)
     assert sums("-1") == (True, False)
@@ -146,7 +146,7 @@ def test_a_number_of_units_falls_where_some_take_something_off() -> None:
         measure = Measure.TOTAL if off else Measure.UNIT_SUM
         one = replace(count(table=CLIPPED), measure=measure, terms=terms, off_each_unit=off, sensitivity=99)
         one = replace(one, unit_range=(-99, 99))
-        return grows(question(TRUE, one, table=CLIPPED), dialect=POSTGRES) == (False,)
+        return find_growing(question(TRUE, one, table=CLIPPED), dialect=POSTGRES) == (False,)
 
     assert not falls(Term(3, None, dear, 0), Term(1, None, And((dear, many)), 0))
     assert falls(Term(3, None, dear, 0), Term(-1, None, And((dear, many)), 0))

@@ -10,9 +10,9 @@ from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.dialects.sail import SAIL
-from planner.lower.kept.named_steps import define_steps, keep_steps, merge_steps, name_step
-from planner.lower.left_out import LeftOut
-from planner.lower.unit_statistics import BoundOf, UnitCounts, UnitStatistic
+from planner.lower.kept.named_steps import define_steps, keep_steps, make_step, merge_steps
+from planner.lower.left_out import LeftOutRows
+from planner.lower.unit_statistics import BoundKind, UnitCounts, UnitStatistic
 from planner.plan.build import plan
 from planner.question.plan import Rewritten
 from tests.planner.asked import asked
@@ -24,8 +24,8 @@ ONE = Fraction(1)
 
 
 def test_steps_are_defined_in_front_each_once_and_those_alone_that_are_read() -> None:
-    first = name_step("SELECT 1 AS x")
-    second, unread = name_step(f"SELECT x FROM {first.name}"), name_step("SELECT 2 AS x")
+    first = make_step("SELECT 1 AS x")
+    second, unread = make_step(f"SELECT x FROM {first.name}"), make_step("SELECT 2 AS x")
     steps = merge_steps([first, second], [first, unread])
     assert steps == (first, second, unread)
     defined = f"WITH\n{first.name} AS MATERIALIZED (\n  SELECT 1 AS x\n),\n{second.name} AS MATERIALIZED (\n"
@@ -38,8 +38,8 @@ def test_steps_are_defined_in_front_each_once_and_those_alone_that_are_read() ->
 
 def test_a_statement_reads_steps_from_where_they_are_kept() -> None:
     """What a kept step alone reads is not defined, and a step by itself is defined with what it reads."""
-    first = name_step("SELECT 1 AS x")
-    second, third = name_step(f"SELECT x FROM {first.name}"), name_step(f"SELECT x + 1 AS x FROM {first.name}")
+    first = make_step("SELECT 1 AS x")
+    second, third = make_step(f"SELECT x FROM {first.name}"), make_step(f"SELECT x + 1 AS x FROM {first.name}")
     sql = f"WITH\na AS (SELECT * FROM {second.name}, {third.name})\nTABLE a"
     steps = (first, second, third)
     made = keep_steps(Rewritten("duckdb", sql), steps, table="t", dialect=DUCKDB)
@@ -57,13 +57,13 @@ def test_a_statement_reads_steps_from_where_they_are_kept() -> None:
     assert rows.build_from({}) == rows.build
     read = f"WITH\n{first.name} AS NOT MATERIALIZED (SELECT * FROM s)\n{third.build}"
     assert rows.build_from({first.name: "s", second.name: "t"}) == read
-    asked_about = name_step(f"SELECT x FROM {first.name} WHERE x > 3", asked=True)
+    asked_about = make_step(f"SELECT x FROM {first.name} WHERE x > 3", asked=True)
     made = keep_steps(Rewritten("duckdb", f"TABLE {asked_about.name}"), (first, asked_about), table="t", dialect=DUCKDB)
     assert [step.rows is not None for step in made.steps] == [True, False]
 
 
 def test_a_step_is_found_behind_apostrophes_and_one_that_nothing_defines_is_refused() -> None:
-    step = name_step("SELECT 1 AS x")
+    step = make_step("SELECT 1 AS x")
     told = f"/* a unit's */ -- a unit's\nSELECT \"it's\", 'it\\' FROM {step.name} /* it's */"
     assert define_steps([step], told, dialect=DUCKDB).count(step.name) == 2
     with pytest.raises(KeyholeError, match="KH900"):
@@ -85,10 +85,12 @@ def test_statements_over_paths_joins_lists_and_values_define_what_they_read(dial
             *([made.apart.sql, *(one.rows.build for one in made.apart.steps if one.rows)] if made.apart else []),
         ]
     for table in catalog.tables[1:]:
-        groups = UnitStatistic(BoundOf.GROUPS, tuple(one.name for one in table.columns if one.domain), None, ONE, (1,))
-        left_out = LeftOut(table, dialect)
-        written += [UnitCounts(table, dialect, (groups,), count_units=True).sql, left_out.count_rows()]
-        written += [left_out.count_units(()), left_out.bound_units(()), left_out.count_joined(3)]
+        groups = UnitStatistic(
+            BoundKind.GROUPS, tuple(one.name for one in table.columns if one.domain), None, ONE, (1,)
+        )
+        left_out = LeftOutRows(table, dialect)
+        written += [UnitCounts(table, dialect, (groups,), counts_units=True).sql, left_out.count_rows()]
+        written += [left_out.count_units(()), left_out.measure_groups(()), left_out.count_joined(3)]
     for sql in written:
         names = re.findall(r"\bkeyhole_step_[0-9a-f]{32}\b", sql)
         defined = re.findall(r"\b(keyhole_step_[0-9a-f]{32}) AS (?:MATERIALIZED )?\(", sql)

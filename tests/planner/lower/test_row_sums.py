@@ -10,9 +10,9 @@ from planner.catalog.catalog import Column, SqlType, Table
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
-from planner.lower.sums.factors import Factored, Polynomial, factor
+from planner.lower.sums.factors import FactoredPolynomial, Polynomial, factor_polynomial
 from planner.lower.sums.null_tests import drop_implied_tests
-from planner.lower.sums.row_sum import add_terms, range_terms
+from planner.lower.sums.row_sum import find_terms_range, write_terms
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or
 from planner.question.products import product_column
 from planner.question.question import Functional, Measure, Term
@@ -30,7 +30,7 @@ def _add_constant(polynomial: Polynomial, constant: int) -> Polynomial:
     return {**polynomial, (): constant} if constant else polynomial
 
 
-def _multiply_out(product: Factored) -> Polynomial:
+def _multiply_out(product: FactoredPolynomial) -> Polynomial:
     found = _multiply({(): product.content}, product.rest)
     for one in product.linear:
         found = _multiply(found, _add_constant({(one.name,): one.slope}, one.constant))
@@ -46,13 +46,13 @@ def test_a_product_multiplied_out_is_the_polynomial() -> None:
         for name in names:
             constant = drawn.choice([0, 1, -1, 100, -7])
             made = _multiply(made, _add_constant({(name,): drawn.choice([1, -1, 2, -3])}, constant))
-        found = factor(made)
+        found = factor_polynomial(made)
         assert _multiply_out(found) == made
         assert found.rest == {(): 1}
-        beside = _multiply_out(Factored(1, (), {("e",): 2, tuple(sorted(names)): 5, ("a", "a"): 1}))
+        beside = _multiply_out(FactoredPolynomial(1, (), {("e",): 2, tuple(sorted(names)): 5, ("a", "a"): 1}))
         both = {name: made.get(name, 0) + beside.get(name, 0) for name in {*made, *beside}}
         both = {name: number for name, number in both.items() if number}
-        assert _multiply_out(factor(both)) == both
+        assert _multiply_out(factor_polynomial(both)) == both
 
 
 def _charge() -> tuple[Table, list[Term]]:
@@ -88,10 +88,10 @@ def test_each_value_of_a_charge_is_clipped_once() -> None:
     table, terms = _charge()
     for dialect in (DUCKDB, POSTGRES):
         row = RowSql(table=table, dialect=dialect)
-        written = add_terms(row, terms, where=ALWAYS)
-        assert written.count(f"{row.column('price')} > ") == 1
-        assert written.count(f"{row.column('discount')} > ") == 1
-        assert written.count(f"{row.column('tax')} > ") == 1
+        written = write_terms(row, terms, where=ALWAYS)
+        assert written.count(f"{row.write_column('price')} > ") == 1
+        assert written.count(f"{row.write_column('discount')} > ") == 1
+        assert written.count(f"{row.write_column('tax')} > ") == 1
         assert "NULL" not in written
 
 
@@ -112,7 +112,7 @@ def test_a_charge_takes_nothing_away() -> None:
     """Term by term it could: the second is negative, and each has tests of its own."""
     table, terms = _charge()
     for dialect in (DUCKDB, POSTGRES):
-        assert range_terms(RowSql(table=table, dialect=dialect), terms) == (0, 105_000 * 100 * 108)
+        assert find_terms_range(RowSql(table=table, dialect=dialect), terms) == (0, 105_000 * 100 * 108)
 
 
 def test_no_row_adds_more_or_less_than_the_range_of_its_terms() -> None:
@@ -132,7 +132,7 @@ def test_no_row_adds_more_or_less_than_the_range_of_its_terms() -> None:
             Term(drawn.choice([1, -1, 5, -7]), name, drawn.choice(conditions), 0 if name is None else 1)
             for name in read
         ]
-        low, high = range_terms(row, terms)
+        low, high = find_terms_range(row, terms)
         assert low <= 0 <= high
         nan = "NaN"  # a value that no term can count, and that is not NULL
         for x, y, is_set in itertools.product((None, nan, -2, -1, 0, 1), (None, nan, 1, 2, 3), (True, False)):

@@ -92,11 +92,11 @@ def test_infinite_times_count_as_postgresql_counts_them(connection: psycopg.Conn
         read = select(f"SELECT 1 FROM r WHERE {where}").args["where"].this
         condition = row_condition(read, Scope(_TABLE, "r"), given)
         sql = RowSql(_TABLE, POSTGRES)
-        assert _kept(connection, sql.holds(condition)) == expected, where
+        assert _kept(connection, sql.write_condition(condition)) == expected, where
         grouped = of_groups(condition, [_TABLE.get_column("day")], _TABLE.columns)
         inside = "s BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999'"
         theirs = _kept(connection, f"({where}) AND {inside}")
-        assert _kept(connection, f"({sql.holds(grouped)}) AND {inside}") == theirs, where
+        assert _kept(connection, f"({sql.write_condition(grouped)}) AND {inside}") == theirs, where
 
 
 def test_a_key_s_own_condition_stays_the_key_s() -> None:

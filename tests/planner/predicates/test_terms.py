@@ -172,8 +172,8 @@ class _Engines:
         tree = select(f"SELECT 1 FROM r WHERE {where}").args["where"].this
         given = Given(parameters=parameters or {}, today=date(2011, 6, 30), utc=True)
         condition = row_condition(tree, Scope(_TABLE, "r"), given)
-        postgres = RowSql(_TABLE, POSTGRES).holds(condition)
-        duck = RowSql(_TABLE, DUCKDB).holds(condition)
+        postgres = RowSql(_TABLE, POSTGRES).write_condition(condition)
+        duck = RowSql(_TABLE, DUCKDB).write_condition(condition)
         return [
             self.expected(postgres),
             [k for (k,) in self.duck.execute(f"SELECT k FROM r WHERE {duck} ORDER BY k").fetchall()],
@@ -238,7 +238,7 @@ def test_ages_have_the_whole_years_that_postgresql_counts(postgres_url: str) -> 
         with connection.cursor() as cursor:
             times = [(f"{one} {at}", other) for one in days for other in days for at in ("00:00", "17:30")]
             cursor.executemany("INSERT INTO r VALUES (%s, %s)", times)
-        held = RowSql(_TABLE, POSTGRES).holds(condition)
+        held = RowSql(_TABLE, POSTGRES).write_condition(condition)
         for as_asked, read in (("", held), ("NOT ", f"NOT {held}")):
             where = f"{as_asked}extract(year FROM age(s, d)) >= 4"
             query = f"SELECT count(*), count(*) FILTER (WHERE ({where}) = ({read})) FROM r"

@@ -13,7 +13,7 @@ from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.condition import Compare, Condition, Like, Not, any_of
-from planner.question.row_work import MOST_PATTERN_WORK, UNNOTICED_TESTS, are_dear, is_looked_for, pattern_work
+from planner.question.row_work import MOST_PATTERN_WORK, UNNOTICED_TESTS, are_expensive, bound_pattern_work, is_searched
 from planner.values.like import collapse_wildcards, like, only_lengths
 from tests.effort import examples
 from tests.planner.asked import asked
@@ -72,23 +72,23 @@ def comparisons(text: str, patterns: list[str]) -> int:
 @examples(1000)
 def test_no_text_takes_more_than_is_counted(patterns: list[str], text: str) -> None:
     column = replace(NOTE, max_length=max(len(text), 1))
-    assert comparisons(text, patterns) <= pattern_work(patterns, column)
+    assert comparisons(text, patterns) <= bound_pattern_work(patterns, column)
 
 
 @pytest.mark.parametrize(
     ("pattern", "looked_for"), [("flu%", False), ("flu", False), ("_l_%", False), ("%flu", True), ("f%u", True)]
 )
 def test_what_stands_behind_a_percent_is_looked_for(pattern: str, *, looked_for: bool) -> None:
-    assert is_looked_for(pattern) is looked_for
+    assert is_searched(pattern) is looked_for
 
 
 def test_a_pattern_that_begins_with_text_costs_no_more_than_it_is_long() -> None:
-    assert pattern_work(["flu%"], NOTE) == pattern_work(["flu%"], replace(NOTE, max_length=1)) == 4
+    assert bound_pattern_work(["flu%"], NOTE) == bound_pattern_work(["flu%"], replace(NOTE, max_length=1)) == 4
 
 
 def test_spellings_of_a_word_cost_as_much_as_can_be_alike_at_one_place() -> None:
     spelled = [f"%{a}{b}%" for a in "aA" for b in "bB"]
-    assert pattern_work(spelled, replace(NOTE, max_length=100)) == 4 + 100 * (4 + 2)
+    assert bound_pattern_work(spelled, replace(NOTE, max_length=100)) == 4 + 100 * (4 + 2)
 
 
 def noted(max_length: int | None = None) -> Catalog:
@@ -142,17 +142,19 @@ def test_few_tests_stay_where_they_were_and_many_are_dear() -> None:
     def tests(count: int) -> tuple[Condition, ...]:
         return (any_of(Compare("quantity", "=", i) for i in range(count)),)
 
-    assert not are_dear(tests(UNNOTICED_TESTS), table)
-    assert are_dear(tests(UNNOTICED_TESTS + 1), table)
+    assert not are_expensive(tests(UNNOTICED_TESTS), table)
+    assert are_expensive(tests(UNNOTICED_TESTS + 1), table)
 
 
 def test_the_limit_is_the_same_however_conditions_are_put_together() -> None:
     table = replace(retail().tables[0], columns=(NOTE,))
     chance = random.Random(5)
     patterns: list[Condition] = [Like("note", f"%{chance.choice('ab') * 9}{i:02}%") for i in range(40)]
-    work = pattern_work([leaf.pattern for one in patterns for leaf in one.leaves() if isinstance(leaf, Like)], NOTE)
+    work = bound_pattern_work(
+        [leaf.pattern for one in patterns for leaf in one.leaves() if isinstance(leaf, Like)], NOTE
+    )
     assert work > MOST_PATTERN_WORK
     together = [any_of(patterns)], [any_of(Not(one) for one in patterns)], patterns
     for conditions in together:
         with pytest.raises(KeyholeError, match="KH214"):
-            are_dear(conditions, table)
+            are_expensive(conditions, table)

@@ -20,7 +20,7 @@ from accountant.charges import NANO
 from accountant.errors import LedgerUnavailable
 from planner.catalog.catalog import RELEASED_BY, Grouping, Table
 from planner.errors import KeyholeError
-from planner.lower.unit_statistics import BoundOf, UnitCounts, UnitStatistic
+from planner.lower.unit_statistics import BoundKind, UnitCounts, UnitStatistic
 from planner.policy.file import Policy
 from proxy.cli.bounds import BoundsReport
 from proxy.open_policy.service import Service
@@ -178,34 +178,34 @@ for _household, _bought, _amount in _ROWS:
         _PER_GROUP.setdefault((_household, _bought), []).append(_amount)
 
 
-def _statistics() -> dict[BoundOf, dict[int, float]]:
+def _statistics() -> dict[BoundKind, dict[int, float]]:
     groups = Counter(household for household, _ in _PER_GROUP)
-    found: dict[BoundOf, dict[int, float]] = {of: {} for of in BoundOf}
+    found: dict[BoundKind, dict[int, float]] = {of: {} for of in BoundKind}
     for (household, _), amounts in _PER_GROUP.items():
         for of, number in (
-            (BoundOf.GROUPS, groups[household]),
-            (BoundOf.ROWS, len(amounts)),
-            (BoundOf.HIGHEST_TOTAL, sum(amounts)),
-            (BoundOf.LOWEST_TOTAL, -sum(amounts)),
+            (BoundKind.GROUPS, groups[household]),
+            (BoundKind.ROWS, len(amounts)),
+            (BoundKind.HIGHEST_TOTAL, sum(amounts)),
+            (BoundKind.LOWEST_TOTAL, -sum(amounts)),
         ):
             found[of][household] = max(number, found[of].get(household, -1e9))
     for unit, _, amount in _ROWS:
         if unit is not None:
-            for of, number in ((BoundOf.HIGHEST_VALUE, amount), (BoundOf.LOWEST_VALUE, -amount)):
+            for of, number in ((BoundKind.HIGHEST_VALUE, amount), (BoundKind.LOWEST_VALUE, -amount)):
                 found[of][unit] = max(1.25 * number, found[of].get(unit, -1e9))
     return found
 
 
-@in_turn("of", BoundOf)
-def test_units_beyond_each_candidate_are_those_counted_by_hand(unasked: Service, of: BoundOf) -> None:
+@in_turn("of", BoundKind)
+def test_units_beyond_each_candidate_are_those_counted_by_hand(unasked: Service, of: BoundKind) -> None:
     table = unasked.catalog.find_table("baskets")
     assert table is not None
     steps = (0, 1, 2, 3, 4, 5, 6, 9, 14)
-    value = of in (BoundOf.HIGHEST_VALUE, BoundOf.LOWEST_VALUE)
+    value = of in (BoundKind.HIGHEST_VALUE, BoundKind.LOWEST_VALUE)
     step = Fraction(1, 4) if value else Fraction(1)
-    column = "price" if value else "amount" if of in (BoundOf.HIGHEST_TOTAL, BoundOf.LOWEST_TOTAL) else None
+    column = "price" if value else "amount" if of in (BoundKind.HIGHEST_TOTAL, BoundKind.LOWEST_TOTAL) else None
     statistic = UnitStatistic(of, () if value else ("week",), column, step, steps)
-    counts = UnitCounts(table, unasked.source.dialect, (statistic,), count_units=True)
+    counts = UnitCounts(table, unasked.source.dialect, (statistic,), counts_units=True)
     found = unasked.source.read_counts(counts.sql, relations=counts.relations, timeout_ms=60_000)
     numbers = _statistics()[of].values()
     assert found == (tuple(sum(number > float(one * step) for number in numbers) for one in steps), (100,))
@@ -222,16 +222,16 @@ def test_keys_may_be_expressions(unasked: Service) -> None:
     for (unit, _, _), number in rows.items():
         of_unit.setdefault(unit, []).append(number)
     numbers = {
-        BoundOf.GROUPS: [len(groups) for groups in of_unit.values()],
-        BoundOf.ROWS: [max(groups) for groups in of_unit.values()],
+        BoundKind.GROUPS: [len(groups) for groups in of_unit.values()],
+        BoundKind.ROWS: [max(groups) for groups in of_unit.values()],
     }
-    by_of = dict(zip([one.of for one in counts.statistics], zip(counts.statistics, found, strict=True), strict=True))
+    by_of = dict(zip([one.kind for one in counts.statistics], zip(counts.statistics, found, strict=True), strict=True))
     for of, per_unit in numbers.items():
         statistic, beyond = by_of[of]
         assert statistic.keys == keys
         assert beyond == tuple(sum(number > one for number in per_unit) for one in statistic.candidates)
     declared = Grouping(("week",), 3, 2, (), ("amount >= 5", "extract(dow FROM bought)"))
-    one = next(one for one in planned.decide((*found,), unasked.noise).bounds if one.of is BoundOf.GROUPS)
+    one = next(one for one in planned.decide((*found,), unasked.noise).bounds if one.of is BoundKind.GROUPS)
     assert find_declared(one, replace(counts.table, groupings=(declared,))) == 3
 
 
@@ -250,7 +250,7 @@ def test_bounds_are_the_first_candidates_beyond_which_few_enough_units_lie(servi
     for one, statistic in zip(found.bounds, planned.release.counts.statistics, strict=True):
         scale = float(statistic.step)
         scaled = {unit: number / scale for unit, number in truth[one.of].items()}
-        sign = -1 if one.of in (BoundOf.LOWEST_TOTAL, BoundOf.LOWEST_VALUE) else 1
+        sign = -1 if one.of in (BoundKind.LOWEST_TOTAL, BoundKind.LOWEST_VALUE) else 1
         assert float(one.bound) == sign * scale * _quantile(scaled, 0.04, statistic.candidates)
         assert one.most_beyond <= 5
 
@@ -533,7 +533,7 @@ def test_a_share_that_is_more_than_was_asked_is_rounded_up_and_no_other_is_promi
 def test_what_a_question_costs_is_told_also_of_units_of_several_columns(source: str, tmp_path: Path) -> None:
     with Service.open(_serve(tmp_path, source, unit='["household", "week"]')) as service:
         planned = plan_bounds(_asked(), service.catalog, service.source.dialect)
-        bound = FoundBound(BoundOf.GROUPS, ("week",), None, Decimal(2), 2, loose=False, last=False)
+        bound = FoundBound(BoundKind.GROUPS, ("week",), None, Decimal(2), 2, loose=False, last=False)
         found = FoundBounds((bound,), 95, counted=False, cut=0.05)
         released = PaidRelease(b"", "one", again=False)
         report = BoundsReport(planned, found, released, planned.release.table, service.catalog)
@@ -542,7 +542,7 @@ def test_what_a_question_costs_is_told_also_of_units_of_several_columns(source: 
 
 def test_names_on_the_page_are_text(service: Service) -> None:
     planned = plan_bounds(_asked(), service.catalog, service.source.dialect)
-    named = FoundBound(BoundOf.HIGHEST_VALUE, ("<b>k",), "<script>x", Decimal(3), 2, loose=True, last=True)
+    named = FoundBound(BoundKind.HIGHEST_VALUE, ("<b>k",), "<script>x", Decimal(3), 2, loose=True, last=True)
     released = PaidRelease(b"", "one", again=False)
     found = FoundBounds((named,), 95, counted=True, cut=0.05)
     table = planned.release.table

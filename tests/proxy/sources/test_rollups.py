@@ -21,7 +21,7 @@ from planner.catalog.key_space import KeySpace
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.lower.kept.named_steps import keep_steps, name_step
+from planner.lower.kept.named_steps import keep_steps, make_step
 from planner.lower.scan import rewrite
 from planner.question.condition import And, Compare
 from planner.question.plan import Rewritten, Rollup
@@ -190,7 +190,7 @@ def test_a_rollup_behind_several_steps_is_built_when_it_would_have_served_often(
         connection.execute(f"ATTACH ':memory:' AS {DATABASE}")
         store = _CountingStore(connection.cursor, pins=DuckDBPins(connection), most_rows=10)
         rollups = Rollups(store, most=2)
-        steps = (first := name_step("SELECT 1 AS x"), name_step(f"SELECT x + 1 AS x FROM {first.name}"))
+        steps = (first := make_step("SELECT 1 AS x"), make_step(f"SELECT x + 1 AS x FROM {first.name}"))
         made = Rollup("t", "of", "SELECT 7 AS x", "x", "SELECT x FROM rolled")
         sql = f"SELECT sum(x) FROM (TABLE {steps[0].name} UNION ALL TABLE {steps[1].name}) AS s"
         rewritten = keep_steps(Rewritten("duckdb", sql, made), steps, table="t", dialect=DUCKDB)
@@ -378,8 +378,8 @@ def test_a_step_is_kept_for_its_version_and_found_again_where_it_is_lost(
                 else:
                     owner.execute(f"DROP TABLE IF EXISTS shown; CREATE TABLE shown AS {made}".encode())
 
-            inner = name_step(f"SELECT ward AS seen FROM {beside}")
-            outer = name_step(f"SELECT seen FROM {inner.name} WHERE seen IS NOT NULL")
+            inner = make_step(f"SELECT ward AS seen FROM {beside}")
+            outer = make_step(f"SELECT seen FROM {inner.name} WHERE seen IS NOT NULL")
             relation = crowded[source.dialect.name]
             read = f"(SELECT v.* FROM {relation} AS v JOIN {outer.name} AS o ON v.ward = o.seen) AS r"
             question = replace(rows_alone, table=replace(rows_alone.table, steps=(inner, outer)))

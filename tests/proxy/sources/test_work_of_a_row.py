@@ -28,7 +28,7 @@ from planner.lower.row import RowSql
 from planner.plan.build import plan
 from planner.question.condition import Compare, Condition, Leaf, Like, Not, Within, all_of, any_of, evaluate
 from planner.question.question import Question
-from planner.question.row_work import are_dear, is_looked_for
+from planner.question.row_work import are_expensive, is_searched
 from planner.statements.classify import classify
 from planner.statements.settings import accuracy
 from tests.effort import examples, rounds
@@ -216,7 +216,7 @@ def test_duckdb_computes_all_that_least_and_greatest_are_given(duck: duckdb.Duck
     for joined in ("LEAST(COALESCE(id < 0, FALSE), {0})", "GREATEST(COALESCE(id > 0, FALSE), {0})"):
         calls[0] = 0
         computed = joined.format("COALESCE(counted(id), FALSE)")
-        stored = f"SELECT {DUCKDB.without_statistics('id')} AS id FROM noted"
+        stored = f"SELECT {DUCKDB.hide_statistics('id')} AS id FROM noted"
         rows = f"SELECT id, {computed} AS c FROM ({stored}) AS stored {DUCKDB.row_fence}"
         duck.execute(f"SELECT count(*) FROM ({rows}) AS computed WHERE id < 0 AND c").fetchall()
         assert calls[0] == ROWS
@@ -231,7 +231,7 @@ def test_duckdb_knows_nothing_of_hidden_values(duck: duckdb.DuckDBPyConnection) 
         return str(found[1])
 
     assert "id > 1000" not in plan_of("noted")
-    assert "> 1000" in plan_of(f"(SELECT {DUCKDB.without_statistics('id')} AS id FROM noted)")
+    assert "> 1000" in plan_of(f"(SELECT {DUCKDB.hide_statistics('id')} AS id FROM noted)")
 
 
 TREES = st.recursive(
@@ -258,7 +258,7 @@ def test_computed_conditions_hold_where_they_do(
     table = replace(BY_ROW, columns=tuple(column for column in COLUMNS if column.name in ("age", "note")))
     for dialect in (DUCKDB, POSTGRES):
         row = RowSql(table=table, dialect=dialect)
-        told = f"SELECT {row.compute(condition)}, ({row.holds(condition)}) IS TRUE"
+        told = f"SELECT {row.write_computed(condition)}, ({row.write_condition(condition)}) IS TRUE"
         assert run(postgres_url, dialect, f"{told} FROM ({rows_sql(found)}) AS t ORDER BY place") == [
             (holds, holds) for holds in expected
         ]
@@ -301,7 +301,7 @@ def test_longer_texts_are_seen_as_far_as_max_length(postgres_url: str, condition
     cut = replace(COLUMNS[4], max_length=4)
     for dialect in (DUCKDB, POSTGRES):
         row = RowSql(table=replace(BY_ROW, columns=(cut,)), dialect=dialect)
-        told = f"SELECT ({row.holds(condition)}) IS TRUE FROM (SELECT CAST('aaaaz' AS text) AS note) AS t"
+        told = f"SELECT ({row.write_condition(condition)}) IS TRUE FROM (SELECT CAST('aaaaz' AS text) AS note) AS t"
         assert run(postgres_url, dialect, told) == [(holds,)]
 
 
@@ -309,8 +309,8 @@ def test_a_type_that_holds_no_longer_text_is_not_cut() -> None:
     short = Column("note", SqlType.TEXT, "character varying(40)", max_length=40)
     table = replace(BY_ROW, columns=(short,))
     looked_for = Like("note", "%flu%")
-    assert "left(" not in RowSql(table=table, dialect=POSTGRES).holds(looked_for)
-    assert "left(" in RowSql(table=table, dialect=DUCKDB).holds(looked_for)  # which does not keep to the type
+    assert "left(" not in RowSql(table=table, dialect=POSTGRES).write_condition(looked_for)
+    assert "left(" in RowSql(table=table, dialect=DUCKDB).write_condition(looked_for)  # which does not keep to the type
 
 
 def test_a_few_cheap_tests_are_written_as_before() -> None:
@@ -318,7 +318,7 @@ def test_a_few_cheap_tests_are_written_as_before() -> None:
         "SELECT ward FROM noted WHERE age > 5 AND note LIKE 'a%' GROUP BY ward HAVING count(*) > 5",
         catalog=catalog(BY_ROW),
     )
-    assert not are_dear([question.where], BY_ROW)
+    assert not are_expensive([question.where], BY_ROW)
     for dialect in (DUCKDB, POSTGRES):
         assert "computed" not in plan(question, dialect=dialect).rewritten.sql
 
@@ -395,7 +395,7 @@ def is_bounded(sql: str, leaf: Leaf, dialect: Dialect, table: Table) -> bool:
         rf"{cut} (?:=|<>|IN|LIKE) .*",
         rf"length\({cut}\) (?:>=|=) \d+",
     ]
-    if isinstance(leaf, Like) and not is_looked_for(leaf.pattern):
+    if isinstance(leaf, Like) and not is_searched(leaf.pattern):
         forms.append(rf"{text} LIKE {CONSTANT}(?: ESCAPE '\\')?")
     return any(re.fullmatch(form, sql, re.DOTALL) for form in forms)
 
@@ -432,7 +432,10 @@ def test_every_function_and_operator_of_the_corpus_takes_a_bounded_time_on_a_row
                     seen.add((type(leaf), column.sql_type))
                     for dialect in (DUCKDB, POSTGRES):
                         row = RowSql(table=table, dialect=dialect)
-                        assert is_bounded(row.holds(leaf), leaf, dialect, table), (sql, row.holds(leaf))
+                        assert is_bounded(row.write_condition(leaf), leaf, dialect, table), (
+                            sql,
+                            row.write_condition(leaf),
+                        )
     kinds = {SqlType.TEXT, SqlType.INTEGER, SqlType.NUMERIC, SqlType.DOUBLE, SqlType.BOOLEAN, SqlType.DATE}
     assert {kind for leaf, kind in seen if leaf is Compare} >= kinds | {SqlType.TIMESTAMP}
     assert {(leaf, SqlType.TEXT) for leaf in get_args(Leaf)} <= seen

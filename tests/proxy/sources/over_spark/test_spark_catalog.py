@@ -116,10 +116,10 @@ def test_what_an_error_quotes_reaches_neither_the_caller_nor_the_log(
 
 def test_a_condition_that_no_row_meets_keeps_none_of_a_table_with_one_column(owner: Any) -> None:
     """Spark takes `flags WHERE (FALSE)` for a relation of the name WHERE whose column is called FALSE."""
-    from planner.lower.layout import where
+    from planner.lower.layout import write_where
 
     for condition, rows in (("FALSE", 0), ("TRUE", 2), ("`flag`", 1)):
-        (clause,) = where([condition])
+        (clause,) = write_where([condition])
         assert owner.value("count(*)", f"clinic.flags {clause}") == rows
 
 

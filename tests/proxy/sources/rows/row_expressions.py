@@ -308,10 +308,10 @@ def read(sql: str) -> Truth | None:
 def lowered(truth: Truth, dialect: Dialect) -> str:
     """Return the truth as SQL: 1 where it is true, 0 where it is false, NULL where it is unknown."""
     row = RowSql(table=TABLE, dialect=dialect)
-    return (
-        f"CASE WHEN {row.holds(truth.true)} THEN 1 WHEN {row.holds(truth.false)} THEN 0"
-        f" WHEN ({row.holds(truth.not_true)}) AND ({row.holds(truth.not_false)}) THEN NULL ELSE 9 END"
+    true, false, not_true, not_false = (
+        row.write_condition(one) for one in (truth.true, truth.false, truth.not_true, truth.not_false)
     )
+    return f"CASE WHEN {true} THEN 1 WHEN {false} THEN 0 WHEN ({not_true}) AND ({not_false}) THEN NULL ELSE 9 END"
 
 
 def rows(drawn: Random, count: int, *, far: bool) -> list[dict[str, str | None]]:

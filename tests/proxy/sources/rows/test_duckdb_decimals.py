@@ -10,7 +10,7 @@ import duckdb
 from planner.catalog.catalog import Column, SqlType, Table
 from planner.errors import KeyholeError
 from planner.lower.dialects.duckdb import DUCKDB
-from planner.lower.measure import row_value
+from planner.lower.measure import make_row_value
 from planner.lower.row import RowSql
 from tests.effort import rounds
 
@@ -52,7 +52,7 @@ def test_every_value_near_a_bound_is_exact_or_its_column_is_refused() -> None:
             if low:
                 column = Column("x", SqlType.NUMERIC, column.declared, bounds=(-bound, bound), grid=grid)
             try:
-                value = row_value(RowSql(table=_table(column), dialect=DUCKDB), column)
+                value = make_row_value(RowSql(table=_table(column), dialect=DUCKDB), column)
             except KeyholeError as error:
                 codes.append(error.code)
                 continue

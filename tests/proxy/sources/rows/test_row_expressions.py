@@ -15,7 +15,7 @@ import pytest
 from planner.catalog.catalog import Computed, SqlType
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
-from planner.lower.measure import row_value
+from planner.lower.measure import make_row_value
 from planner.lower.row import RowSql
 from planner.question.condition import columns
 from tests.effort import rounds
@@ -182,7 +182,7 @@ def test_ages_are_those_of_postgresql(server: psycopg.Connection) -> None:
                 assert truth is not None
                 (name,) = columns(truth.true)
                 for dialect in (DUCKDB, POSTGRES):
-                    sql = f"SELECT {RowSql(table=TABLE, dialect=dialect).column(name)} FROM odd ORDER BY id"
+                    sql = f"SELECT {RowSql(table=TABLE, dialect=dialect).write_column(name)} FROM odd ORDER BY id"
                     ours.append((duck if dialect is DUCKDB else server).execute(sql).fetchall())
             expected = server.execute(own.encode()).fetchall()
             for *several, (length, counted) in zip(*ours, expected, strict=True):
@@ -207,7 +207,7 @@ def test_doubles_are_rounded_as_postgresql_rounds_numerics(server: psycopg.Conne
             (name,) = columns(truth.true)
             ours, theirs = (
                 by.execute(
-                    f"SELECT {RowSql(table=TABLE, dialect=dialect).column(name)} FROM odd ORDER BY id"
+                    f"SELECT {RowSql(table=TABLE, dialect=dialect).write_column(name)} FROM odd ORDER BY id"
                 ).fetchall()
                 for by, dialect in ((duck, DUCKDB), (server, POSTGRES))
             )
@@ -224,8 +224,8 @@ def test_what_is_added_up_lies_in_its_range_and_is_what_postgresql_computes(serv
     compared = 0
     with _load(server, found) as duck:
         for text, column in measures(drawn, rounds(600, quick=80)):
-            made = row_value(RowSql(table=TABLE, dialect=DUCKDB), column)
-            other = row_value(RowSql(table=TABLE, dialect=POSTGRES), column)
+            made = make_row_value(RowSql(table=TABLE, dialect=DUCKDB), column)
+            other = make_row_value(RowSql(table=TABLE, dialect=POSTGRES), column)
             ours = duck.execute(f"SELECT {made.sql} FROM odd ORDER BY id").fetchall()
             assert ours == server.execute(f"SELECT {other.sql} FROM odd ORDER BY id").fetchall(), text
             assert isinstance(column.derivation, Computed)

@@ -13,7 +13,7 @@ from planner.catalog.catalog import Column, SqlType, Table
 from planner.catalog.key_space import KeySpace
 from planner.lower.dialects.postgres import POSTGRES
 from planner.lower.row import RowSql
-from planner.lower.sums.row_sum import add_terms
+from planner.lower.sums.row_sum import write_terms
 from planner.question.condition import ALWAYS, And, Compare, Condition, IsNull, Not, Or
 from planner.question.products import product_column, with_products
 from planner.question.question import Accuracy, Question, Term
@@ -120,7 +120,7 @@ def test_a_numeric_nan_adds_to_the_terms_that_do_without_it(postgres_url: str) -
     rows = [dict(zip(names, three, strict=True)) for three in product(values, repeat=3)]
     given = ", ".join(f"({', '.join(f'CAST({_spell(row[name])} AS {kind})' for name in names)})" for row in rows)
     for terms in [_charge(*order, where=ALWAYS) for order in permutations(names)]:
-        added = add_terms(RowSql(table=table, dialect=POSTGRES), terms, where=ALWAYS)
+        added = write_terms(RowSql(table=table, dialect=POSTGRES), terms, where=ALWAYS)
         with psycopg.connect(postgres_url) as connection:
             text = f"SELECT COALESCE({added}, 0) FROM (VALUES {given}) AS given({', '.join(names)})"
             found = [int(one) for (one,) in connection.execute(text.encode())]

@@ -89,10 +89,10 @@ def load_sql(name: str, found: Sequence[tuple[Any, ...]]) -> list[str]:
 def joined_rows_sql(tables: Sequence[Table], dialect: Dialect) -> str:
     """The joined rows as whole numbers, which every engine gives alike."""
     row = RowSql(table=join_members(joined_on_unit(tables), dialect=dialect), dialect=dialect)
-    codes = [f"COALESCE({row.column(f'{table.name}.code')}, -1)" for table in tables]
+    codes = [f"COALESCE({row.write_column(f'{table.name}.code')}, -1)" for table in tables]
     least = dialect.spelling.double(0.05)
-    doses = [f"CASE WHEN {row.column(f'{table.name}.dose')} > {least} THEN 1 ELSE 0 END" for table in tables]
-    read = f"SELECT {row.column('person')}, {', '.join([*codes, *doses])} FROM {row.table.relation}"
+    doses = [f"CASE WHEN {row.write_column(f'{table.name}.dose')} > {least} THEN 1 ELSE 0 END" for table in tables]
+    read = f"SELECT {row.write_column('person')}, {', '.join([*codes, *doses])} FROM {row.table.relation}"
     return define_steps(row.table.steps, read, dialect=dialect)
 
 
@@ -108,7 +108,7 @@ def busy_units_sql(table: Table, most: int, dialect: Dialect) -> str:
         RowSql(table=join_members(table, dialect=dialect), dialect=dialect),
         list_busy_units(table, most, dialect=dialect),
     )
-    person = row.column("person")
+    person = row.write_column("person")
     read = f"SELECT DISTINCT {person} FROM {row.table.relation} JOIN {steps[-1].name} AS busy ON {person} = keyhole_m0"
     return define_steps(merge_steps(row.table.steps, steps), read, dialect=dialect)
 
@@ -309,7 +309,7 @@ def test_a_join_carries_no_long_numeric_and_compares_as_before(engines: Engines)
         f"({i}, CAST({one} AS numeric) + CAST(0 AS numeric))" if one[0] in "'N" else f"({i}, CAST({one} AS numeric))"
         for i, one in enumerate(values)
     )
-    short = POSTGRES.short_numeric("x", "numeric")
+    short = POSTGRES.shorten_numeric("x", "numeric")
     constants = ["-3.25", "0", "0.5", "2", "-1e154", "1e154", "1e-154", f"{2**-510:.160f}"]
     compared = [f"({{0}} {sign} CAST('{one}' AS numeric))" for one in constants for sign in ("<", "=", ">")]
     before = ", ".join(one.format("x") for one in compared)

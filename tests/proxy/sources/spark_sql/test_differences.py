@@ -81,7 +81,7 @@ def test_sums_do_not_overflow(connected: Any) -> None:
 )
 def test_a_decimal_is_one_text(connected: Any, value: str, declared: str, shown: str) -> None:
     typed = f"CAST('{value}' AS {declared.replace('numeric', 'decimal')})"
-    assert connected.value(connected.dialect.canonical_numeric(typed, declared)) == shown
+    assert connected.value(connected.dialect.write_canonical_numeric(typed, declared)) == shown
 
 
 def test_moments_are_cut_down_alike(connected: Any, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_odd_values_are_compared_and_fail_nothing(connected: Any, tmp_path: Path
     last, first = 2**31 - 1, -(2**31)
     days = pa.array([-719162, 2932896, 2932897, -719163, last, first, 0, None, 1], pa.int32()).cast(pa.date32())
     pq.write_table(pa.table({"x": doubles, "d": days}), tmp_path / "odd.parquet")
-    stored = connected.dialect.stored_column
+    stored = connected.dialect.read_stored_column
     x = stored("`x`", Column("x", SqlType.DOUBLE, "double precision"))
     d = stored("`d`", Column("d", SqlType.DATE, "date"))
     moment = SPELLING.as_moment(d)
@@ -173,7 +173,7 @@ def test_zeros_and_nans_are_one_value_each(connected: Any, tmp_path: Path) -> No
     """Whatever their sign, as PostgreSQL and DuckDB count them."""
     values = [0.0, -0.0, float("nan"), -float("nan"), 1.5, None]
     pq.write_table(pa.table({"x": values}), tmp_path / "zeros.parquet")
-    x = connected.dialect.stored_column("`x`", Column("x", SqlType.DOUBLE, "double precision"))
+    x = connected.dialect.read_stored_column("`x`", Column("x", SqlType.DOUBLE, "double precision"))
     assert connected.value(f"count(DISTINCT {x})", f"parquet.`{tmp_path / 'zeros.parquet'}`") == 3
 
 

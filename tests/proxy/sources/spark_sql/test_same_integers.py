@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given
 from planner.errors import KeyholeError
 from planner.lower.scan import rewrite
 from planner.question.question import Question
-from planner.question.row_work import are_dear
+from planner.question.row_work import are_expensive
 from tests.effort import examples, rounds
 from tests.proxy.sources.oracle import Row, true_aggregates
 from tests.proxy.sources.worlds import UNITS, Engines, questions, rows
@@ -28,7 +28,7 @@ _GIVEN = examples(
 
 def _is_dear(question: Question) -> bool:
     filters = (term.condition for functional in question.functionals for term in functional.terms)
-    return are_dear(dict.fromkeys((question.where, *filters)), question.table)
+    return are_expensive(dict.fromkeys((question.where, *filters)), question.table)
 
 
 @_GIVEN
