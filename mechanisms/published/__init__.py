@@ -1,6 +1,6 @@
 """The mechanisms of MIDE, ProBE and MiM and the sparse vector technique, on any formula.
 
-And a published bound, for comparison alone.
+It also has a published bound, for comparison only.
 
 May refuse: `Denied`, `Unachievable`.
 May import: `keyhole`, `ranking`, `streams`, `alarm`, `risk` and below.

@@ -1,11 +1,11 @@
-"""A private bound as published: the first of doubling candidates that enough units lie within, by a sparse vector.
+"""A private bound as published: the first of doubling candidates with enough units within it, by a sparse vector.
 
-Two-sided noise on the number of units wanted and, twice as wide, on each comparison. It is here to compare with
-(mechanisms/publishing/private_bounds.py): no question can name it.
+The wanted number of units has two-sided noise, and each comparison noise twice as wide. No question can name it. It is
+here for comparison with mechanisms/publishing/private_bounds.py.
 
-Gaps of the print that are filled: candidates end at a public end, the last of which is released where none passes; how
-many units there are is public. Its theorem 9 takes the logarithm of zero where the first candidate is released, and is
-not relied on.
+Two gaps of the print are filled. Candidates end at a public end, which is released if no candidate passes. The number
+of units is public. Theorem 9 of the print takes the logarithm of zero if the first candidate is released, so it is not
+used.
 
 | here | the thesis |
 |---|---|
@@ -25,7 +25,7 @@ from mechanisms.published.sparse_vector import run_sparse_vector
 
 
 def list_doubling_candidates(least: int, *, greatest: int) -> tuple[int, ...]:
-    """Return the least, doubled again and again, up to the public end, which is the last.
+    """Return `least` doubled again and again, and `greatest` as the last candidate.
 
     Raises:
         ValueError: not `1 <= least <= greatest`.
@@ -42,13 +42,13 @@ def list_doubling_candidates(least: int, *, greatest: int) -> tuple[int, ...]:
 
 
 def find_first_covering(within: Integers, *, wanted: int, epsilon: Fraction, noise: Noise) -> Integers:
-    """Run independent scans side by side: return the index of the first candidate released, or the last, for each row.
+    """Run independent scans in parallel. Return the index of the released candidate for each row.
 
     Guarantee: each row's is `epsilon`-private under adding or removing one unit (docs/proofs/private_bounds.md).
 
     Parameters:
-        within: how many units lie within each candidate, int64 of shape (scans, candidates), within +-2**60.
-        wanted: how many should lie within; public.
+        within: the number of units within each candidate, int64 of shape (scans, candidates), within +-2**60.
+        wanted: the number of units that should be within; public.
     """
     passing = run_sparse_vector(
         within - wanted, least=0, threshold_rate=epsilon / 2, query_rate=epsilon / 4, most_positives=1, noise=noise

@@ -163,7 +163,7 @@ class DppwlmBounded(_Parameters):
 
 @dataclass(frozen=True, slots=True)
 class _BoundedTest:
-    """A test that keeps its share under every rule, and the smaller share that its levels and cut-offs are made of."""
+    """A test that keeps its share under every rule, and the smaller share that it is made from."""
 
     test: FunctionalTest
     used: float
@@ -173,9 +173,9 @@ class _BoundedTest:
 def _calibrate_bounded_test(
     *, sensitivity: int, tolerance: int, share: float, looks: int, first_epsilon: float, fine_steps: int
 ) -> _BoundedTest:
-    """Return the largest share, to a thousandth, that the worst rule keeps.
+    """Return the test of the largest share, to a thousandth, that the worst rule does not overdraw.
 
-    With it, the rule errs no more often than `share` on either side.
+    With it, the worst rule errs with probability `share` at most on either side.
 
     Raises:
         Unachievable: the last level lies outside the sampler's range.
@@ -198,11 +198,11 @@ def _calibrate_bounded_test(
 
 
 def bound_worst_rates(test: FunctionalTest, *, share: float, fine_steps: int) -> tuple[float, float]:
-    """Upper bounds of a literal's error rates under any rule: missed from distance 1 on, wrong up to `-tolerance`.
+    """Bound a literal's error rates under any rule: missed from distance 1 on, wrong up to `-tolerance`.
 
     Parameters:
         test: a plan and its last level.
-        share: what its looks divide.
+        share: the share that its looks divide.
     """
     levels = [*(look.rate for look in test.looks), test.rate]
 
@@ -238,9 +238,9 @@ def _decide_by_next_steps(
 
 @dataclass(slots=True)
 class NextStep:
-    """The rule of one functional: the remaining plan, and how many keys stopped at which loss.
+    """The rule of one functional, with its remaining plan and the number of keys that stopped at each loss.
 
-    Its looks divide `share`, or the test's own where that is None.
+    Its looks divide `share`, or the test's own share if that is None.
     """
 
     test: FunctionalTest
@@ -267,7 +267,10 @@ class NextStep:
         return self._make_look(step.rate, step.parts)
 
     def _choose_step(self, progress: Progress, keys: Integers) -> "_Step":
-        """Run algorithm 4: return the step that leaves the greatest min-entropy; the later of equals, as printed."""
+        """Run algorithm 4.
+
+        Return the step that leaves the greatest min-entropy, or the last of equal ones, as printed.
+        """
         steps = _list_steps(self.plan, sensitivity=self.sensitivity, fine_steps=self.fine_steps)
         if not steps:
             return _make_step(self.plan[0], parts=1, sensitivity=self.sensitivity)
@@ -285,7 +288,10 @@ class NextStep:
         ]
 
     def _expect_undecided(self, progress: Progress, keys: Integers, steps: Sequence["_Step"]) -> Values:
-        """Return equation 5.9, over the open literals: a key stays with its functional while one of them is open."""
+        """Return the expected numbers of undecided keys after each step, by equation 5.9.
+
+        A key counts as undecided while one of the functional's open literals is.
+        """
         shifts = np.array([self._compute_shift(step) for step in steps])
         rates = np.array([step.float_rate for step in steps])
         chances: Values = np.zeros((len(steps), keys.size))
@@ -304,7 +310,7 @@ class NextStep:
         return -math.log(2.0 * self._share * step.parts / self._looks) / step.float_rate
 
     def _count_by_loss(self, reached: float, last: float, left: int) -> dict[float, int]:
-        """Return the number of keys by loss if `left` of the undecided stayed so: E'."""
+        """Return the number of keys for each loss if `left` keys stayed undecided, the print's E'."""
         levels = {**self.settled}
         for loss, count in ((reached, self.undecided - left), (last, left)):
             levels[loss] = levels.get(loss, 0) + count
@@ -327,8 +333,7 @@ class NextStep:
 class _Step:
     """A candidate level, its use of beta, and its loss.
 
-    It uses as many parts of beta as the levels up to its interval's upper end. The loss is that of a key that stops
-    there.
+    It uses the parts of beta of all levels up to its interval's upper end. The loss is that of a key that stops there.
     """
 
     rate: Fraction
@@ -339,7 +344,7 @@ class _Step:
 
 @lru_cache(maxsize=1 << 12)
 def _list_steps(plan: tuple[Fraction, ...], *, sensitivity: int, fine_steps: int) -> tuple[_Step, ...]:
-    """Return the candidates of a plan, the last level last."""
+    """Return the candidate steps of a plan, the last level last."""
     rates = (
         (low + (high - low) * step / fine_steps, interval + 1)
         for interval, (low, high) in enumerate(pairwise(plan))
@@ -353,7 +358,7 @@ def _make_step(rate: Fraction, *, parts: int, sensitivity: int) -> _Step:
 
 
 def _find_greatest_entropy(candidates: Sequence[dict[float, int]]) -> int:
-    """Return the place of the greatest min-entropy, the last of equals."""
+    """Return the place of the greatest min-entropy, or the last of equal ones."""
     keys = sum(candidates[0].values())
     exact = all(_count_vertices(losses) <= _MOST_VERTICES for losses in candidates)
     best, greatest = 0, 0.0

@@ -1,4 +1,4 @@
-"""EstimateFPs, ProBE's estimate of how many keys a noisy threshold test returned wrongly, and what it makes of it.
+"""EstimateFPs, ProBE's estimate of the number of keys that a noisy threshold test returned wrongly.
 
 From the noisy distances of one occurrence (positive where its condition seems to hold) with threshold shift `u`:
 `O_p = {z > -u}` reported positive, `O_pp = {z > u}` definitely positive, `O_n` the rest. Then `FP_ub = |O_p| - (1 -
@@ -40,27 +40,27 @@ from mechanisms.formula import Booleans, Integers
 
 @dataclass(frozen=True, slots=True)
 class EstimatedFps:
-    """`false_positives` is FP_ub; `negatives` is N_lb, at least zero."""
+    """The estimate: `false_positives` is FP_ub, and `negatives` is N_lb, at least zero."""
 
     false_positives: float
     negatives: float
 
     def count_excess(self, *, fpr: float) -> int:
-        """Return the number of keys that must still go, rounded up.
+        """Return the number of keys that must still be removed, rounded up.
 
-        Zero if the estimate is within `fpr * negatives`.
+        It is zero if the estimate is within `fpr * negatives`.
         """
         return max(0, math.ceil(self.false_positives - fpr * self.negatives))
 
 
 def estimate_fps(distances: Integers, *, shift: int, share: float, returned: Booleans) -> EstimatedFps:
-    """Return equations 22 and 23 for one occurrence. It is a function of noisy values alone, so it costs nothing.
+    """Compute equations 22 and 23 for one occurrence. They depend only on noisy values, so this costs nothing.
 
     Parameters:
         distances: noisy distances, positive where the condition seems to hold, shape (keys,).
         shift: `u`, integer units: the test accepted above `-shift`.
         share: the part of the false-negative rate spent on the occurrence, in (0, 1).
-        returned: whether the formula returned the key, shape (keys,).
+        returned: True for each key that the formula returned, shape (keys,).
     """
     positive = distances > -shift
     reported = np.count_nonzero(positive & returned)
@@ -73,14 +73,17 @@ def estimate_fps(distances: Integers, *, shift: int, share: float, returned: Boo
 
 
 def find_uncertain(distances: Integers, *, shift: int, returned: Booleans) -> Booleans:
-    """Return the keys returned on an uncertain value, `O_p` without `O_pp`: those that a second phase re-runs."""
+    """Return True for each key that was returned on an uncertain value, `O_p` without `O_pp`.
+
+    A second phase re-runs these.
+    """
     return np.asarray((distances > -shift) & (distances <= shift) & returned, dtype=np.bool_)
 
 
 def narrow_tolerance(distances: Integers, *, shift: int, excess: int, returned: Booleans) -> int | None:
-    """Return `2u'` such that `excess` uncertain keys lie left of `c - 2u'`, in integer units.
+    """Return the tolerance `2u'` for which `excess` uncertain keys lie left of `c - 2u'`, in integer units.
 
-    Return None if no positive one does.
+    Return None if there is no positive one.
 
     Parameters as above; `excess` at least one. The result is at least 1 and less than `shift`.
     """

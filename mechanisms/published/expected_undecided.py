@@ -1,4 +1,4 @@
-"""How many keys DPPWLM expects to be still undecided after a further look, in closed form.
+"""The number of keys that DPPWLM expects to be undecided after a further look, in closed form.
 
 As published (equation 5.9), the next noisy value is the last one plus two independent Laplace variables, of the last
 level (for the true value) and of the next one. With rates `a != b` their sum has the density `a b / (2 (a^2 - b^2)) *

@@ -46,7 +46,7 @@ _GREATEST_SHARE_OF_LAST = Fraction(1, 2)  # the first look stays well below the 
 
 
 class MimBaseline:
-    """MiM's one look (algorithm 1), TSLM by another name; both error rates bounded for every key."""
+    """MiM's single look (algorithm 1), which is TSLM. Both error rates are bounded for every key."""
 
     name = "mim_baseline"
     summary = "MiM's one-shot threshold shift"
@@ -56,18 +56,21 @@ class MimBaseline:
         return _calibrate_looks(self.name, task, looks=lambda _: 1, knowledge={})
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Decide functional after functional, none for a key that is already decided."""
+        """Decide one functional after the other. A key that is decided takes no further look."""
         return _decide_by_plan(calibration, aggregates, noise)
 
 
 class MimProgressive:
-    """MiM's two looks (algorithm 2); both error rates bounded for every key, far failing keys stop early."""
+    """MiM's two looks (algorithm 2). Both error rates are bounded for every key, and far failing keys stop early."""
 
     name = "mim_progressive"
     summary = "MiM's two looks: far failing groups stop at a small loss"
 
     def __init__(self, *, knowledge: Mapping[int, Knowledge] | None = None) -> None:
-        """Take `knowledge` by functional for tasks without one. It sets the first level, else a quarter of the last."""
+        """Take `knowledge` by functional, for tasks without it.
+
+        It sets the first level, which is otherwise a quarter of the last.
+        """
         self._knowledge = dict(knowledge or {})
 
     def calibrate(self, task: DecisionTask) -> Calibration:
@@ -80,16 +83,16 @@ class MimProgressive:
 
 
 class Mim:
-    """MiM with its selection model: per functional one or two looks; both error rates bounded for every key.
+    """MiM with its selection model: one or two looks for each functional. Both error rates are bounded for every key.
 
-    The choice uses public knowledge alone, so it costs nothing. A functional of which nothing is known has two looks.
+    The choice uses only public knowledge, so it costs nothing. A functional without public knowledge has two looks.
     """
 
     name = "mim"
     summary = "MiM: one or two looks, chosen from public knowledge"
 
     def __init__(self, *, knowledge: Mapping[int, Knowledge] | None = None) -> None:
-        """Take `knowledge` by functional for tasks without one; see `Knowledge`."""
+        """Take `knowledge` by functional, for tasks without it. See `Knowledge`."""
         self._knowledge = dict(knowledge or {})
 
     def calibrate(self, task: DecisionTask) -> Calibration:
@@ -117,7 +120,7 @@ def _find_knowledge(task: DecisionTask, otherwise: Mapping[int, Knowledge]) -> M
 
 
 def choose_looks(knowledge: Knowledge, *, shift: float, share: float) -> int:
-    """Return one or two: whichever has the fewer expected false positives at the epsilon of the two looks.
+    """Return 1 or 2, the number of looks with fewer expected false positives at the epsilon of two looks.
 
     Parameters:
         shift: `u` of the last look, integer units, > 0.
@@ -131,15 +134,15 @@ def choose_looks(knowledge: Knowledge, *, shift: float, share: float) -> int:
 
 
 def expect_false_positives_of_one_look(knowledge: Knowledge, *, rate: float, share: float) -> float:
-    """Return equation 4: every failing key as if it were near, `(h_1 + h_2) P(noise > c - u - x_2)`."""
+    """Return equation 4, `(h_1 + h_2) P(noise > c - u - x_2)`, in which all failing keys count as near."""
     shift = -math.log(2.0 * share) / rate
     return (knowledge.far_keys + knowledge.near_keys) * _compute_upper_tail(knowledge.near_distance - shift, rate)
 
 
 def expect_false_positives_of_two_looks(knowledge: Knowledge, *, first_rate: float, rate: float, share: float) -> float:
-    """Return equations 5 and 6: the far keys that survive the first look and all near ones.
+    """Return equations 5 and 6, for the far keys that survive the first look and all near keys.
 
-    All count as near at the second.
+    All of them count as near at the second look.
     """
     first_shift, shift = -math.log(share) / first_rate, -math.log(share) / rate
     survivors = knowledge.far_keys * _compute_upper_tail(knowledge.far_distance - first_shift, first_rate)
@@ -153,7 +156,7 @@ def _compute_upper_tail(bound: float, rate: float) -> float:
 
 
 def _choose_first_rate(knowledge: Knowledge | None, *, rate: float, share: float) -> float:
-    """Return the first level: its shift reaches down to the near keys, the greatest that equation 5 supposes."""
+    """Return the rate of the first look. Its shift reaches down to the near keys, the most that equation 5 allows."""
     if knowledge is None:
         return rate * float(_UNINFORMED)
     return min(-math.log(share) / knowledge.near_distance, rate * float(_GREATEST_SHARE_OF_LAST))
@@ -180,7 +183,7 @@ def _calibrate_looks(
 def calibrate_two_looks(
     *, sensitivity: int, tolerance: int, share: float, knowledge: Knowledge | None, functional: int
 ) -> FunctionalTest:
-    """Return the test of algorithm 2 with `m = 2`, `u = tolerance / 2`, each look with half the share.
+    """Calibrate the test of algorithm 2 with `m = 2` and `u = tolerance / 2`. Each look has half of the share.
 
     Raises:
         Unachievable: the last level lies outside the sampler's range.

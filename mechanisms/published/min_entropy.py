@@ -1,4 +1,4 @@
-"""The min-entropy of an answer: how little an adversary's guess can be left uncertain, in nats.
+"""The min-entropy of an answer: the least uncertainty, in nats, that an adversary's posterior may have.
 
 Per-key losses bound an adversary's posterior over the keys that an individual may be in; gamma is the least entropy
 that a posterior within the bounds can have. Two sets of posteriors are in use. MIDE bounds each posterior by itself
@@ -43,13 +43,13 @@ class Bracket:
 
 
 def compute_entropy(posterior: Values) -> float:
-    """Return `-sum p ln p`, with nothing for `p = 0`."""
+    """Return `-sum p ln p`, in which `p = 0` adds nothing."""
     positive = posterior[posterior > 0.0]
     return float(-np.sum(positive * np.log(positive)))
 
 
 def bound_posteriors(epsilons: Sequence[float], *, priors: Sequence[float] | None = None) -> tuple[Values, Values]:
-    """Return MIDE's bounds of each posterior by itself, `(low, high)`, both of shape (keys,).
+    """Return MIDE's bounds of each single posterior, `(low, high)`, both of shape (keys,).
 
     Parameters:
         epsilons: the loss of each key, >= 0.
@@ -64,7 +64,7 @@ def bound_posteriors(epsilons: Sequence[float], *, priors: Sequence[float] | Non
 
 
 def minimise_entropy(epsilons: Sequence[float]) -> Values:
-    """Return MIDE's algorithm 5, corrected: the posterior of least entropy within the box, uniform priors.
+    """Return the posterior of least entropy within the box, for uniform priors: MIDE's algorithm 5, corrected.
 
     Guarantee: exact. The intervals are nested, so at some least point the widest key is at a bound, or all others are
     together at their lower or at their upper bounds; the two options of each step are these.
@@ -98,7 +98,7 @@ def _minimise_recursively(low: Values, room: Values, slack: float) -> Values:
 
 
 def compute_min_entropy_by_level(losses: Sequence[float], counts: Sequence[int]) -> float:
-    """Return gamma of the box for keys on few distinct losses, uniform priors: polynomial in the counts.
+    """Return gamma of the box for keys with few distinct losses and uniform priors, in polynomial time.
 
     Guarantee: exact (to rounding). Keys of one level are alike, so a vertex is a count per level and one fractional
     key, and the narrower levels are all at their lower or all at their upper bounds: only the counts of wider levels
@@ -130,7 +130,7 @@ def compute_min_entropy_by_level(losses: Sequence[float], counts: Sequence[int])
 def _find_least_with_fraction_on(
     level: int, low: Values, high: Values, number: Counts, *, are_narrower_full: bool
 ) -> float:
-    """Return the least entropy with the fractional key on `level` and every count of the wider levels tried."""
+    """Return the least entropy with the fractional key on `level`, over all counts of the wider levels."""
     room = high - low
     terms_low, terms_high = -low * np.log(low), -high * np.log(high)
     narrower = number[:level]
@@ -154,7 +154,7 @@ def _find_least_with_fraction_on(
 
 
 def compute_min_entropy_by_class(losses: Sequence[float], priors: Sequence[float], counts: Sequence[int]) -> float:
-    """Return gamma of the box for keys of few classes, alike in loss and prior: polynomial in the counts.
+    """Return gamma of the box for keys in few classes of equal loss and prior, in polynomial time.
 
     Guarantee: exact (to rounding). With different priors the intervals are not nested, so algorithm 5 does not apply; a
     vertex still is a count per class and one fractional key, and the counts of all classes but its own are enumerated.
@@ -181,7 +181,7 @@ def compute_min_entropy_by_class(losses: Sequence[float], priors: Sequence[float
 
 
 def compute_true_min_entropy_by_class(losses: Sequence[float], priors: Sequence[float], counts: Sequence[int]) -> float:
-    """Return gamma of the true posterior set, exact where `bracket_min_entropy` gives bounds; parameters as above.
+    """Return gamma of the true posterior set exactly. The parameters are those of `compute_min_entropy_by_class`.
 
     Guarantee: exact (to rounding): entropy is concave, so a least point has every weight at `q exp(-eps)` or `q
     exp(eps)`, and keys of one class are alike: how many of each are raised is enumerated.
@@ -210,14 +210,14 @@ def _read_classes(
 
 
 def _refuse_many(number: Counts, *, besides: int) -> None:
-    """Raise ValueError if too many counts would be tried; the largest product leaves out the smallest classes."""
+    """Raise ValueError if too many counts would be tried. The `besides` smallest classes do not count."""
     tried = np.sort(number)[besides:] + 1
     if float(np.prod(tried.astype(np.float64))) > _MOST_VERTICES:
         raise ValueError("too many keys in too many classes; use the bracket")
 
 
 def bracket_min_entropy(epsilons: Sequence[float], *, priors: Sequence[float] | None = None) -> Bracket:
-    """Return certified bounds of gamma of the true posterior set, for any priors and any number of keys, in O(k log k).
+    """Return certified bounds of gamma of the true posterior set, for any priors and k keys in O(k log k).
 
     Guarantee: `lower <= gamma <= upper`. Entropy is concave, so a least point is a vertex: every weight at
     `q exp(-eps)` or `q exp(eps)`. With `Z` the sum of the weights and `T = sum w ln w`, the entropy is `ln Z - T / Z`;

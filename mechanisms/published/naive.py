@@ -1,4 +1,4 @@
-"""The equal split over occurrences, each a TSLM test re-run with fresh noise: the plainest published baseline."""
+"""The plainest published baseline: an equal split over occurrences, each a TSLM test with fresh noise."""
 
 from mechanisms.apportionment.equal_split import split_equally
 from mechanisms.formula import Integers, list_literals
@@ -8,7 +8,7 @@ from mechanisms.published.tslm import refuse_zero_tolerance
 
 
 class Naive:
-    """Both rates of the contract hold by the union bound over all occurrences.
+    """The equal split. Both rates of the contract hold by the union bound over all occurrences.
 
     References: ProBE, section 4.1.
     """
@@ -28,5 +28,5 @@ class Naive:
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Decide every occurrence on fresh noise; the loss is the worst case for all keys alike."""
+        """Decide every occurrence on fresh noise. Every key loses the worst case."""
         return decide_occurrences(calibration, aggregates, noise=noise)

@@ -19,13 +19,13 @@ from mechanisms.threshold.one_shot import compute_rejection, round_up_to_float
 
 
 class Nlm:
-    """Baseline without a bound on false negatives; false positives as in the contract."""
+    """A baseline without a bound on false negatives. False positives are those of the contract."""
 
     name = "nlm"
     summary = "plain noisy comparison: no bound on missed groups near a threshold"
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """Calibrate one test per functional; `fnr` of the result is None.
+        """Calibrate one test for each functional. The result's `fnr` is None.
 
         Raise `Unachievable` if none exists, also for a tolerance of zero.
         """
@@ -59,7 +59,7 @@ class Nlm:
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Decide every key on one noisy value per functional; the loss is the worst case for all keys alike."""
+        """Decide every key on one noisy value for each functional. Every key loses the worst case."""
         return decide_once(calibration, aggregates, noise=noise)
 
 

@@ -1,6 +1,6 @@
-"""Published baselines run every occurrence of a literal as a sub-query of its own, with fresh noise each time.
+"""Published baselines that run every occurrence of a literal as a separate sub-query with fresh noise.
 
-They know nothing of shared noise or joint loss: the worst case is the plain sum over occurrences.
+They do not share noise or use the joint loss, so the worst case is the plain sum over occurrences.
 
 Proof: docs/proofs/apportionment.md, "The published rules"; docs/proofs/probe.md.
 """
@@ -26,7 +26,7 @@ _FAR = 1 << 60  # keeps distances within 64-bit integers
 def calibrate_occurrences(
     mechanism: str, task: DecisionTask, *, fnr: Sequence[float], fpr: Sequence[float]
 ) -> Calibration:
-    """Return a TSLM test per occurrence, in order of appearance, each with the smaller of its two shares.
+    """Calibrate a TSLM test for each occurrence, in order of appearance, each with the smaller of its two shares.
 
     Guarantee: by the union bound over occurrences, both of the contract's rates, if the shares sum to them.
 
@@ -57,7 +57,7 @@ def calibrate_occurrences(
 
 
 def decide_occurrences(calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-    """Decide every occurrence on fresh noise; the loss is the worst case for all keys alike."""
+    """Decide every occurrence on fresh noise. Every key loses the worst case."""
     formula = calibration.task.formula
     answers = [
         decide_literal(cut, test, aggregates[cut.functional], noise=noise)
@@ -70,17 +70,17 @@ def decide_occurrences(calibration: Calibration, aggregates: Integers, *, noise:
 
 
 def number_occurrences(formula: Formula) -> Formula:
-    """Return the formula with occurrences, in order of appearance, in the place of functionals."""
+    """Return the formula with each functional replaced by the number of its occurrence, in order of appearance."""
     places = count()
     return formula.map_literals(lambda literal: replace(literal, functional=next(places)))
 
 
 def evaluate_in_order(leaves: Formula, run: Callable[[int], Booleans], *, keys: int) -> Booleans:
-    """Run ProBE's algorithm 2: walk the tree in pre-order; a conjunction stops once no key passes.
+    """Run ProBE's algorithm 2: walk the tree in pre-order, and leave a conjunction once no key passes.
 
     Parameters:
-        leaves: a formula as `number_occurrences` gives it.
-        run: which keys an occurrence accepts; not called for occurrences that are skipped.
+        leaves: a formula that `number_occurrences` returned.
+        run: returns the keys that an occurrence accepts. It is not called for skipped occurrences.
     """
     match leaves:
         case Cut():
@@ -109,9 +109,9 @@ def list_shift_weights(task: DecisionTask) -> list[float]:
 
 
 def compute_noisy_distances(cut: Cut, noisy: Integers) -> Integers:
-    """Return how far inside a literal noisy values lie: 1 where it only just holds.
+    """Return the distances of noisy values inside a literal. The distance is 1 if the literal just holds.
 
-    Values past 2**60 are as good as that.
+    Distances are cut at 2**60.
     """
     distances = np.clip(noisy, cut.cut - _FAR, cut.cut + _FAR) - cut.cut
     return distances if cut.above else 1 - distances
@@ -126,7 +126,7 @@ def _sum_losses(task: DecisionTask, tests: Sequence[FunctionalTest]) -> Fraction
 
 
 def _list_tests_by_functional(task: DecisionTask, tests: Sequence[FunctionalTest]) -> tuple[FunctionalTest, ...]:
-    """Return each functional's least noisy test with the epsilon of all its occurrences together, for display."""
+    """Return for display each functional's least noisy test, with the epsilon of all its occurrences together."""
     shown = [make_idle_test(task)] * len(task.sensitivities)
     totals = [Fraction(0)] * len(task.sensitivities)
     for cut, test in zip(list_literals(task.formula), tests, strict=True):

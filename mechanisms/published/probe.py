@@ -120,7 +120,7 @@ class Probe:
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Run phase one, the estimate, and phase two if needed; `aggregates` has shape (functionals, keys)."""
+        """Run phase one, the estimate, and phase two if needed. `aggregates` has shape (functionals, keys)."""
         run = _TwoPhaseRun(
             calibration, aggregates, noise, is_gradual=self._gradual, second=self._list_second_shares(calibration.task)
         )
@@ -149,7 +149,7 @@ class Probe:
 
 
 class Denied(Exception):
-    """A question that has begun gets no answer."""
+    """The denial of a question that has begun: it gets no answer."""
 
 
 def check_most_epsilon(most_epsilon: float | None) -> None:
@@ -159,7 +159,7 @@ def check_most_epsilon(most_epsilon: float | None) -> None:
 
 
 def compute_reservation(first: Calibration, *, most_epsilon: float | None) -> float:
-    """Return the loss that no key passes: the limit given, or a multiple of the first phase's.
+    """Return the most loss of a key: the given limit, or a multiple of the first phase's loss.
 
     It is zero if nothing is tested.
     """
@@ -170,7 +170,7 @@ def compute_reservation(first: Calibration, *, most_epsilon: float | None) -> fl
 
 @dataclass(slots=True)
 class _Node:
-    """One occurrence: its noisy distances, what `u` and share they were tested with, and what they cost."""
+    """The state of one occurrence: its noisy distances, the `u` and share of its test, and its loss."""
 
     cut: Cut
     test: FunctionalTest
@@ -194,7 +194,7 @@ class _Node:
 
 
 class _TwoPhaseRun:
-    """One question on its way: the occurrences that have run, and the running loss, as published a sum over them."""
+    """The run of one question: its occurrences so far, and the running loss, which is their sum as published."""
 
     def __init__(
         self,
@@ -230,7 +230,7 @@ class _TwoPhaseRun:
         return passed
 
     def list_losses(self) -> Epsilons:
-        """Return the sum of what ran for each key, rounded up, at most what was reserved."""
+        """Return each key's loss over all that ran, rounded up, at most the reservation."""
         total = np.zeros(self._keys)
         for node in self._nodes.values():
             total += node.list_losses()
@@ -240,7 +240,7 @@ class _TwoPhaseRun:
         return evaluate_in_order(self._leaves, run, keys=self._keys)
 
     def _run_first_phase(self, place: int) -> Booleans:
-        """Run TSLM on all keys."""
+        """Run TSLM on all keys for one occurrence. Raise `Denied` if the reservation does not cover it."""
         cut, test = self._literals[place], self._calibration.occurrences[place]
         loss = self._compute_loss(place, test.rate)
         self._charge(loss)
@@ -258,7 +258,7 @@ class _TwoPhaseRun:
         return node.list_accepted()
 
     def _count_excesses(self, passed: Booleans) -> dict[int, int]:
-        """Return the occurrences over their allowance, with the number of keys that must go."""
+        """Return the occurrences over their allowance, with the number of keys to remove."""
         allowed = self._calibration.task.fpr / max(1, len(self._literals))
         found = {}
         for place, node in self._nodes.items():
@@ -274,7 +274,7 @@ class _TwoPhaseRun:
         return tolerance
 
     def _run_second_phase(self, place: int, tolerance: int | None, passed: Booleans) -> Booleans:
-        """Run TSLM with the narrower `u` on the uncertain keys; occurrences within their allowance stay as they are."""
+        """Run TSLM with a narrower `u` on the uncertain keys. An occurrence within its allowance is not run again."""
         node = self._nodes[place]
         if tolerance is None:
             return node.list_accepted()

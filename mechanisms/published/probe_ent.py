@@ -117,7 +117,7 @@ class ProbeEnt:
 
 
 class _ProbeEntRun:
-    """One question on its way: what has run, what it cost, and how much of beta is left."""
+    """The run of one question: its occurrences so far, their loss, and the rest of beta."""
 
     def __init__(
         self, calibration: Calibration, aggregates: Integers, noise: Noise, *, looks: int, fine_steps: int
@@ -171,14 +171,14 @@ class _ProbeEntRun:
         return self._accepted[place]
 
     def list_losses(self) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        """Return the sum of the levels reached per key, rounded up, at most what was reserved."""
+        """Return each key's loss, the sum of the levels it reached, rounded up, at most the reservation."""
         total = np.zeros(self._aggregates.shape[1])
         for progress in self._progress:
             total += progress.epsilon
         return np.minimum(total * (1.0 + len(self._progress) * 2.0**-52), self._calibration.worst_case_epsilon)
 
     def _make_own_calibration(self, cut: Cut, sensitivity: int, first: FunctionalTest) -> Calibration:
-        """Return the occurrence as a question of its own."""
+        """Return a calibration of the occurrence as a separate question."""
         task = DecisionTask(
             formula=cut,
             sensitivities=(sensitivity,),
@@ -213,7 +213,7 @@ class _ProbeEntRun:
 
 
 def _evaluate_known(leaves: Formula, accepted: dict[int, Booleans]) -> Booleans | None:
-    """Return the joint answer of the occurrences that have run; None if none has."""
+    """Return the joint answer of the occurrences that have run, or None if none has."""
     if isinstance(leaves, Cut):
         return accepted.get(leaves.functional)
     known = [part for part in (_evaluate_known(child, accepted) for child in leaves.children) if part is not None]
@@ -224,7 +224,7 @@ def _evaluate_known(leaves: Formula, accepted: dict[int, Booleans]) -> Booleans 
 
 @dataclass(slots=True)
 class _ResetStep:
-    """DPPWLM's rule whose plan is made after the first look; stops there if nothing narrower is needed."""
+    """DPPWLM's rule with a plan that is made after the first look. It stops there if no narrower `u` is needed."""
 
     cut: Cut
     first: FunctionalTest
@@ -273,7 +273,7 @@ class _ResetStep:
         self.step.plan = (*rates, self.last)
 
     def list_accepted(self, passed: Booleans) -> Booleans:
-        """Return the accepted keys: undecided ones are returned."""
+        """Return the accepted keys. Undecided keys count as accepted."""
         return passed if self.progress is None else passed | self.progress.find_open(self.cut)
 
     def count_parts(self) -> int:

@@ -7,7 +7,7 @@ from mechanisms.published.per_occurrence import calibrate_occurrences, decide_oc
 
 
 class ProbeOnePhase:
-    """Both rates of the contract hold by the union bound over all occurrences.
+    """ProBE in one phase. Both rates of the contract hold by the union bound over all occurrences.
 
     References: ProBE, Theorems 4.3 and 4.5.
     """
@@ -26,5 +26,5 @@ class ProbeOnePhase:
         )
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Decide every occurrence on fresh noise; the loss is the worst case for all keys alike."""
+        """Decide every occurrence on fresh noise. Every key loses the worst case."""
         return decide_occurrences(calibration, aggregates, noise=noise)

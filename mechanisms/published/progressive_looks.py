@@ -1,4 +1,4 @@
-"""Running the published progressive tests on any formula: look by look, each key stopping when its formula is decided.
+"""The run of the published progressive tests on any formula, in which each key stops when its formula is decided.
 
 MIDE and MiM test one threshold per key. Here every literal is tested on its functional's value, all literals of one
 functional on the same one, and the formula is evaluated in three-valued logic after each look: a key is finished when
@@ -38,13 +38,13 @@ _NOTHING = Fraction(0)  # a rate at which nothing was revealed yet
 
 
 def bound_missed(test: FunctionalTest, distance: int) -> float:
-    """Return a bound on the literal's rejection at `distance`: the sum over its looks, and the last one."""
+    """Bound the probability that the literal is rejected at `distance`, by the sum over all looks."""
     early = sum(compute_lower_tail(float(look.rate), look.rejecting - distance) for look in test.looks)
     return early + compute_rejection(test, distance)
 
 
 def bound_wrong(test: FunctionalTest, distance: int) -> float:
-    """Return a bound on the literal's acceptance at `distance`: the sum over its looks, and the last one."""
+    """Bound the probability that the literal is accepted at `distance`, by the sum over all looks."""
     early = sum(compute_upper_tail(float(look.rate), look.accepting - distance) for look in test.looks)
     return early + compute_acceptance(test, distance)
 
@@ -63,7 +63,7 @@ def meet_contract_in_looks(
     bound_missed_rate: ErrorRate = bound_missed,
     bound_wrong_rate: ErrorRate = bound_wrong,
 ) -> Calibration:
-    """Return shares per functional as for TSLM, each cut into equal parts for its looks.
+    """Calibrate with TSLM's shares of functionals, each cut into equal parts for its looks.
 
     Guarantee: the union bound over looks and the formula's constraints; both rates hold for every key.
 
@@ -114,9 +114,9 @@ class Progress:
         return np.asarray(self.verdicts[cut] == 0, dtype=np.bool_)
 
     def take_look(self, look: Look, keys: Integers, *, noise: Noise) -> None:
-        """Reveal the keys' value at the look's rate and decide what it decides.
+        """Reveal the keys' values at the look's rate, and decide the literals that it decides.
 
-        The keys have been in every look before, so all their noises have the level's rate.
+        The keys have taken every look before, so their noise has the rate of the current level.
         """
         if self.level == _NOTHING:
             drawn = noise.draw_discrete_laplace(rate=look.rate, size=keys.size)
@@ -140,7 +140,7 @@ class NextLook(Protocol):
     """The rule of one functional: its next look, or None when it has had its last."""
 
     def __call__(self, progress: Progress, keys: Integers, /) -> Look | None:
-        """Return the next look; `keys` are those it would concern, at least one."""
+        """Return the next look, or None. `keys` are the keys that would take it, at least one."""
 
 
 @dataclass(slots=True)
@@ -151,7 +151,7 @@ class PlannedLooks:
     taken: int = 0
 
     def __call__(self, progress: Progress, keys: Integers, /) -> Look | None:
-        """Return the looks in their order."""
+        """Return the planned looks in their order, then None."""
         del progress, keys
         self.taken += 1
         return self.looks[self.taken - 1] if self.taken <= len(self.looks) else None
@@ -160,7 +160,7 @@ class PlannedLooks:
 def decide_look_by_look(
     calibration: Calibration, aggregates: Integers, *, rule: Callable[[int], NextLook], noise: Noise
 ) -> Outcome:
-    """Decide every key look by look until its formula is decided.
+    """Take looks until the formula of every key is decided.
 
     The loss is the joint loss of the levels its functionals reached.
 
@@ -169,7 +169,7 @@ def decide_look_by_look(
 
     Parameters:
         aggregates: exact values, int64, shape (functionals, keys), within +-2**62.
-        rule: makes the rule of a functional; the last look of each rule decides every literal.
+        rule: makes the rule of a functional. The last look of each rule decides every literal.
     """
     task = calibration.task
     keys = aggregates.shape[1]

@@ -1,4 +1,4 @@
-"""How far DPPWLM's error rates can exceed its shares: a bound that holds for every rule of choosing levels.
+"""A bound on DPPWLM's error rates under every rule of choosing levels.
 
 DPPWLM hands the shares of skipped levels on, and its rule sees the noise. Take the rule as an adversary who sees one
 literal's own noise and picks, after each look, any later level of the finite grid: the greatest probability of an
@@ -42,26 +42,29 @@ _MARGIN = 1e-9  # relative: more than rounding loses on the way
 
 @dataclass(frozen=True, slots=True)
 class Zones:
-    """One look seen by the adversary: noise at or below `win` is an error, at or above `lose` a right decision."""
+    """One look from the adversary's view. Noise at or below `win` is an error, at or above `lose` a right decision."""
 
     win: int
     lose: int
 
 
 class ZonesOf(Protocol):
-    """The outcomes of a look that are the error in question; the last look leaves nothing undecided."""
+    """A function that returns the zones of one look for one kind of error. The last look leaves nothing undecided."""
 
     def __call__(self, look: Look, *, is_last: bool) -> Zones:
         """Return the zones of one look, in noise or mirrored noise."""
 
 
 def find_zones_of_misses(look: Look, *, is_last: bool) -> Zones:
-    """Return the zones of misses: errors are rejections at distance one."""
+    """Return a look's zones for misses, which are rejections at distance one."""
     return Zones(win=look.rejecting - 1, lose=look.rejecting if is_last else look.accepting - 1)
 
 
 def make_zones_of_returns(tolerance: int) -> ZonesOf:
-    """Return the zones of wrong returns: errors are acceptances at minus the tolerance, on the mirrored noise."""
+    """Return the function that finds a look's zones for wrong returns, in mirrored noise.
+
+    A wrong return is an acceptance at minus the tolerance.
+    """
 
     def zones(look: Look, *, is_last: bool) -> Zones:
         accepting = look.rejecting + 1 if is_last else look.accepting
@@ -78,13 +81,13 @@ def bound_any_rule(
     zones_of: ZonesOf,
     cells: int = CELLS,
 ) -> float:
-    """Return an upper bound on the probability that one literal is decided wrongly under the worst choice of levels.
+    """Bound the probability that one literal is decided wrongly under the worst choice of levels.
 
     Parameters:
-        levels: the plan, coarse to fine, at least two; every interval is cut into `fine_steps` steps.
-        look_of: the look at a rate that uses so many parts of the share.
-        zones_of: which of its outcomes is the error.
-        cells: how finely a level's undecided zone is cut, >= 1.
+        levels: the plan, coarse to fine, at least two levels. Every interval is cut into `fine_steps` steps.
+        look_of: returns the look at a rate that uses a number of parts of the share.
+        zones_of: returns the zones of a look.
+        cells: the number of cells of a level's undecided zone, >= 1.
     """
     last = (len(levels) - 1, fine_steps)
     nodes = [(0, fine_steps), *((i, s) for i in range(1, len(levels)) for s in range(1, fine_steps + 1))]
@@ -116,7 +119,7 @@ def bound_any_rule(
 def _list_choices(node: Node, nodes: Sequence[Node], last: Node) -> list[Node]:
     """Return the steps that algorithm 4 may take.
 
-    They lead to a later interval, or from inside the last interval to its end.
+    They lead to a later interval or, inside the last interval, to its end.
     """
     return [other for other in nodes if other[0] > node[0]] or [last]
 
@@ -137,7 +140,7 @@ def _compute_below(rate: float, edge: float) -> float:
 
 
 def _list_edges(zone: Zones, cells: int) -> Values:
-    """Return the first integers of the open zone's cells, and its end; every integer where there are few."""
+    """Return the first integers of the open zone's cells, and its end. A short zone has a cell for every integer."""
     width = zone.lose - zone.win - 1
     if width <= cells:
         return np.arange(zone.win + 1, zone.lose + 1, dtype=np.float64)
@@ -146,7 +149,7 @@ def _list_edges(zone: Zones, cells: int) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class RefinedNoise:
-    """The law of the finer noise given values of the coarser one."""
+    """The conditional law of finer noise, given values of coarser noise."""
 
     coarse: float
     fine: float

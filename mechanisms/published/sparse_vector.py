@@ -1,4 +1,4 @@
-"""The sparse vector technique: one noisy threshold for the whole question, and at most so many positive answers.
+"""The sparse vector technique: one noisy threshold for the whole question, and a limit on positive answers.
 
 The original (algorithm 1, `svt`) compares values with one public threshold; the generalised form (algorithm 8,
 `svt_generalised`) gives every query a threshold of its own, which may itself depend on the data. Both are
@@ -52,7 +52,7 @@ _FINENESS = 16  # steps of the widest tolerance's scale: finer weights against l
 
 
 class SparseVector:
-    """The published mechanism: one public threshold, and no answer after the limit is reached.
+    """The published sparse vector: one public threshold, and no answer after the limit is reached.
 
     Guarantee: false positives as in the contract, for every key. A key for which the formula holds is tested and
     rejected with probability `task.fnr` at most; but a key that comes, in the order of the key domain, after the limit
@@ -60,7 +60,7 @@ class SparseVector:
     is `worst_case_epsilon`, whichever keys one unit changes, and every key is charged all of it.
 
     Parameters:
-        most_positives: the limit where the task has none, >= 1; None to take the task's alone.
+        most_positives: the limit for tasks without one, >= 1, or None to use only the task's limit.
 
     References: algorithm 1, theorem 2.
     """
@@ -72,9 +72,9 @@ class SparseVector:
         self._most_positives = _check_limit(most_positives)
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """Calibrate the thesis's split of the loss, half for the threshold, scaled to the contract.
+        """Calibrate the thesis's split of the loss, half of it for the threshold, to keep the contract.
 
-        Raises `Unachievable`, also without a limit or for several literals.
+        Raise `Unachievable` if that fails, without a limit, or for several literals.
         """
         check_task(task)
         thresholds = len(set(list_literals(task.formula)))
@@ -91,7 +91,7 @@ class SparseVector:
 
 
 class GeneralisedSparseVector:
-    """Any formula as one distance per key, one noisy threshold, and no answer after the limit is reached.
+    """The generalised sparse vector: any formula as one distance for each key, up to a limit of positives.
 
     Guarantee and parameters as for `SparseVector`.
 
@@ -105,7 +105,7 @@ class GeneralisedSparseVector:
         self._most_positives = _check_limit(most_positives)
 
     def calibrate(self, task: DecisionTask) -> Calibration:
-        """Calibrate as for `SparseVector`, for the largest weighted sensitivity, least tolerance.
+        """Calibrate as `SparseVector`, for the largest weighted sensitivity and the least weighted tolerance.
 
         Raise `Unachievable` as it does.
         """
@@ -204,13 +204,13 @@ def run_sparse_vector(
     most_positives: int,
     noise: Noise,
 ) -> Booleans:
-    """Return the queries that are answered positive, stream by stream; after the limit's last positive nothing is.
+    """Return True for each query that is answered positive, by stream. After the limit all answers are negative.
 
     Guarantee: for distances that change by at most `D` each, one stream's answers are `D (threshold_rate + 2
     most_positives query_rate)`-private, whatever the number of queries.
 
     Parameters:
-        distances: `value - threshold` per query, int64, shape (streams, queries), within +-2**61; thresholds may
+        distances: `value - threshold` of each query, int64, shape (streams, queries), within +-2**61. Thresholds may
             differ and, if `D` covers their change, depend on the data.
         least: the distance at and above which an answer is positive, before noise.
 
@@ -224,12 +224,12 @@ def run_sparse_vector(
 
 
 def compute_whole_loss(*, query_rate: Fraction, most_positives: int, sensitivity: int) -> Fraction:
-    """Return the loss of all answers together under the thesis's split, half of it the threshold's."""
+    """Return the loss of all answers together under the thesis's split, in which the threshold has half."""
     return 4 * most_positives * query_rate * sensitivity
 
 
 def choose_weights(task: DecisionTask) -> tuple[int, ...]:
-    """Return a whole number by functional that brings those of the formula to nearly one sensitivity; at least 1.
+    """Return whole-number weights that bring the formula's functionals to nearly one sensitivity, each at least 1.
 
     With weights `w` a distance moves by `max w D` at most, and is `min w` at least where the formula holds, `-min w
     tolerance` at most where the relaxed one fails. No weighted tolerance passes the farthest distance.
@@ -247,11 +247,11 @@ def choose_weights(task: DecisionTask) -> tuple[int, ...]:
 
 
 def compute_signed_distance(formula: Formula, aggregates: Integers, *, weights: Sequence[int] = ()) -> Integers:
-    """Return the distance of each key inside the formula: it holds from 1 on; least over AND, greatest over OR.
+    """Return each key's distance inside the formula: the least over AND, the greatest over OR. It holds from 1 on.
 
     Parameters:
-        weights: what a step of each functional counts, at least 1; 1 if none are given. A literal's distance is held
-            within +-2**61.
+        weights: the weight of a step of each functional, at least 1, or 1 if none are given. A literal's distance is
+            cut to +-2**61.
     """
     keys = aggregates.shape[1]
     if isinstance(formula, Cut):
@@ -269,9 +269,9 @@ def compute_signed_distance(formula: Formula, aggregates: Integers, *, weights: 
 
 
 def compute_difference_tail(distance: int, *, threshold_rate: float, query_rate: float) -> float:
-    """Return `P(V - R >= distance)`, V and R discrete Laplace of the query's and the threshold's rate.
+    """Return `P(V - R >= distance)` for discrete Laplace noises V of the query's rate and R of the threshold's.
 
-    The latter is larger.
+    The threshold's rate is the larger one.
 
     Guarantee: to a relative 1e-12. With `a`, `b` the exponentials of minus the rates: conditional on `R = j` the tail
     is `a**(distance + j) / (1 + a)` or its complement, and each of three ranges of `j` sums geometrically.
@@ -291,9 +291,9 @@ def compute_difference_tail(distance: int, *, threshold_rate: float, query_rate:
 
 
 def _find_least_rate(most_positives: int, tolerance: int, *, fnr: float, fpr: float) -> tuple[Fraction, int]:
-    """Return the least query rate, rounded up, and the shift.
+    """Return the least query rate, rounded up, and the shift that goes with it.
 
-    With them, both error rates hold under the thesis's split.
+    With both, the error rates hold under the thesis's split.
     """
     most = float(GREATEST_RATE) / (2 * most_positives)
     low, high = float(LEAST_RATE), most

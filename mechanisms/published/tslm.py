@@ -25,7 +25,7 @@ from mechanisms.threshold.one_shot import round_rate_up, round_up_to_float
 
 
 class Tslm:
-    """MIDE's one-shot test under Keyhole's apportionment; the guarantees are Keyhole's, the loss is higher."""
+    """MIDE's one-shot test under Keyhole's apportionment. It has Keyhole's guarantees at a higher loss."""
 
     name = "tslm"
     summary = "MIDE's threshold-shift Laplace test, rates split over the minimal formula"
@@ -51,7 +51,7 @@ class Tslm:
         return meet_contract(self.name, task, OneShotKind(loss=loss, calibrate=calibrate, is_tied=True))
 
     def decide(self, calibration: Calibration, aggregates: Integers, *, noise: Noise) -> Outcome:
-        """Decide every key on one noisy value per functional; the loss is the worst case for all keys alike."""
+        """Decide every key on one noisy value for each functional. Every key loses the worst case."""
         return decide_once(calibration, aggregates, noise=noise)
 
 
@@ -83,7 +83,7 @@ def compute_shifted_rate(*, shift: float, share: float, functional: int) -> Frac
 
 
 def calibrate_tslm_test(*, sensitivity: int, tolerance: int, share: float, functional: int) -> FunctionalTest:
-    """Return the published test with `u = tolerance / 2`: both error rates are at most `share`.
+    """Calibrate the published test with `u = tolerance / 2`. Both error rates are at most `share`.
 
     Parameters:
         sensitivity, tolerance: integer units, tolerance >= 1.

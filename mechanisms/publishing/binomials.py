@@ -1,4 +1,4 @@
-"""Binomial numbers of records, exactly: of so many records, how many a coin chooses."""
+"""Exact binomial numbers: how many of some records are chosen, each with one probability."""
 
 from fractions import Fraction
 
@@ -9,7 +9,7 @@ from mechanisms.protocol import Noise
 
 
 def draw_binomials(numbers: Integers, *, probability: Fraction, noise: Noise) -> Integers:
-    """Draw how many of each number of records are chosen, each with exactly `probability`; of the same shape."""
+    """Draw for each number of records how many are chosen, each with exactly `probability`. The shape is kept."""
     flat = numbers.ravel()
     found = np.zeros_like(flat)
     some = np.flatnonzero(flat)
@@ -21,7 +21,7 @@ def draw_binomials(numbers: Integers, *, probability: Fraction, noise: Noise) ->
 
 
 def spread_evenly(numbers: Integers, *, over: int, noise: Noise) -> Integers:
-    """Spread each number of records over `over` values, every record to each of them with the same probability.
+    """Spread each number of records over `over` values. Every record gets each value with the same probability.
 
     Parameters:
         numbers: int64 of shape (groups,).

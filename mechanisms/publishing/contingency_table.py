@@ -1,7 +1,7 @@
-"""A table of counts over public cells, each with noise, and rows made up from it.
+"""A table of noisy counts over public cells, and synthetic rows made from it.
 
-Every cell of the public domains has its count, those without rows, too: which cells are empty shows in nothing. Rows
-are made of the noisy counts alone, and cost nothing more.
+Every cell of the public domains has a noisy count, even without rows. So the table does not show which cells are empty.
+Rows are made from the noisy counts alone, and cost nothing more.
 
 References: docs/proofs/published_tables.md.
 """
@@ -16,14 +16,14 @@ from mechanisms.protocol import Noise
 
 
 def release_table(counts: Integers, *, epsilon: Fraction, most_rows: int, noise: Noise) -> Integers:
-    """Release noisy counts. Negative ones are possible, and sums of many are right only with them.
+    """Release noisy counts. Some may be negative, and sums over many cells are unbiased only with these.
 
     Guarantee: `epsilon`-differential privacy in each cell and, of a unit that is in `G` of them, `G * epsilon`, under
     adding or removing one unit of `most_rows` rows at most in a cell, exactly. Proof: docs/proofs/published_tables.md.
 
     Parameters:
         counts: rows by cell, int64 of any shape; private.
-        most_rows: how many rows of one unit count in one cell, at least 1.
+        most_rows: the most rows of one unit that count in one cell, at least 1.
 
     Raises:
         Unachievable: the noise lies outside the range of exact sampling.
@@ -34,11 +34,11 @@ def release_table(counts: Integers, *, epsilon: Fraction, most_rows: int, noise:
 
 
 def make_rows(noisy: Integers) -> Integers:
-    """Return the number of made-up rows of each cell: none below zero, as many together as the noisy counts say.
+    """Return the number of synthetic rows of each cell: none below zero, with the sum of the noisy counts.
 
-    The nearest such counts: every cell is lowered by the same amount, down to zero at most, until the sum is right. The
-    rest of whole rows goes to the cells with the largest remainders, the first of equal ones. Nothing is drawn, so the
-    same noisy counts make the same rows.
+    These are the nearest such numbers. Every cell is lowered by the same amount, but not below zero, until the sum is
+    right. The remaining rows go to the cells with the largest remainders, the first among equal ones. Nothing is
+    random, so the same noisy counts give the same rows.
 
     Guarantee: a function of the noisy counts alone, so it costs nothing. Proof: docs/proofs/published_tables.md.
 

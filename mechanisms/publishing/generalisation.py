@@ -1,8 +1,7 @@
-"""Values of public columns merged where the sensitive column does not tell them apart: personal groups, generalised.
+"""Generalised personal groups: values of public columns are merged if the sensitive column does not distinguish them.
 
 Two values are joined if a chi-square test of two samples with unequal totals does not reject that their records have
-the sensitive values in the same shares; what is joined to something that is joined is one. All of it reads the data,
-and nothing of it is private.
+the sensitive values in the same shares. Joins are transitive. All of this reads the data, and none of it is private.
 
 The paper says that the test has `m` degrees of freedom for `m` sensitive values. It has `m - 1`, with which the paper's
 own table comes out.
@@ -21,9 +20,9 @@ LEVEL = 0.05
 
 
 def merge_values(counts: Integers) -> tuple[tuple[int, ...], ...]:
-    """Return the merged value of each value, for each public column, counted from 0 in their order.
+    """Return for each public column the number of the merged value of each value, counted from 0.
 
-    A value that no record has is merged with nothing.
+    A value without records is not merged.
 
     Parameters:
         counts: records, int64 of shape (values of the first public column, ..., values of the sensitive one).
@@ -37,7 +36,7 @@ def merge_values(counts: Integers) -> tuple[tuple[int, ...], ...]:
 
 
 def merge_counts(counts: Integers, merged: tuple[tuple[int, ...], ...]) -> Integers:
-    """Return the same records over merged values."""
+    """Return the counts of the same records over merged values."""
     for axis, numbers in enumerate(merged):
         shape = (*counts.shape[:axis], max(numbers) + 1, *counts.shape[axis + 1 :])
         found = np.zeros(shape, dtype=np.int64)
@@ -62,7 +61,7 @@ def compute_chi_square(first: Integers, second: Integers) -> float:
 
 
 def _merge_column(samples: Integers) -> tuple[int, ...]:
-    """Merge the values of one column, from records by its values and sensitive value."""
+    """Merge the values of one column. `samples` counts records by its values and the sensitive value."""
     # here, since every command reads this file and few compute this
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -76,7 +75,7 @@ def _merge_column(samples: Integers) -> tuple[int, ...]:
 
 
 def _list_alike(samples: Integers) -> Iterator[tuple[int, int]]:
-    """Yield pairs of values that the test does not tell apart."""
+    """Yield the pairs of values that the test does not distinguish."""
     from scipy.special import chdtri  # here, as above
 
     limit = float(chdtri(samples.shape[1] - 1, LEVEL))

@@ -1,9 +1,9 @@
-"""A bound that few privacy units exceed, found privately: the first of some public candidates that few lie beyond.
+"""A private bound that few privacy units exceed: the first public candidate with few units beyond it.
 
-Every unit has one whole number, such as how many rows it has. For each candidate the number of units beyond it is
-compared, with noise, with a target; the first that is small enough is released. One unit more raises the counts of the
-first few candidates by one and lowers none, so one-sided noise does, half as wide as two-sided noise would be, on the
-target and on every comparison (Lyu et al.; Durfee).
+Every unit has one whole number, for example its number of rows. For each candidate the number of units beyond it is
+compared, with noise, with a target. The first candidate whose number is small enough is released. One unit more raises
+the counts of the first few candidates by one and lowers none. So one-sided noise on the target and on every comparison
+suffices, half as wide as two-sided noise would be (Lyu et al.; Durfee).
 
 | here | the formulas |
 |---|---|
@@ -39,7 +39,7 @@ _SHOWN = Context(prec=3, rounding=ROUND_CEILING)  # what a refusal names is enou
 
 @dataclass(frozen=True, slots=True)
 class BoundScan:
-    """One scan, fixed before any data is touched; everything in it is public.
+    """One scan, fixed before any data is touched. All of it is public.
 
     Guarantee: with probability `1 - beta / 2` at most `most_beyond` units, and so at most `cut * units`, lie beyond the
     released candidate, if none lies beyond the last one. With probability `1 - beta / 2` it is not above the first
@@ -49,8 +49,8 @@ class BoundScan:
 
     Parameters:
         candidates: in the statistic's own whole-number steps, strictly increasing, at least one.
-        epsilon: what the release loses when one unit is added or removed.
-        units: how many there are, as declared in public.
+        epsilon: the loss of the release when one unit is added or removed.
+        units: the number of units, as declared in public.
         cut: the part of them that the bound may leave beyond, above 0, at most 1.
         beta: the probability that one of the two statements fails.
 
@@ -72,34 +72,37 @@ class BoundScan:
 
     @property
     def overshoot(self) -> float:
-        """By how many units the released candidate may exceed the target, with probability `1 - beta / 2`."""
+        """The most units by which the released candidate exceeds the target, with probability `1 - beta / 2`."""
         return float(_compute_overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta))
 
     @property
     def undershoot(self) -> float:
-        """Return the units below the target that are surely noticed, with probability `1 - beta / 2`."""
+        """The number of units below the target that is surely noticed, with probability `1 - beta / 2`."""
         return float(_compute_undershoot(epsilon=self.epsilon, beta=self.beta))
 
     @property
     def target(self) -> int:
-        """The units that may lie beyond the bound, less the most that noise may add; rounded down to be safe."""
+        """The most units that may lie beyond the bound, less the most that noise adds, rounded down to be safe."""
         return math.floor(
             self.cut * self.units - _compute_overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta)
         )
 
     @property
     def most_beyond(self) -> int:
-        """Return the most units that lie beyond the released candidate; never more than `cut * units`."""
+        """The most units beyond the released candidate, at most `cut * units`."""
         return math.floor(self.target + _compute_overshoot(self.candidates, epsilon=self.epsilon, beta=self.beta))
 
     @property
     def tightness(self) -> int:
-        """The first candidate that so few units lie beyond is not passed over; negative where noise hides them all."""
+        """The number of units beyond a candidate at which the scan does not pass over it.
+
+        It is negative if noise hides all.
+        """
         return math.floor(self.target - _compute_undershoot(epsilon=self.epsilon, beta=self.beta))
 
 
 def list_candidates(greatest: int) -> tuple[int, ...]:
-    """Return zero, then a quarter of an octave after the other, rounded, up to the public end, which is the last.
+    """Return public candidates: zero, then rounded quarter octaves, and the public end as the last.
 
     Guarantee: exact, by whole-number roots, and the same on every machine (docs/proofs/private_bounds.md).
 
@@ -126,7 +129,7 @@ def list_candidates(greatest: int) -> tuple[int, ...]:
 def calibrate_scan(
     candidates: tuple[int, ...], *, epsilon: Fraction, units: int, cut: Fraction, beta: Fraction = BETA
 ) -> BoundScan:
-    """Return the scan that keeps a contract, by public inputs alone. Parameters as for `BoundScan`.
+    """Return the scan that keeps a contract, from public inputs alone. Parameters as for `BoundScan`.
 
     Raises:
         Unachievable: the noise alone may cut more; the reason names the least epsilon, and the least cut, that work.
@@ -159,7 +162,9 @@ def find_least_epsilon(candidates: tuple[int, ...], *, units: int, cut: Fraction
 
 
 def find_least_cut(candidates: tuple[int, ...], *, epsilon: Fraction, units: int, beta: Fraction = BETA) -> float:
-    """Return the least cut that `calibrate_scan` can promise, rounded up; above 1 if none can. Raise as it does.
+    """Return the least cut that `calibrate_scan` can promise, rounded up.
+
+    Above 1 it can promise none. Raise as it does.
 
     >>> round(find_least_cut(list_candidates(10**5), epsilon=Fraction(1, 10), units=4372), 4)
     0.0359
@@ -170,14 +175,14 @@ def find_least_cut(candidates: tuple[int, ...], *, epsilon: Fraction, units: int
 
 
 def run_scan(scan: BoundScan, beyond: Sequence[int], *, noise: Noise) -> int:
-    """Return the index of the released candidate: the first that few enough units lie beyond, or the last one.
+    """Return the index of the released candidate: the first with few enough units beyond it, or the last one.
 
     Guarantee: pure `scan.epsilon`-differential privacy under adding or removing one unit, exactly, where a unit adds
     one to the counts of the candidates below its value and nothing to the others. The accuracy is the scan's. The draws
     are as many whatever the data. Proof: docs/proofs/private_bounds.md.
 
     Parameters:
-        beyond: for each candidate how many units have a value beyond it; private.
+        beyond: for each candidate the number of units with a value beyond it; private.
 
     Raises:
         ValueError: not one count for each candidate, or counts that rise or are out of range. It names none of them.
@@ -191,9 +196,9 @@ def run_scan(scan: BoundScan, beyond: Sequence[int], *, noise: Noise) -> int:
 
 
 def find_first_passing(beyond: Integers, *, target: int, rate: Fraction, noise: Noise) -> Integers:
-    """Run independent scans side by side.
+    """Run independent scans in parallel.
 
-    Return the index of the first column that is small enough, or the last, for each row.
+    Return for each row the index of the first column that is small enough, or the last.
 
     Guarantee: each row's is `2 * rate`-private as for `run_scan` (docs/proofs/private_bounds.md).
 
@@ -219,7 +224,7 @@ def _check_contract(candidates: tuple[int, ...], *, units: int, cut: Fraction, b
 
 
 def _round_power(step: int) -> int:
-    """Return `2**(step / 4)` rounded; never halfway, for twice a power is even or irrational."""
+    """Return `2**(step / 4)` rounded. It is never halfway, since twice the power is even or irrational."""
     doubled = math.isqrt(math.isqrt(1 << (step + _STEPS_PER_OCTAVE)))
     return (doubled + 1) // 2
 

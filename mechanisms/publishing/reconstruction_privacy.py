@@ -1,8 +1,8 @@
-"""(lambda, delta)-reconstruction privacy: how large a group may be for its shares to stay hard to estimate.
+"""(lambda, delta)-reconstruction privacy: the largest group whose shares stay hard to estimate.
 
-As published, a group is private while a Chernoff bound on either tail of the estimate's error is at least `delta`. That
-bounds a bound: at the size that it allows, an estimate is within `lambda` far more often than `1 - delta`. With exact
-tails in the place of the bounds hardly any group is left that may be published as it is.
+As published, a group is private if a Chernoff bound on either tail of the estimate's error is at least `delta`. But an
+upper bound may be large while the tail is small. At the allowed size an estimate is within `lambda` far more often than
+`1 - delta`. With exact tails hardly any group may be published unchanged.
 
 | here | the paper |
 |---|---|
@@ -31,14 +31,14 @@ _TIES = 1e-12  # an estimate that is off by exactly `relative_error` is within i
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """The requirement on every group; all of it is public.
+    """The requirement on every group. All of it is public.
 
     Parameters:
-        retention: the probability with which a record keeps its value, above 0 and below 1.
-        values: how many the sensitive column has, at least 2.
-        relative_error: which part of a share an estimate may be off by, above 0 and at most 1.
+        retention: the probability that a record keeps its value, above 0 and below 1.
+        values: the number of values of the sensitive column, at least 2.
+        relative_error: the part of a share by which an estimate may be off, above 0 and at most 1.
         least_tail: the least probability of each tail, above 0 and below 1.
-        exact: by the tails themselves, instead of bounds on them.
+        exact: True to use the tails themselves, False for bounds on them.
     """
 
     retention: float
@@ -55,7 +55,7 @@ class Criterion:
             raise ValueError("0 < retention < 1, 0 < relative_error <= 1, 0 < least_tail < 1, and two values or more")
 
     def find_largest_size(self, share: float) -> float:
-        """Return the largest size of a group with that largest share; with exact tails a whole number, 0 for none."""
+        """Return the largest allowed size of a group with this largest share, a whole number if `exact`, 0 for none."""
         return float(find_exact_size(self, share)) if self.exact else compute_published_size(self, share)
 
 
@@ -103,7 +103,7 @@ def compute_error_tails(criterion: Criterion, share: float, *, size: int) -> tup
 
 
 def find_exact_size(criterion: Criterion, share: float) -> int:
-    """Return the largest group for which either tail is at least `least_tail`; 0 if there is none.
+    """Return the largest group for which both tails are at least `least_tail`, or 0 if there is none.
 
     Guarantee: a group of that size, all of it perturbed, is estimated to within `relative_error` of its largest share
     with probability `1 - 2 * least_tail` at most. Proof: docs/proofs/published_tables.md.
@@ -130,7 +130,7 @@ def find_exact_size(criterion: Criterion, share: float) -> int:
 def find_least_chance(criterion: Criterion) -> float:
     """Return the least probability, over all shares, that a group of the largest size is estimated well enough.
 
-    It follows from public numbers: what the criterion leaves an attacker for sure.
+    It follows from public numbers, and is what an attacker surely gets.
 
     >>> criterion = Criterion(retention=0.5, values=2, relative_error=0.3, least_tail=0.3, exact=False)
     >>> find_least_chance(criterion) > 0.98
@@ -145,9 +145,9 @@ def find_least_chance(criterion: Criterion) -> float:
 
 
 def infer_share(criterion: Criterion, size: float) -> float:
-    """Return a group's largest share, inferred from the published size after thinning.
+    """Infer a group's largest share from the published size after thinning.
 
-    The positive root of `(lambda p)^2 s f^2 - 2 p L f - 2 q L = 0`, `L = -ln(delta)`.
+    It is the positive root of `(lambda p)^2 s f^2 - 2 p L f - 2 q L = 0`, with `L = -ln(delta)`.
 
     >>> criterion = Criterion(retention=0.5, values=2, relative_error=0.3, least_tail=0.3, exact=False)
     >>> round(infer_share(criterion, 117), 4)
@@ -160,7 +160,7 @@ def infer_share(criterion: Criterion, size: float) -> float:
 
 
 def _compute_at_most(limits: Integers, number: int, probability: float) -> npt.NDArray[np.float64]:
-    """Return `P(X <= limit)` of a binomial variable; none below zero, all from `number` on."""
+    """Return `P(X <= limit)` of a binomial variable: 0 below zero, 1 from `number` on."""
     from scipy import special  # here, as above
 
     found = special.bdtr(np.clip(limits, 0, number), number, probability)

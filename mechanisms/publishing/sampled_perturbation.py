@@ -1,8 +1,8 @@
-"""SPS, sampling, perturbing and scaling: groups that are too large for their shares to stay hidden are thinned first.
+"""SPS: sampling, perturbing and scaling. Groups too large for their shares to stay hidden are thinned first.
 
-A group larger than its criterion allows keeps, of each sensitive value, its part of as many records as are allowed;
-these are perturbed, and repeated until the group is as large as it was. So group sizes are published, and how often
-records are repeated tells the group's largest share (`infer_share` in reconstruction_privacy.py).
+A group larger than its criterion allows keeps only the allowed number of records, with each sensitive value's part of
+them. These are perturbed, and repeated until the group has its old size. So group sizes are published. The number of
+repetitions reveals the group's largest share (`infer_share` in reconstruction_privacy.py).
 
 | here | the paper |
 |---|---|
@@ -28,16 +28,19 @@ from mechanisms.publishing.uniform_perturbation import perturb_uniformly
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SampledTable:
-    """The published table: `counts` by group and published value, and the `thinned` groups, which no count shows."""
+    """The published table.
+
+    `counts` is by group and published value. `thinned` is True for thinned groups, and not published.
+    """
 
     counts: Integers
     thinned: Booleans
 
 
 def sample_and_perturb(counts: Integers, criterion: Criterion, *, noise: Noise) -> SampledTable:
-    """Return records by group and published value, from records by group and value.
+    """Publish a table: return records by group and published value, from records by group and value.
 
-    Guarantee: of presence none, of what a group says as little as `criterion` says. Proof:
+    Guarantee: none for presence; for a group's shares only what `criterion` says. Proof:
     docs/proofs/published_tables.md.
 
     Parameters:
@@ -62,7 +65,7 @@ def sample_and_perturb(counts: Integers, criterion: Criterion, *, noise: Noise) 
 
 
 def find_allowed(counts: Integers, criterion: Criterion) -> npt.NDArray[np.float64]:
-    """Return the largest allowed size of each group; a group without records has no limit."""
+    """Return the largest allowed size of each group. A group without records has no limit."""
     sizes = counts.sum(axis=1)
     allowed = np.full(len(sizes), np.inf)
     known: dict[Fraction, float] = {}
@@ -75,6 +78,6 @@ def find_allowed(counts: Integers, criterion: Criterion) -> npt.NDArray[np.float
 
 
 def _round_randomly(number: Fraction, noise: Noise) -> int:
-    """Return a whole number that is right on average: one more with the probability of the fraction."""
+    """Round a number at random so that it is right on average: up with the probability of its fraction."""
     whole = number.numerator // number.denominator
     return whole + int(noise.draw_bernoulli(probability=number - whole, size=1)[0])

@@ -1,7 +1,7 @@
-"""Uniform perturbation: each record keeps its sensitive value with some probability, and takes any value otherwise.
+"""Uniform perturbation: each record keeps its sensitive value with some probability, or gets a random value.
 
-It says nothing false about a record's other columns, so presence is not protected at all; of the sensitive value alone
-it is local randomised response.
+A record's other columns stay as they are, so presence is not protected. For the sensitive value alone it is local
+randomised response.
 
 | here | the paper |
 |---|---|
@@ -24,9 +24,9 @@ from mechanisms.publishing.binomials import draw_binomials, spread_evenly
 
 
 def perturb_uniformly(counts: Integers, *, retention: Fraction, noise: Noise) -> Integers:
-    """Return records by group and published value, from records by group and value: groups keep their sizes.
+    """Return records by group and published value, from records by group and value. Groups keep their sizes.
 
-    Guarantee: of one record's sensitive value alone, `compute_attribute_epsilon`; nothing about presence. Proof:
+    Guarantee: `compute_attribute_epsilon` for one record's sensitive value alone, and nothing for presence. Proof:
     docs/proofs/published_tables.md.
 
     Parameters:
@@ -41,7 +41,7 @@ def perturb_uniformly(counts: Integers, *, retention: Fraction, noise: Noise) ->
 def compute_attribute_epsilon(*, retention: float, values: int) -> float:
     """Return `ln(1 + p m / (1 - p))`.
 
-    It is the logarithm by which one record's value changes the probability of a published one.
+    It is the largest logarithm by which one record's value changes the probability of a published value.
 
     Guarantee: the greatest ratio, attained. Proof: docs/proofs/published_tables.md.
 
@@ -55,7 +55,7 @@ def compute_attribute_epsilon(*, retention: float, values: int) -> float:
 def estimate_share(published: float, size: int, *, retention: float, values: int) -> float:
     """Return the unbiased estimate `(O / n - q) / p` of a value's share in a group.
 
-    It needs how often the value was published there.
+    `published` is the number of records in the group that were published with the value.
 
     >>> estimate_share(70, 100, retention=0.5, values=2)
     0.8999999999999999
