@@ -1,7 +1,7 @@
 """Calibration of a released histogram: outcomes beside scores by bin, with bands, and the expected error.
 
-Bins are joined from the left until each has rows enough that noise does not drown them; what is joined depends on the
-noisy counts alone, so all of this is post-processing.
+Bins are joined from the left until each has enough rows for the noise. Joining depends on the noisy counts alone, so
+all of this is post-processing.
 
 References: A. Gelman, Y. Goegebeur et al., Diagnostic checks for discrete data regression models using posterior
 predictive simulations, Applied Statistics 49, 2000 (binned residuals); docs/proofs/score_histogram.md.
@@ -20,14 +20,14 @@ _BAND = 1.96  # standard errors on either side: about 95 % of the bins of a cali
 
 @dataclass(frozen=True, slots=True)
 class CalibratedBin:
-    """Some neighbouring bins as one.
+    """Some neighbouring bins, joined.
 
     Parameters:
-        low, high: its first cell, and that behind its last.
+        low, high: its first cell, and the cell after its last.
         rows: noisy.
         score: the mean middle of its bins.
         outcome: the share of positive outcomes, noisy; it may lie outside 0 to 1.
-        band: what a residual of a calibrated model stays within, about 95 times in 100.
+        band: the bound on a calibrated model's residual, which holds about 95 times in 100.
     """
 
     low: int
@@ -39,19 +39,19 @@ class CalibratedBin:
 
     @property
     def residual(self) -> float:
-        """The share of outcomes less the score."""
+        """The share of positive outcomes minus the score."""
         return self.outcome - self.score
 
     @property
     def is_outside_band(self) -> bool:
-        """Return True if the residual lies outside the band."""
+        """True if the residual lies outside the band."""
         return abs(self.residual) > self.band
 
 
 def make_calibration_curve(
     histogram: ScoreHistogram, *, middles: Sequence[float], epsilon_per_count: float
 ) -> tuple[CalibratedBin, ...]:
-    """Return the joined bins from the least scores to the greatest; none if there are too few rows for one.
+    """Return the joined bins from the lowest scores to the highest, or none if there are too few rows for one.
 
     Parameters:
         middles: the middle score of each bin.
@@ -72,7 +72,7 @@ def compute_expected_error(bins: Sequence[CalibratedBin]) -> float | None:
 
 
 def _join_bins(rows: Sequence[float], least: float) -> Iterator[tuple[int, int]]:
-    """Yield runs of bins with enough rows; the rest at the end belongs to the last run."""
+    """Yield runs of bins with enough rows. The remaining bins at the end belong to the last run."""
     runs: list[tuple[int, int]] = []
     start, found = 0, 0.0
     for place, count in enumerate(rows):

@@ -1,10 +1,10 @@
 """A histogram over intervals that are chosen privately where neighbouring counts are alike, repaired.
 
-The partition of least noisy cost: of each interval whose length is a power of two, the sum of distances from its mean
-and what its own noise will cost. The public code adds noise of scale `(2 - 1/length - 1/cells) / epsilon`, none on
-single cells, and cuts costs at zero; that loses more than epsilon (tests/mechanisms/audit/test_diagnostics.py). Here
-every interval has noise of scale `(4 - 2/length - 2/cells) / epsilon`. Costs are whole numbers, in parts of a power of
-two.
+The partition has the least noisy cost. The length of an interval is a power of two. Its cost is the sum of distances
+from its mean plus the cost of its noise. The public code adds noise of scale `(2 - 1/length - 1/cells) / epsilon`, none
+on single cells, and cuts costs at zero. That loses more than epsilon (tests/mechanisms/audit/test_diagnostics.py). Here
+every interval has noise of scale `(4 - 2/length - 2/cells) / epsilon`. Costs are whole numbers of parts, with a power
+of two as the number of parts of one.
 
 References: C. Li, M. Hay, G. Miklau, Y. Wang, A data- and workload-aware algorithm for range queries under
 differential privacy, PVLDB 7 (5), 2014. Proof: docs/proofs/score_histogram.md.
@@ -27,7 +27,7 @@ Perturb = Callable[[Integers, int], Integers]
 
 
 def release_intervals(counts: Integers, *, epsilon: Fraction, most_rows: int, noise: Noise) -> Floats:
-    """Release counts by cell: each interval's noisy total, spread evenly over its cells.
+    """Release counts by cell, each interval's noisy total spread evenly over its cells.
 
     Guarantee: `epsilon`-differential privacy under adding or removing one unit of `most_rows` rows at most, exactly.
 
@@ -63,28 +63,28 @@ def find_intervals(
 
 
 def count_parts_of_cost(cells: int) -> int:
-    """Return the number of parts in which a cost of one is counted.
+    """Return the number of parts of a cost of one.
 
-    Every mean of a power of two of cells is whole in them.
+    The mean of any number of cells that is a power of two is a whole number of them.
     """
     return _find_power_above(cells)
 
 
 def compute_noise_scale(length: int, *, cells: int) -> int:
-    """Return the parts by which one row moves the cost of an interval against any other partition.
+    """Return the scale of an interval's noise, in parts.
 
-    They are the scale of its noise.
+    It is the most by which one row moves the interval's cost relative to any other partition.
     """
     unit = count_parts_of_cost(cells)
     return 4 * unit - 2 * unit // length - 2
 
 
 def find_least_partition(counts: Integers, *, of_noise: int, perturb: Perturb) -> tuple[int, ...]:
-    """Return the edges of the partition whose intervals cost least together, of equal ones the first found.
+    """Return the edges of the partition of least total cost, or of the first found of equal ones.
 
     Parameters:
-        of_noise: what an interval costs beside the distances from its mean, in parts.
-        perturb: noise on the costs.
+        of_noise: the cost of an interval's noise, in parts.
+        perturb: adds noise to costs.
     """
     cells = len(counts)
     unit = count_parts_of_cost(cells)
@@ -108,5 +108,5 @@ def find_least_partition(counts: Integers, *, of_noise: int, perturb: Perturb) -
 
 
 def _find_power_above(cells: int) -> int:
-    """Return the least power of two that is no less."""
+    """Return the least power of two that is at least `cells`."""
     return 1 << max(0, cells - 1).bit_length()

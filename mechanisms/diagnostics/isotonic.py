@@ -1,4 +1,4 @@
-"""The nearest numbers that do not fall, by pooling neighbours that do: least squares in one pass."""
+"""Isotonic regression: the nearest numbers that do not fall, by least squares in one pass."""
 
 import numpy as np
 

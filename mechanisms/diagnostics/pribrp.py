@@ -1,9 +1,9 @@
-"""PriBRP: binned residuals over bins that are found and merged privately, as published and repaired.
+"""PriBRP: binned residuals over privately found and merged bins, as published and repaired.
 
-As printed, the sum of a bin's predictions has noise for the width of the bin, but a row that leaves takes its whole
-prediction along: in a bin from .9 to .93 that one sum loses 5.4 where .175 is claimed. Here predictions are summed from
-the bin's lower end. The print replaces rows, which touches two bins; here rows are added or removed, which touches one.
-Thresholds are medians of medians in whole cells (`private_edges.py`); all else is in whole cells as well.
+In the print, the noise on a bin's sum of predictions fits the width of the bin, but a removed row takes its whole
+prediction away. In a bin from .9 to .93 that sum loses 5.4, not the claimed .175. Here predictions are summed from the
+bin's lower end. The print replaces rows, which changes two bins. Here rows are added or removed, which changes one.
+Thresholds are medians of medians in whole cells (`private_edges.py`), and all other numbers are in whole cells, too.
 
 | here | the thesis |
 |---|---|
@@ -36,10 +36,10 @@ class ResidualBin:
     """One bin as released.
 
     Parameters:
-        low, high: its first cell, and that behind its last.
-        size: noisy number of rows.
-        score: the mean prediction in cells, within the bin.
-        outcome: the mean outcome, within 0 and 1.
+        low, high: its first cell, and the cell after its last.
+        size: the noisy number of rows.
+        score: the mean prediction, in cells, cut to the bin.
+        outcome: the mean outcome, cut to 0 and 1.
     """
 
     low: int
@@ -52,13 +52,13 @@ class ResidualBin:
 def release_pribrp(
     counts: Integers, *, rows: int, epsilon: Fraction, most_rows: int, noise: Noise
 ) -> tuple[ResidualBin, ...]:
-    """Release bins from the least scores to the greatest, each with its mean prediction and outcome.
+    """Release bins from the lowest scores to the highest, each with its mean prediction and outcome.
 
     Guarantee: `epsilon`-differential privacy under adding or removing one unit of `most_rows` rows at most, exactly.
 
     Parameters:
         counts: rows by cell and outcome, int64 of shape (cells, 2); private.
-        rows: how many there are about, as is public.
+        rows: the approximate number of rows, which is public.
 
     Raises:
         Unachievable: the noise lies outside the range of exact sampling.
@@ -76,7 +76,7 @@ def release_pribrp(
 def merge_bins(
     sizes: Integers, edges: tuple[int, ...], *, least: int, epsilon: Fraction, noise: Noise
 ) -> tuple[int, ...]:
-    """Return edges of runs of bins from the left, each about `least` rows or more; the rest belongs to the last run.
+    """Return the edges of runs of bins from the left, each with about `least` rows or more.
 
     Guarantee: `epsilon`-private for one row more or less: it is in one run, whose sizes it raises or lowers alike.
     """
@@ -92,9 +92,9 @@ def merge_bins(
 
 
 def _find_first_large(sizes: Integers, *, least: int, epsilon: Fraction, noise: Noise) -> int | None:
-    """Return the first index with a large size, by a sparse vector of growing sizes.
+    """Return the index of the first large size, by a sparse vector over growing sizes, or None.
 
-    The threshold has noise, and each size as much; all sizes move one way.
+    The threshold and each size have noise of the same rate. One row moves all sizes in one direction.
     """
     rate = epsilon / 2
     threshold = least + int(noise.draw_discrete_laplace(rate=rate, size=1)[0])
@@ -125,7 +125,7 @@ def _draw_one(noise: Noise, rate: Fraction) -> int:
 
 
 def list_residuals(bins: tuple[ResidualBin, ...], *, width: float, low: float) -> Iterator[tuple[float, float]]:
-    """Mean prediction and mean residual of each bin, in the unit of the scores; a cell is `width`."""
+    """Yield the mean prediction and the mean residual of each bin, in units of the scores. A cell is `width` wide."""
     for one in bins:
         score = low + width * one.score
         yield score, one.outcome - score

@@ -1,8 +1,8 @@
-"""PriROC: a ROC curve over thresholds that are found privately, or over 1,024 fixed ones, as published and repaired.
+"""PriROC: a ROC curve over privately found thresholds, or over 1,024 fixed ones, as published and repaired.
 
-The print halves its epsilon between true and false positives. A row is one or the other, so both carry all of it here.
-Thresholds are medians of medians in whole cells (`private_edges.py`), for the published ones lose too much; counts are
-taken over intervals that are chosen privately (`interval_partition.py`), as the print does, with that repaired as well.
+The print splits its epsilon between true and false positives. A row is one or the other, so here both get all of it.
+Thresholds are medians of medians in whole cells (`private_edges.py`), because the published ones lose too much. Counts
+are taken over privately chosen intervals as in the print, with a repaired choice (`interval_partition.py`).
 
 | here | the thesis |
 |---|---|
@@ -44,7 +44,7 @@ def release_priroc(counts: Integers, *, epsilon: Fraction, most_rows: int, noise
 
 
 def release_priroc_fix(counts: Integers, *, epsilon: Fraction, most_rows: int, noise: Noise) -> ScoreHistogram:
-    """Release a histogram with fixed thresholds, as many as there are cells, 1,024 at most.
+    """Release a histogram with fixed thresholds, one for each cell but 1,024 at most.
 
     Guarantee and parameters as above.
     """

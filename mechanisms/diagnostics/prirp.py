@@ -1,7 +1,7 @@
 """PriRP: residuals beside predictions on a grid between symmetric private bounds, as published.
 
-Bounds are the first of doubling candidates that enough rows lie within (`doubling_bounds.py`), half of their share for
-each. How many rows there are is public here; the print uses the true number.
+Each bound is the first of doubling candidates with enough rows within it (`doubling_bounds.py`), at half of their
+share. The number of rows is public here. The print uses the true number.
 
 References: Chen's thesis, section 4.3 (PriRP). Proof: docs/proofs/score_histogram.md.
 """
@@ -20,13 +20,13 @@ _KEPT = 0.95**2  # within both
 
 
 def release_prirp(counts: Integers, *, rows: int, epsilon: Fraction, most_rows: int, noise: Noise) -> ResidualGrid:
-    """Release bounds of predictions and of residuals, each on both sides of zero, and a grid between them.
+    """Release symmetric bounds of predictions and of residuals, and a grid of counts between them.
 
     Guarantee: `epsilon`-differential privacy under adding or removing one unit of `most_rows` rows at most, exactly.
 
     Parameters:
         counts: rows by fine cell of prediction and of residual, int64 of two even lengths, zero in the middle; private.
-        rows: how many there are about, as is public.
+        rows: the approximate number of rows, which is public.
 
     Raises:
         Unachievable: the noise lies outside the range of exact sampling.

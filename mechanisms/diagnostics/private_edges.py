@@ -1,8 +1,8 @@
-"""Edges that cut rows into bins of about equal size: medians of medians, each by a noisy maximum, in integers.
+"""Private edges that cut rows into bins of about equal size: medians of medians, each by a noisy maximum in integers.
 
-The published recursion (Kaplan, Schnapp, Stemmer) ranks candidates by distance from a wanted rank, for which the number
-of rows has to be public. Here a candidate's score is minus the difference of how many rows lie left and right of it:
-one row more changes it by one, and no number is public.
+The published recursion (Kaplan, Schnapp, Stemmer) ranks candidates by their distance from a wanted rank, so the number
+of rows must be public. Here a candidate's score is minus the difference between the numbers of rows left and right of
+it. One row more changes it by one, and the number of rows need not be public.
 
 References: H. Kaplan, S. Schnapp, U. Stemmer, Differentially private approximate quantiles, ICML 2022; R. McKenna,
 D. Sheldon, Permute-and-flip, NeurIPS 2020 (one-sided noise). Proof: docs/proofs/score_histogram.md.
@@ -41,7 +41,7 @@ def find_edges(counts: Integers, *, levels: int, epsilon: Fraction, most_rows: i
 
 
 def find_noisy_maximum(scores: Integers, *, rate: Fraction, noise: Noise) -> int:
-    """Return the index of the greatest score with one-sided noise; of equal ones the first.
+    """Return the index of the greatest score with one-sided noise, or of the first of equal ones.
 
     Guarantee: `2 * rate`-private where one unit changes each score by one at most.
     """
@@ -49,7 +49,7 @@ def find_noisy_maximum(scores: Integers, *, rate: Fraction, noise: Noise) -> int
 
 
 def _find_median(counts: Integers, *, rate: Fraction, noise: Noise) -> int:
-    """Return a cut with about as many rows before as behind it; 0 if one cell leaves nothing to cut."""
+    """Return a cut with about as many rows before as after it, or 0 if there is only one cell."""
     if len(counts) < 2:
         return 0
     before = np.cumsum(counts)

@@ -1,8 +1,8 @@
-"""Medians of medians by smooth sensitivity, as published except for its constants, which lose a little too much.
+"""Medians of medians by smooth sensitivity, as published, with corrected constants.
 
-With noise from Cauchy's law, `6 S / epsilon` wide, the sensitivity `S` has to be smooth to `epsilon / 6`: the print has
-`8 S / epsilon` and `epsilon`. The noise is drawn in floating point, so that this is here to be compared with
-(`private_edges.py`, exact and in integers), and no release uses it.
+With noise from Cauchy's law, `6 S / epsilon` wide, the sensitivity `S` must be smooth to `epsilon / 6`. The print has
+`8 S / epsilon` and `epsilon`, and loses a little too much. The noise is in floating point, so no release uses this. It
+is here for comparison with `private_edges.py`, which is exact and in integers.
 
 References: Chen's thesis, algorithm 12; K. Nissim, S. Raskhodnikova, A. Smith, Smooth sensitivity and sampling in
 private data analysis, STOC 2007, section 2.3. Proof: docs/proofs/score_histogram.md.

@@ -1,6 +1,6 @@
-"""Residuals beside predictions of a linear model as a noisy grid: three private bounds, then plain noise on cells.
+"""Residuals against predictions of a linear model as a noisy grid: three private bounds, then plain noise on cells.
 
-Rows are counted in fine cells of public width; the bounds are whole numbers of these. The published plot
+Rows are counted in fine cells of public width. The bounds are whole numbers of these cells. The published plot
 (`prirp.py`) takes symmetric bounds for predictions, which leaves half of a box empty.
 
 References: Chen's thesis, section 4.3 (PriRP), for the shares and the number of cells; docs/proofs/score_histogram.md.
@@ -31,7 +31,7 @@ class ResidualGrid:
     """A released grid.
 
     Parameters:
-        predictions, residuals: rising edges in fine cells, of a residual from the middle, which is 0.
+        predictions, residuals: rising edges in fine cells. The middle of the residuals' cells is a residual of 0.
         counts: noisy, of shape (cells of predictions, cells of residuals).
         variance: of the noise on each.
     """
@@ -44,7 +44,7 @@ class ResidualGrid:
 
 @dataclass(frozen=True, slots=True)
 class GridShares:
-    """The split of epsilon, by the public number of rows."""
+    """The split of epsilon between bounds and cells, with the number of cells of a side."""
 
     bounds: Fraction
     cells: Fraction
@@ -54,7 +54,8 @@ class GridShares:
 def split_grid(epsilon: Fraction, *, rows: int, kept: float = 0.9) -> GridShares:
     """Return the published split of the loss.
 
-    Bounds get `min(.3, 470 / (epsilon n))`; the grid has `sqrt(kept n epsilon_2 / 10)` cells a side.
+    It depends on the public number of rows. Bounds get the part `min(.3, 470 / (epsilon n))`. A side of the grid has
+    `sqrt(kept n epsilon_2 / 10)` cells.
     """
     share = min(_MOST_SHARE, Fraction(_ENOUGH) / (epsilon * max(rows, 1)))
     cells = epsilon * (1 - share)
@@ -63,14 +64,14 @@ def split_grid(epsilon: Fraction, *, rows: int, kept: float = 0.9) -> GridShares
 
 
 def release_residuals(counts: Integers, *, rows: int, epsilon: Fraction, most_rows: int, noise: Noise) -> ResidualGrid:
-    """Release bounds of predictions from below and above and of residuals, and a grid between them.
+    """Release lower and upper bounds of predictions, a bound of residuals, and a grid of counts between them.
 
     Guarantee: `epsilon`-differential privacy under adding or removing one unit of `most_rows` rows at most, exactly.
     Proof: docs/proofs/score_histogram.md.
 
     Parameters:
         counts: rows by fine cell of prediction and of residual, int64 of two even lengths; private.
-        rows: how many there are about, as is public.
+        rows: the approximate number of rows, which is public.
 
     Raises:
         Unachievable: the noise lies outside the range of exact sampling.
@@ -94,7 +95,7 @@ def release_residuals(counts: Integers, *, rows: int, epsilon: Fraction, most_ro
 
 
 def scan_cells(counts: Integers, *, rows: int, epsilon: Fraction, noise: Noise) -> int:
-    """Return a whole number of cells, at least one, behind which few rows lie.
+    """Return a number of cells, at least one, after which few rows lie.
 
     It is `epsilon`-private for one row more or less.
     """
@@ -115,15 +116,15 @@ def fold_middle(counts: Integers) -> Integers:
 
 
 def cut_evenly(low: int, high: int, *, parts: int) -> tuple[int, ...]:
-    """Return rising whole edges from `low` to `high`, as even as they can be.
+    """Return rising whole edges from `low` to `high`, as evenly spaced as possible.
 
-    Fewer parts where there are fewer cells.
+    There are fewer parts if there are fewer cells.
     """
     return tuple(dict.fromkeys(low + round(Fraction((high - low) * part, parts)) for part in range(parts + 1)))
 
 
 def draw_grid(grid: ResidualGrid, counts: Integers, *, rate: Fraction, noise: Noise) -> ResidualGrid:
-    """Return the grid with its counts and noise on each; rows outside the edges are left out."""
+    """Return the grid with noisy counts. Rows outside the edges are left out."""
     check_rate(rate)
     prediction, residual = grid.predictions, grid.residuals
     inside = counts[prediction[0] : prediction[-1], residual[0] : residual[-1]]

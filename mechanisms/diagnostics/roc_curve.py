@@ -1,4 +1,4 @@
-"""ROC, AUC with its error, KS and precision-recall of a released histogram: post-processing, which costs nothing.
+"""ROC, AUC with its error, KS and precision-recall of a released histogram. This is post-processing and costs nothing.
 
 | here | the formulas |
 |---|---|
@@ -23,16 +23,16 @@ MOST_IN_ONE_BIN = 0.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RocCurve:
-    """The curve from the strictest threshold to none: `bins + 1` points, the first (0, 0) and the last (1, 1).
+    """A ROC curve of `bins + 1` points, from (0, 0) at the strictest threshold to (1, 1).
 
     Parameters:
-        edges: the cell from which a score counts as positive, by point, falling; the first is the number of cells.
+        edges: for each point the cell from which a score counts as positive, falling. The first is the number of cells.
         false_positives, true_positives: shares of the negatives and of the positives, rising.
-        false_sds, true_sds: the standard deviations of these shares that noise makes.
-        precision: the share of positives among what counts as positive; 1 where nothing does.
+        false_sds, true_sds: the standard deviations of these shares due to noise.
+        precision: the share of true positives among all rows that count as positive, or 1 if none do.
         area: under the curve, by trapezoids.
-        noise_sd: the standard deviation of the area that noise makes.
-        binning_bias: by how much the area may differ for scores that share a bin, at most.
+        noise_sd: the standard deviation of the area due to noise.
+        binning_bias: the most by which scores that share a bin may change the area.
         positives, negatives: noisy numbers of each.
         largest_bin: the part of all rows in the fullest bin.
     """
@@ -57,12 +57,12 @@ class RocCurve:
 
     @property
     def is_saturated(self) -> bool:
-        """Return True if one bin holds so much that the curve hides what it should show."""
+        """True if one bin has more than `MOST_IN_ONE_BIN` of the rows, so that the curve hides their order."""
         return self.largest_bin > MOST_IN_ONE_BIN
 
 
 def make_roc_curve(histogram: ScoreHistogram) -> RocCurve | None:
-    """Return the curve of a histogram; None if noise leaves no positive or no negative row."""
+    """Return the ROC curve of a histogram, or None if noise leaves no positive or no negative row."""
     summed = [fit_isotonic(np.cumsum(histogram.counts[::-1, outcome])).clip(min=0.0) for outcome in (0, 1)]
     negatives, positives = (float(one[-1]) for one in summed)
     if min(negatives, positives) < 1.0:

@@ -1,7 +1,7 @@
-"""Scores and outcomes as one noisy joint histogram, from which every curve is read without another look at the data.
+"""A noisy joint histogram of scores and outcomes. Every curve is computed from it without further access to the data.
 
-`counts[b, y]` is how many rows have a score in bin `b` and the outcome `y`. A privacy unit counts with `most_rows` rows
-at most, each of which is in one bin with one outcome, so the whole histogram carries the whole epsilon.
+`counts[b, y]` is the number of rows with a score in bin `b` and the outcome `y`. A privacy unit counts with at most
+`most_rows` rows. Each row is in one bin with one outcome, so every count gets the whole epsilon.
 
 References: docs/proofs/score_histogram.md.
 """
@@ -28,11 +28,11 @@ _FEW, _MANY = 500, 10_000  # n * epsilon between which 32 bins err least; found 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreHistogram:
-    """A released histogram over cells of equal width, which edges join to bins.
+    """A released histogram. Its bins are runs of cells of equal width.
 
     Parameters:
         edges: rising cell numbers, from 0 to the number of cells; one more than there are bins.
-        counts: noisy, of shape (bins, 2), by outcome 0 and 1; negative ones are possible.
+        counts: noisy, of shape (bins, 2), by outcome 0 and 1. They may be negative.
         variance: of the noise on each of them.
     """
 
@@ -49,9 +49,9 @@ class ScoreHistogram:
 
 
 def choose_bins(rows: float, *, epsilon: float) -> int:
-    """Return the number of equal bins that errs least.
+    """Return the number of equal bins with the least error.
 
-    It is small where noise errs, large where width does, and a function of public numbers.
+    Fewer bins have less noise, and more bins have less error from their width. It depends only on public numbers.
 
     >>> [choose_bins(3000, epsilon=epsilon) for epsilon in (0.1, 1.0, 10.0)]
     [16, 32, 64]
@@ -61,7 +61,7 @@ def choose_bins(rows: float, *, epsilon: float) -> int:
 
 
 def cut_equally(cells: int, *, bins: int) -> tuple[int, ...]:
-    """Return edges of `bins` bins as equal as whole cells allow; fewer bins where there are fewer cells.
+    """Return the edges of `bins` bins, as equal as whole cells allow. There are fewer bins if there are fewer cells.
 
     >>> cut_equally(10, bins=4)
     (0, 2, 5, 8, 10)
@@ -92,9 +92,9 @@ def release_scores(
 
 
 def release_adaptive(counts: Integers, *, epsilon: Fraction, most_rows: int, noise: Noise) -> ScoreHistogram:
-    """Release the same over edges that are found privately, so each bin has about as many rows.
+    """Release the joint histogram over privately found edges, so that all bins have about the same number of rows.
 
-    Saturated scores need it.
+    Scores that crowd into few cells need this.
 
     Guarantee, parameters and errors as for `release_scores`; a fifth of epsilon goes into the edges.
     """

@@ -1,8 +1,8 @@
-"""A privacy loss in plain figures: how much odds move, how well anybody guesses, and the loss for a wanted risk.
+"""A privacy loss in plain figures: changes of odds, success rates of guesses, and the loss for a wanted risk.
 
-`epsilon` is always what the presence of one privacy unit may change: the probability of anything released changes by at
-most `exp(epsilon)` when the unit is added or removed. Whether a unit that is surely there belongs to *this* group or to
-*that* one is decided by two presences, and its odds move by at most `exp(2 epsilon)`.
+`epsilon` always bounds the effect of one privacy unit's presence: the probability of any release changes by a factor of
+at most `exp(epsilon)` when the unit is added or removed. If a unit is surely there, but in *this* group or *that* one,
+two presences are in question, and the odds move by at most `exp(2 epsilon)`.
 
 | here | the formulas |
 |---|---|
@@ -22,13 +22,13 @@ _LARGEST = 700.0  # a loss beyond has an exponential that is no float, and prote
 
 
 def bound_posterior(epsilon: float, *, prior: float) -> float:
-    """Return the most that a belief of `prior` can become, for any holder, however the questions were chosen.
+    """Return the most that a belief of `prior` can become, for anybody and for any choice of questions.
 
     Guarantee: odds of presence move by at most `exp(epsilon)`, for adaptive analysts as well. Proof:
     docs/proofs/advantage.md.
 
     Parameters:
-        epsilon: the loss, >= 0; twice that of presence where it is about this group rather than that.
+        epsilon: the loss, >= 0. Give twice the loss of presence if the belief is about one group or another.
         prior: a probability, 0 <= prior <= 1.
 
     >>> round(bound_posterior(math.log(3), prior=0.5), 4), round(bound_posterior(1.0, prior=0.01), 4)
@@ -42,7 +42,7 @@ def bound_posterior(epsilon: float, *, prior: float) -> float:
 
 
 def bound_advantage(epsilon: float) -> float:
-    """Return the most by which a test for presence is right more often on who is there than on who is not: TPR - FPR.
+    """Return the largest TPR - FPR of any test for presence.
 
     Guarantee: holds for adaptive analysts within a cap of `epsilon`; attained by randomised response. Proof:
     docs/proofs/advantage.md.
@@ -55,7 +55,7 @@ def bound_advantage(epsilon: float) -> float:
 
 
 def bound_true_positive_rate(epsilon: float, *, false_positive_rate: float) -> float:
-    """Return the share of those present that the best test finds, if it wrongly accuses that share of those absent.
+    """Return the largest true-positive rate of any test for presence at this false-positive rate.
 
     Guarantee: as for `bound_advantage` (docs/proofs/advantage.md).
 

@@ -1,8 +1,8 @@
-"""How sure attackers become of where each person is: everybody, sorted into the published classes of confidence.
+"""Attackers' confidence about each person's place, counted by the published classes.
 
-An attacker knows the counts of some places exactly, and of the others what a mechanism shows of them. He knows how many
-people are at those others, and from before how likely each place is. His belief about the true place of a person says
-how well he does: a belief in a wrong place counts nothing.
+An attacker knows the exact counts of some places, and sees what a mechanism shows of the other places. He knows the
+number of people at the other places, and a prior of each place. His success is his belief in the true place of a
+person. A belief in a wrong place counts nothing.
 
 | here | the thesis |
 |---|---|
@@ -45,7 +45,7 @@ class View(Enum):
 
 @dataclass(frozen=True, slots=True)
 class KeyTest:
-    """The question `count > cut` under study, with its calibrated test: what of it is visible, and what lies behind."""
+    """A question `count > cut` with its calibrated test."""
 
     test: FunctionalTest
     cut: int
@@ -53,7 +53,7 @@ class KeyTest:
 
 @dataclass(frozen=True, slots=True)
 class Confidences:
-    """The confidence of an attacker about places of people: `classes` counts people by class, lowest first.
+    """The confidence of an attacker about people's places. `classes` counts people by class, lowest first.
 
     `improved` counts people in a higher class than the prior's. `believed` is the sum, over people, of the belief in
     the place where each person is. `highest` is the greatest of these beliefs. All fields except `highest` are sums, or
@@ -73,13 +73,13 @@ NO_CONFIDENCES = Confidences(0.0, (0.0,) * len(CONFIDENCES), 0.0, 0.0, 0.0)
 def find_confidences(
     counts: Integers, prior: Floats, known_places: Booleans, *, view: View, question: KeyTest, noise: Noise
 ) -> Confidences:
-    """Return an attacker's conclusions, at one time, about the people at the places that he does not know.
+    """Return an attacker's confidence, at one time, about the people at the places that he does not know.
 
     Guarantee: beliefs are those of `find_joint_posterior`, from an observation drawn by the law of the mechanism
     (docs/proofs/posterior.md).
 
     Parameters:
-        counts: of each place, true or made up; nobody is at two of them.
+        counts: of each place, true or synthetic. Nobody is at two places.
         prior: of each place, above 0.
         known_places: which places the attacker knows.
 
@@ -113,7 +113,7 @@ def find_confidences(
 
 
 def add_confidences(parts: Iterable[Confidences], *, divisor: int = 1) -> Confidences:
-    """Return the sum of all parts, divided by `divisor`; `highest` is the highest of all.
+    """Return the sum of all parts, divided by `divisor`. `highest` is the highest of all parts.
 
     >>> add_confidences([NO_CONFIDENCES, NO_CONFIDENCES]) == NO_CONFIDENCES
     True
@@ -129,9 +129,9 @@ def add_confidences(parts: Iterable[Confidences], *, divisor: int = 1) -> Confid
 
 
 def _observe(count: int, people: int, view: View, question: KeyTest, noise: Noise) -> Floats:
-    """Draw one observation of a place's count by the view's own distribution.
+    """Draw one observation of a place's count, as the view shows it.
 
-    Return its likelihood for 0 to all people.
+    Return its likelihood for each count from 0 to `people`.
     """
     match view:
         case View.PRIOR:
@@ -153,8 +153,8 @@ def _observe(count: int, people: int, view: View, question: KeyTest, noise: Nois
 
 @lru_cache(maxsize=64)
 def _list_acceptances(question: KeyTest, people: int) -> Floats:
-    """Return the probability that a place is returned at each count.
+    """Return for each count the probability that a place with it is returned.
 
-    It is the same for each place with that number of hidden people.
+    The result is cached, since it is the same for all places.
     """
     return list_likelihoods_of_key(question.test, cut=question.cut, most=people, is_returned=True)

@@ -1,6 +1,6 @@
-"""The evidence of one observation about a true count: its likelihood for every count from 0 on, up to a factor.
+"""Likelihoods of one observation for every true count from 0 on, up to a factor.
 
-Every technique has one in closed form: the visible key set, a noisy value, the exact count, or nothing at all.
+Each has a closed form: for the visible key set, a noisy value, the exact count, or nothing at all.
 
 Reference: PET evaluation (thesis), equation 4.4, which takes the same from samples. Proof: docs/proofs/posterior.md.
 """
@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def list_likelihoods_of_nothing(*, most: int) -> Floats:
-    """Return the likelihood of a technique that reveals nothing: one everywhere.
+    """Return the likelihoods if nothing is revealed: one for every count.
 
     >>> list_likelihoods_of_nothing(most=2).tolist()
     [1.0, 1.0, 1.0]
@@ -27,7 +27,7 @@ def list_likelihoods_of_nothing(*, most: int) -> Floats:
 
 
 def list_likelihoods_of_exact(count: int, *, most: int) -> Floats:
-    """Return the likelihood of the true count itself.
+    """Return the likelihoods if the true count is revealed: one for it, zero for others.
 
     >>> list_likelihoods_of_exact(1, most=2).tolist()
     [0.0, 1.0, 0.0]
@@ -40,11 +40,11 @@ def list_likelihoods_of_exact(count: int, *, most: int) -> Floats:
 
 
 def list_likelihoods_of_noisy(value: float, *, rate: float, most: int) -> Floats:
-    """Return the likelihood of a count with Laplace noise of that rate.
+    """Return the likelihoods of a noisy value with Laplace noise of this rate.
 
     Discrete and continuous noise both fall by `exp(-rate)` a step.
 
-    Scaled so that the nearest count has one.
+    They are scaled so that the nearest count has one.
 
     >>> list_likelihoods_of_noisy(5, rate=math.log(2), most=2).tolist()
     [0.25, 0.5, 1.0]
@@ -56,7 +56,7 @@ def list_likelihoods_of_noisy(value: float, *, rate: float, most: int) -> Floats
 
 
 def list_likelihoods_of_key(test: FunctionalTest, *, cut: int, most: int, is_returned: bool) -> Floats:
-    """Return the likelihood of a key that a question `count > cut` returned, or did not, at each count.
+    """Return the likelihoods of a key that a question `count > cut` returned, or did not.
 
     Guarantee: the law of what is visible, for a one-shot test and for the looks of a progressive one
     (docs/proofs/posterior.md).
@@ -74,7 +74,9 @@ def list_likelihoods_of_key(test: FunctionalTest, *, cut: int, most: int, is_ret
 
 
 def compute_evidence_of_key(test: FunctionalTest) -> float:
-    """Return the least factor by which "returned" favours a group that qualifies over one that fails by the tolerance.
+    """Return the least likelihood ratio of a returned key.
+
+    It compares a count that qualifies with one that fails by the tolerance.
 
     >>> from fractions import Fraction
     >>> test = FunctionalTest(0.5, Fraction(1, 2), 3, Fraction(1, 2), Fraction(1, 20), Fraction(1, 10), 5)

@@ -1,9 +1,9 @@
-"""Disclosures by ratios of two noisy counts, as published: how surely a share in a group can be read off them.
+"""Disclosures by ratios of two noisy counts, as published: the probability that they reveal a share in a group.
 
 A group of rows that agree on public columns, and how many of them have a sensitive value, are both counted with Laplace
-noise. Their ratio estimates the share. It has neither mean nor variance, since the noisy size may be zero; what is
-computed here are its exact probabilities. A disclosure in this sense is about groups: it holds whether or not a person
-took part, and no promise about presence prevents it.
+noise. Their ratio estimates the share. It has neither mean nor variance, since the noisy size may be zero. This module
+computes its exact probabilities. A disclosure in this sense is about groups. It holds whether or not a person took
+part, and no promise about presence prevents it.
 
 | here | the thesis |
 |---|---|
@@ -60,7 +60,7 @@ def compute_chance_within(width: float, *, group: float, holders: float, scale: 
 
 
 def compute_jump(*, group: float, holders: float, base_rate: float) -> float:
-    """Return the factor by which the value is more frequent in the group than everywhere: its share over the base rate.
+    """Return the factor by which the value is more frequent in the group than overall: its share over the base rate.
 
     >>> round(compute_jump(group=339, holders=284, base_rate=0.24892), 3)
     3.366
@@ -82,7 +82,7 @@ def apply_rule_of_thumb(*, group: float, scale: float) -> float:
 
 
 def _apply_lemma(z: float, group: float, holders: float, scale: float) -> float:
-    """Return `F(z)` by lemma 2, away from -1 and 1; at 0 by its limit."""
+    """Return `F(z)` by lemma 2, for `z` away from -1 and 1. At 0 it is the limit."""
     nothing = math.exp(-group / scale) / 2
     both = math.exp(-(holders + group) / scale)
     if z == 0.0:

@@ -1,8 +1,9 @@
-"""The exact loss of one unit's presence by a list of questions that was fixed beforehand: less than its sum.
+"""The exact loss of one unit's presence by a fixed list of questions. It is less than the sum.
 
-Each question is at worst a randomised response: its loss is `+e` with probability `e^e / (1 + e^e)` where the unit is
-there, else `-e`, and the other way round where it is not. Their sum is one of independent numbers; its law is worked
-out here. Only for lists that nobody can change in view of the answers: an adaptive analyst may reach the sum.
+Each question is at worst a randomised response. If the unit is there, its loss is `+e` with probability `e^e / (1 +
+e^e)` and otherwise `-e`. If the unit is not there, the signs are exchanged. The losses are independent, and this module
+computes the law of their sum. It holds only for lists that are fixed before any answer. An adaptive analyst may reach
+the plain sum.
 
 Reference: P. Kairouz, S. Oh, P. Viswanath, The composition theorem for differential privacy, ICML 2015. Proof:
 docs/proofs/advantage.md.
@@ -26,12 +27,12 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TradeOff:
-    """The best tests for presence, all of them: what each loss says, with its probability where the unit is there.
+    """All best tests for presence: the possible total losses with their probabilities.
 
     Guarantee: no test on the answers of the list has a greater true-positive rate at a false-positive rate. Proof:
     docs/proofs/advantage.md.
 
-    `losses` fall; `present` are their probabilities with the unit, `absent` without it; each sum to one.
+    `losses` fall. `present` are their probabilities with the unit and `absent` without it. Both sum to one.
     """
 
     losses: Floats = field(repr=False)
@@ -45,11 +46,11 @@ class TradeOff:
 
     @property
     def advantage(self) -> float:
-        """TPR - FPR of the best test."""
+        """The largest TPR - FPR of any test."""
         return float(np.sum(np.maximum(self.present - self.absent, 0.0)))
 
     def find_true_positive_rate(self, *, false_positive_rate: float) -> float:
-        """Return the greatest true-positive rate at that false-positive rate, by Neyman and Pearson."""
+        """Return the greatest true-positive rate at this false-positive rate, by Neyman and Pearson."""
         if not 0.0 <= false_positive_rate <= 1.0:
             raise ValueError("a probability is between 0 and 1")
         places = np.concatenate(([0.0], np.cumsum(self.absent)))
@@ -64,7 +65,7 @@ class TradeOff:
 
 
 def compose_fixed(epsilons: Sequence[float]) -> TradeOff:
-    """Return the trade-off of a list of losses, each of a question that was fixed beforehand.
+    """Return the trade-off of a list of losses, each that of a question fixed in advance.
 
     Guarantee: exact for randomised responses of these losses, which every question of such a loss is a function of;
     where many losses differ they are rounded up first, so that nothing is understated. Proof: docs/proofs/advantage.md.
@@ -94,7 +95,7 @@ def compose_fixed(epsilons: Sequence[float]) -> TradeOff:
 def _count_rounded_up(epsilons: Sequence[float], step: float) -> Counter[int]:
     """Return the number of times each loss occurs, in whole steps.
 
-    A multiple except for the last digits of a float stays one.
+    A loss that is a multiple of the step except for float rounding stays that multiple.
     """
     return Counter(math.ceil(epsilon / step - 1e-6) for epsilon in epsilons)
 
@@ -120,7 +121,7 @@ def _compose_one_by_one(counted: Counter[int], step: float) -> TradeOff:
 
 
 def _compose_on_grid(counted: Counter[int], step: float) -> TradeOff:
-    """Return sums on a grid, lowest first: one place for each step from minus the sum to the sum, by twos."""
+    """Return the trade-off computed on a grid of sums, every second step from minus the total to the total."""
     present = np.ones(1)
     for units, times in counted.items():
         up = 1.0 / (1.0 + math.exp(-units * step))

@@ -1,9 +1,9 @@
-"""The conclusions about one person's place by an attacker who sees every place's count, through some technique.
+"""The posterior of one person's place for an attacker who observes every place's count through some technique.
 
-People are alike to him: each is at place `l` with the public probability `p_l`, independently, and `people` of them are
-at one of the places. Given what he saw of every place's count, the probability that a given person is at a place is the
-expected share of the people there; all places together, these sum to one. The published attack looks at one place at a
-time; its numbers need not sum to one, and it sees less.
+To the attacker all people are alike. Each is at place `l` with the public probability `p_l`, independently, and there
+are `people` of them. Given the observations, the probability that a person is at a place is the expected share of the
+people there. These probabilities sum to one over the places. The published attack uses one place at a time, so its
+numbers need not sum to one, and it learns less.
 
 | here | the thesis and the formulas |
 |---|---|
@@ -71,7 +71,7 @@ def find_joint_posterior(likelihoods: Sequence[Floats], prior: Sequence[float] |
 
 
 def find_posterior_of_one_place(likelihood: Floats, prior: float, *, people: int) -> float:
-    """Run the published attack: from the count of one place alone, with the empty place that it leaves out.
+    """Run the published attack on the count of one place alone, with the empty place that it leaves out.
 
     Guarantee: equation 4.4 with the sum from z = 0 (docs/proofs/posterior.md).
 
@@ -104,9 +104,9 @@ def bound_belief_in_presence(epsilon: float, *, prior: float) -> float:
 
 
 def bound_belief_in_place(epsilon: float, *, prior: float) -> float:
-    """Return the most that a belief in "here rather than there" can become.
+    """Return the most that a belief in one place rather than another can become.
 
-    Two presences move odds by `exp(2 epsilon)`.
+    Two presences are in question, so odds move by `exp(2 epsilon)`.
 
     Guarantee: where every place's count is released within `epsilon` (docs/proofs/posterior.md). The thesis takes
     `exp(epsilon)` for this, which two places and noise of rate 1 already exceed: .8808 occurs.
@@ -134,7 +134,7 @@ def _bound_belief(epsilon: float, prior: float) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SparseWeights:
-    """Weights of `start`, `start + 1`, ...; nothing elsewhere."""
+    """Weights of the counts `start`, `start + 1`, and so on. All other weights are zero."""
 
     start: int
     values: Floats = field(repr=False)
@@ -151,9 +151,9 @@ class _SparseWeights:
 
 
 def _weigh(likelihood: Floats, mean: float) -> _SparseWeights:
-    """Return the likelihood times Poisson's distribution.
+    """Return the likelihood times Poisson's distribution, trimmed.
 
-    People are placed by independent such counts, given their sum.
+    Given their sum, independent Poisson counts place people as the prior says.
     """
     from scipy.special import gammaln, xlogy  # here, as above
 

@@ -1,8 +1,7 @@
-"""Attacks that are tried on data made up for them: how much of a secret they really find within a loss.
+"""Attacks on synthetic data: the part of a secret that they find within a loss.
 
-A cell has people, each with a secret bit. The attacker may count, with noise, those of chosen groups whose bit is
-one; all counts together cost each person's bit the whole loss. No private data are involved, and nothing depends on
-any.
+A cell has people, each with a secret bit. The attacker may count, with noise, the people of chosen groups whose bit is
+one. All counts together cost each person's bit the whole loss. No private data are involved.
 
 References: I. Dinur, K. Nissim, Revealing information while preserving privacy, PODS 2003 (many random counts); D.
 Denning, P. Denning, M. Schwartz, The tracker, TODS 4 (1), 1979 (two counts that differ by one person). Proof of the
@@ -27,7 +26,7 @@ _RATE_DIGITS = (
 
 @dataclass(frozen=True, slots=True)
 class BitAttack:
-    """The result of an attack: the part of the bits that it guessed right, and a bound on any attack's average."""
+    """The result of an attack: the part of the bits that it guessed right, and a bound on the average of any attack."""
 
     right_share: float
     bound: float
@@ -36,16 +35,16 @@ class BitAttack:
 def reconstruct_bits(
     *, people: int, counts: int, epsilon: float | None, runs: int, seed: int, noise: Noise
 ) -> BitAttack:
-    """Count random halves of the people and solve for their bits, by the best linear estimate.
+    """Attack by noisy counts of random halves of the people, and solve for their bits by the best linear estimate.
 
     Guarantee: the expected part of bits that are right is at most `bound`, since each is a guess between two values
     that changes each count by one, or not at all (docs/proofs/advantage.md). The part found is an average over `runs`.
 
     Parameters:
-        people, counts: at least one; how many bits, and how many counts share the loss evenly.
-        epsilon: what all counts together tell about one bit, above 0; None for counts without noise.
-        runs: made-up cells, at least one.
-        seed: of the bits and the groups, which are no secret of anybody.
+        people, counts: the number of bits, and the number of counts that share the loss evenly; at least one.
+        epsilon: the loss of one bit by all counts together, above 0, or None for counts without noise.
+        runs: the number of synthetic cells, at least one.
+        seed: of the random bits and groups, which are nobody's secret.
     """
     if min(people, counts, runs) < 1:
         raise ValueError("an attack has people, counts and runs")
@@ -70,7 +69,7 @@ def reconstruct_bits(
 
 
 def track_victim(epsilon: float) -> BitAttack:
-    """Return two counts that differ by the victim, at half the loss each, and the sign of their difference; exact.
+    """Return the exact success of the tracker: two counts that differ by the victim, each at half of the loss.
 
     Guarantee: of the tracker's success and of its bound (docs/proofs/advantage.md).
 
@@ -86,12 +85,12 @@ def track_victim(epsilon: float) -> BitAttack:
 
 
 def single_out_victim(epsilon: float) -> BitAttack:
-    """Return one count of the victim alone, at the whole loss.
+    """Return the exact success of one count of the victim alone, at the whole loss.
 
-    Nobody else meets its filter, or all other bits are known.
+    Either nobody else meets its filter, or all other bits are known.
 
-    Guarantee: reaches the bound, so the bound is no exaggeration; and counts of one person each share no one, so this
-    finds everybody's bit as often (docs/proofs/advantage.md).
+    Guarantee: it reaches the bound, so the bound is tight. Counts of single persons share nobody, so each finds its
+    person's bit as often (docs/proofs/advantage.md).
 
     >>> attack = single_out_victim(1.0)
     >>> attack.right_share == attack.bound

@@ -1,7 +1,7 @@
-"""How small a group may be for anybody to learn a share in it, from counts with discrete noise at a given loss.
+"""The smallest group in which an attacker learns a share, from counts with discrete noise at a given loss.
 
-Two attackers. One counts the group and those in it who have the value, at half the loss each, as published. The better
-one counts those who have it and those who have not: no row is in both, so both counts may carry the whole loss.
+There are two attackers. The published one counts the group and its holders of the value, each at half of the loss. The
+better one counts the holders and the others. No row is in both counts, so each may have the whole loss.
 
 References: C. Han, Differential privacy and its limits (thesis), chapter 3, for the first. Proof of the second, and of
 what follows from parallel counts: docs/proofs/disclosure.md.
@@ -22,16 +22,18 @@ Floats = npt.NDArray[np.float64]
 
 
 class SharePair(Enum):
-    """The two counts that carry the loss."""
+    """The pair of counts that an attacker asks for."""
 
     GROUP_AND_HOLDERS = "group and holders, half each"
     HOLDERS_AND_OTHERS = "holders and others, all of it each"
 
 
 def compute_chance_by_ratio(width: float, *, group: int, holders: int, group_rate: float, holders_rate: float) -> float:
-    """Return the probability that a ratio of two noisy counts is within `width` times the share of the share.
+    """Return the probability that the ratio of two noisy counts is near the share.
 
-    Discrete `CP_tau`.
+    It is near if it differs by at most `width` times the share.
+
+    This is `CP_tau` for discrete noise.
 
     Guarantee: exact but for 1e-15, for independent discrete Laplace noise of these rates. Proof:
     docs/proofs/disclosure.md.
@@ -51,9 +53,9 @@ def compute_chance_by_ratio(width: float, *, group: int, holders: int, group_rat
 
 
 def compute_chance_by_disjoint(width: float, *, group: int, holders: int, rate: float) -> float:
-    """Return the same for the share `Y / (Y + W)` of two disjoint noisy counts, both at the whole rate.
+    """Return the same for the estimate `Y / (Y + W)` from two disjoint noisy counts, both at the whole rate.
 
-    Where even everybody is within the width there is no upper end: an estimate above one is taken for one.
+    If a share of one is within the width, there is no upper end, since an estimate above one is taken as one.
 
     Guarantee: as for `compute_chance_by_ratio` (docs/proofs/disclosure.md).
 
@@ -72,7 +74,7 @@ def compute_chance_by_disjoint(width: float, *, group: int, holders: int, rate: 
 
 
 def compute_chance(width: float, *, group: int, holders: int, epsilon: float, pair: SharePair) -> float:
-    """Return either of the two, for a loss of `epsilon` of a unit that is one row.
+    """Return the probability for either pair of counts, at a loss of `epsilon` for a unit of one row.
 
     Guarantee: as for `compute_chance_by_ratio` (docs/proofs/disclosure.md).
     """
@@ -84,10 +86,10 @@ def compute_chance(width: float, *, group: int, holders: int, epsilon: float, pa
 
 
 def find_least_group(share: float, *, width: float, certainty: float, epsilon: float, pair: SharePair) -> int:
-    """Return the least group in which that share, to the nearest row, is learned to within the width that surely.
+    """Return the size of the least group in which the share is learned to within `width` with the given certainty.
 
-    Guarantee: exact up to 512 rows; larger ones by halves, as if certainty only grew with size, which rounding to whole
-    rows breaks by a few rows at most. Proof: docs/proofs/disclosure.md.
+    Guarantee: exact up to 512 rows. Larger sizes are found by bisection, as if certainty only grew with size, which
+    rounding to whole rows breaks by a few rows at most. Proof: docs/proofs/disclosure.md.
 
     Parameters:
         share: of the group that has the value, 0 < share <= 1.

@@ -1,4 +1,4 @@
-"""Published releases of counts, window sums and running sums tick by tick: PeGaSus, its variants and its rivals.
+"""Published stream mechanisms: counts, window sums and running sums tick by tick, by PeGaSus and its rivals.
 
 May refuse: nothing.
 May import: `threshold`, `publishing` and below.

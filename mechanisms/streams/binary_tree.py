@@ -1,4 +1,4 @@
-"""The binary mechanism: a running sum out of noisy sums of dyadic stretches, each of which is kept while it is needed.
+"""The binary mechanism: a running sum made of noisy sums of dyadic ranges of ticks.
 
 | here | the paper |
 |---|---|
@@ -24,7 +24,11 @@ from mechanisms.streams.stream import Tick, check_budget, check_counts
 
 @dataclass(frozen=True, slots=True)
 class BinaryTreeState:
-    """Ticks so far; by level the true and the noisy sum of the stretch that the binary digits of `ticks` name, or 0."""
+    """The state between ticks: `ticks` counts them.
+
+    For each level, `sums` and `noisy` have the true and the noisy sum of a dyadic range, or 0.  The binary digits of
+    `ticks` say which levels have a range.
+    """
 
     ticks: int
     sums: tuple[int, ...]
@@ -56,12 +60,12 @@ class BinaryTree:
 
     @property
     def levels(self) -> int:
-        """In how many noisy sums a count is at most."""
+        """The most noisy sums that contain one count."""
         return self.horizon.bit_length()
 
     @property
     def rate(self) -> Fraction:
-        """Of the noise on every sum."""
+        """The rate of the noise on every sum."""
         return self.epsilon / (self.levels * self.sensitivity)
 
     def start(self) -> BinaryTreeState:
@@ -69,7 +73,7 @@ class BinaryTree:
         return BinaryTreeState(ticks=0, sums=(0,) * self.levels, noisy=(0,) * self.levels)
 
     def advance(self, states: Sequence[BinaryTreeState], counts: Integers, *, noise: Noise) -> Tick[BinaryTreeState]:
-        """Advance one tick: the stretches that end together become one, with noise of its own."""
+        """Advance one tick. Ranges that end together are merged into one, with new noise."""
         check_counts(states, counts)
         if any(state.ticks == self.horizon for state in states):
             raise ValueError("the horizon is over")

@@ -1,8 +1,8 @@
-"""Sums of sliding windows by binary trees over blocks: SW_w, made for one length of windows.
+"""Sums of sliding windows of one length by binary trees over blocks of ticks: SW_w.
 
-Ticks come in blocks as long as the window, each under a binary tree all of whose sums get noise. A window is the end
-of one block and the beginning of the next. Nodes that would reach beyond their block end with it, so that any length
-goes.
+Blocks are as long as the window. Each has a binary tree, and every sum of the tree gets noise. A window is the end of
+one block and the beginning of the next. A node that would reach beyond its block ends with it, so the window may have
+any length.
 
 | here | the thesis |
 |---|---|
@@ -27,10 +27,10 @@ from mechanisms.streams.stream import Tick, check_budget, check_counts
 
 @dataclass(frozen=True, slots=True)
 class BlockTreeState:
-    """Ticks of the block so far.
+    """The state between ticks: `ticks` counts the ticks of the block so far.
 
-    By level, leaves first, the true sum of the node that is not complete, the noisy sums of those that are, and the
-    noisy sums of the block before, none if there was none.
+    For each level, leaves first, `sums` has the true sum of the incomplete node, `nodes` the noisy sums of the complete
+    ones, and `before` the noisy sums of the block before, if there was one.
     """
 
     ticks: int
@@ -41,7 +41,7 @@ class BlockTreeState:
 
 @dataclass(frozen=True, slots=True)
 class BlockTree:
-    """Estimates of the sums over the last `window` ticks; before that over all so far.
+    """Estimates of the sum over the last `window` ticks, or over all ticks while there are fewer.
 
     Guarantee: `epsilon` at event level (docs/proofs/streams.md).
 
@@ -64,12 +64,12 @@ class BlockTree:
 
     @property
     def levels(self) -> int:
-        """Of a block's tree: in how many sums each count is."""
+        """The height of a block's tree, which is the number of sums that contain one count."""
         return (self.window - 1).bit_length() + 1
 
     @property
     def rate(self) -> Fraction:
-        """Of the noise on every sum."""
+        """The rate of the noise on every sum."""
         return self.epsilon / (self.levels * self.sensitivity)
 
     def start(self) -> BlockTreeState:
@@ -78,7 +78,7 @@ class BlockTree:
         return BlockTreeState(ticks=0, sums=(0,) * self.levels, nodes=empty, before=())
 
     def advance(self, states: Sequence[BlockTreeState], counts: Integers, *, noise: Noise) -> Tick[BlockTreeState]:
-        """Advance one tick: the nodes that it completes get their noise."""
+        """Advance one tick. The nodes that it completes get their noise."""
         check_counts(states, counts)
         begun = [self._begin_block(state) if state.ticks == self.window else state for state in states]
         sums = [[total + count for total in state.sums] for state, count in zip(begun, counts.tolist(), strict=True)]
@@ -101,7 +101,7 @@ class BlockTree:
         return BlockTreeState(ticks=0, sums=fresh.sums, nodes=fresh.nodes, before=state.nodes)
 
     def _list_complete_levels(self, ticks: int) -> list[int]:
-        """Return the levels of the nodes that end with so many ticks of a block."""
+        """Return the levels of the nodes that end at tick number `ticks` of a block."""
         return [level for level in range(self.levels) if ticks % (1 << level) == 0 or ticks == self.window]
 
     def _sum_window(self, state: BlockTreeState) -> int:

@@ -1,7 +1,7 @@
-"""Event monitors on released estimates: points at which a stream jumps or drops, and windows with too low a sum.
+"""Event monitors on released estimates: ticks at which a stream jumps or drops, and windows with too low a sum.
 
-They read estimates alone, so any number of them costs nothing beyond the mechanism that released these. No chance of
-a missed or a false event is bounded.
+They read only estimates, so any number of them costs nothing beyond the mechanism that released the estimates. The
+probabilities of missed and false events are not bounded.
 
 | here | the thesis |
 |---|---|
@@ -23,7 +23,7 @@ MonitorState = TypeVar("MonitorState")
 
 @dataclass(frozen=True, slots=True)
 class MonitorTick(Generic[MonitorState]):
-    """The states after a tick, and whether the event has occurred in each stream."""
+    """The states after a tick, and True for each stream in which the event occurred."""
 
     states: tuple[MonitorState, ...]
     occurred: tuple[bool, ...]
@@ -31,7 +31,7 @@ class MonitorTick(Generic[MonitorState]):
 
 @dataclass(frozen=True, slots=True)
 class LastEstimates:
-    """The estimates of the last ticks, oldest first; public."""
+    """The estimates of the last ticks, oldest first. They are public."""
 
     estimates: tuple[Fraction, ...]
 
@@ -45,9 +45,9 @@ class TicksSeen:
 
 @dataclass(frozen=True, slots=True)
 class JumpMonitor:
-    """A monitor of changes: the estimate has changed by `delta` or more over a window, in a direction.
+    """A monitor of changes: its event is that the estimate changed by `delta` or more over a window, in one direction.
 
-    Never before it is full.
+    The event does not occur before the window is full.
 
     Guarantee: no loss of its own (docs/proofs/streams.md).
 
@@ -69,7 +69,7 @@ class JumpMonitor:
         return LastEstimates(estimates=())
 
     def advance(self, states: Sequence[LastEstimates], estimates: Sequence[Fraction]) -> MonitorTick[LastEstimates]:
-        """Advance one tick, and return its estimates.
+        """Advance one tick with its estimates. Return the streams in which the event occurred.
 
         >>> monitor = JumpMonitor(window=2, delta=Fraction(3), direction="drop")
         >>> first = monitor.advance([monitor.start()], [Fraction(9)])
@@ -95,7 +95,7 @@ class JumpMonitor:
 
 @dataclass(frozen=True, slots=True)
 class LowSignalMonitor:
-    """A monitor of low signals: a window's estimated sum is below `delta`; never before the window is full.
+    """A monitor of low signals: its event is that a full window's estimated sum is below `delta`.
 
     Guarantee: no loss of its own (docs/proofs/streams.md).
 
@@ -116,7 +116,7 @@ class LowSignalMonitor:
         return TicksSeen(ticks=0)
 
     def advance(self, states: Sequence[TicksSeen], sums: Sequence[Fraction]) -> MonitorTick[TicksSeen]:
-        """Advance one tick, and return its window sums, of whichever mechanism."""
+        """Advance one tick with the estimated window sums of any mechanism."""
         seen = tuple(TicksSeen(ticks=min(self.window, state.ticks + 1)) for state in states)
         occurred = (state.ticks == self.window and total < self.delta for state, total in zip(seen, sums, strict=True))
         return MonitorTick(states=seen, occurred=tuple(occurred))

@@ -1,12 +1,12 @@
-"""PeGaSus's Grouper, the deviation based one: which neighbouring ticks have counts alike, told by sparse vectors.
+"""PeGaSus's deviation-based Grouper: it groups neighbouring ticks with similar counts, by sparse vectors.
 
-An open group takes the next tick while the deviation of its counts, with noise, stays below a noisy threshold. When it
-does not, the group is closed and the tick is a closed group of its own; the next tick opens a group and draws a new
-threshold. So each count is in exactly one sparse vector with one positive answer.
+An open group takes the next tick while the noisy deviation of its counts stays below a noisy threshold. Otherwise the
+group is closed, and the tick becomes a closed group by itself. The next tick opens a group and draws a new threshold.
+So each count is in exactly one sparse vector with one positive answer.
 
-A deviation is a fraction of the group's size `n`; what is compared is `n` times both sides, in whole numbers. On a
-constant stream the published threshold, `5 / epsilon_g`, closes groups after 5.0 ticks on average, 3.0 over all groups;
-twice, four and eight times as much after 9.3, 32.5 and 396.
+A deviation is a fraction of the group's size `n`, so both sides are multiplied by `n` and compared in whole numbers. On
+a constant stream the published threshold, `5 / epsilon_g`, closes groups after 5.0 ticks on average, 3.0 over all
+groups. Two, four and eight times this threshold close them after 9.3, 32.5 and 396 ticks.
 
 | here | the thesis |
 |---|---|
@@ -33,9 +33,9 @@ THETA_FACTOR = Fraction(5)
 
 @dataclass(frozen=True, slots=True)
 class GrouperState:
-    """The open group's counts, each once in ascending order with how often it came, and the noise of its threshold.
+    """The open group's different counts, ascending, with their numbers, and the noise of its threshold.
 
-    Without an open group all are empty or zero.
+    Without an open group the fields are empty or zero.
     """
 
     counts: tuple[int, ...]
@@ -50,7 +50,7 @@ NO_GROUP = GrouperState(counts=(), times=(), threshold_noise=0)
 class Grouper:
     """The Grouper for one loss.
 
-    Guarantee: all decisions about one stream together are `epsilon`-private for one event, however long it is
+    Guarantee: all decisions about one stream together are `epsilon`-private for one event, at any length of the stream
     (docs/proofs/streams.md).
 
     Parameters:
@@ -75,12 +75,15 @@ class Grouper:
 
     @property
     def threshold_rate(self) -> Fraction:
-        """Of the noise on the threshold: half of the loss, as deviations move twice as far as counts."""
+        """The rate of the noise on the threshold.
+
+        It has half of the loss, and deviations move twice as far as counts.
+        """
         return self.epsilon / (4 * self.sensitivity)
 
     @property
     def deviation_rate(self) -> Fraction:
-        """Of the noise on each deviation."""
+        """The rate of the noise on each deviation."""
         return self.epsilon / (8 * self.sensitivity)
 
     @property
@@ -91,7 +94,7 @@ class Grouper:
     def place_ticks(
         self, states: Sequence[GrouperState], counts: Integers, *, noise: Noise
     ) -> tuple[tuple[GrouperState, ...], tuple[bool, ...]]:
-        """Place one tick of each stream. Return the states after it, and if the tick joined the group that was open."""
+        """Place one tick of each stream. Return the states, and True for each tick that joined the open group."""
         check_counts(states, counts)
         opening = sum(not state.counts for state in states)
         thresholds = iter(noise.draw_discrete_laplace(rate=self.threshold_rate, size=opening).tolist())
@@ -113,7 +116,7 @@ class Grouper:
 def scale_deviation(counts: Sequence[int], times: Sequence[int]) -> int:
     """Return `n` times the sum of the distances of `n` counts to their mean, exactly.
 
-    Counts ascend, each with its number.
+    `counts` ascend, and `times` says how often each occurs.
 
     >>> scale_deviation((5, 6, 9), (2, 1, 1)) / 4
     5.5

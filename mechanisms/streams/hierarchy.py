@@ -1,4 +1,4 @@
-"""Aggregations of streams that contain one another: a forest, its levels, and what pruning leaves of it at a tick.
+"""Hierarchies of aggregated streams as forests, and their pruning at a tick.
 
 | here | the thesis |
 |---|---|
@@ -22,10 +22,10 @@ from mechanisms.streams.stream import State
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """Aggregations, each named by its place; those without parts have one count of their own at each tick.
+    """A forest of aggregations, each named by its place. An aggregation without parts has a count at each tick.
 
     Parameters:
-        parents: by aggregation the place of the one that contains it next, before it in order; -1 where none does.
+        parents: for each aggregation the place of its parent, which comes before it, or -1 without a parent.
 
     Raises:
         ValueError: no aggregation, or one that does not come after its parent.
@@ -40,7 +40,7 @@ class Hierarchy:
 
     @property
     def node_levels(self) -> tuple[int, ...]:
-        """By aggregation, 1 where nothing contains it, and one more with each that does."""
+        """The level of each aggregation: 1 for a root, and one more than its parent otherwise."""
         found: list[int] = []
         for parent in self.parents:
             found.append(1 if parent < 0 else found[parent] + 1)
@@ -48,7 +48,7 @@ class Hierarchy:
 
     @property
     def levels(self) -> int:
-        """The height: in how many aggregations a count is at most."""
+        """The height, which is the most aggregations that contain one count."""
         return max(self.node_levels)
 
     @property
@@ -59,7 +59,7 @@ class Hierarchy:
 
     @property
     def inner(self) -> tuple[int, ...]:
-        """The places of the others."""
+        """The places of the aggregations with parts, in order."""
         return tuple(sorted(set(self.parents) - {-1}))
 
     def aggregate(self, counts: Integers) -> Integers:
@@ -79,7 +79,7 @@ class Hierarchy:
 
 
 def make_balanced_hierarchy(*, branching: int, levels: int) -> Hierarchy:
-    """Return one tree in which every aggregation has as many parts, level by level.
+    """Return one tree in which every aggregation has `branching` parts, down to the last level.
 
     >>> tree = make_balanced_hierarchy(branching=2, levels=8)
     >>> len(tree.parents), len(tree.leaves)
@@ -91,10 +91,10 @@ def make_balanced_hierarchy(*, branching: int, levels: int) -> Hierarchy:
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """The remaining aggregations at one tick, of shape (hierarchies, aggregations).
+    """The pruning of hierarchies at one tick. Both arrays have shape (hierarchies, aggregations).
 
-    Pruned ones get a zero. Each of the others has the loss of its own level and of those that are pruned below it; zero
-    for the pruned.
+    `pruned` is True for aggregations that are released as zero. `shares` has the number of levels whose loss an
+    aggregation may use: its own level and the pruned ones below it, and zero if it is pruned.
     """
 
     pruned: Booleans
@@ -102,10 +102,10 @@ class Pruning:
 
 
 def prune_below_small(hierarchy: Hierarchy, small: Booleans) -> Pruning:
-    """Prune all that is contained in a small aggregation.
+    """Prune all aggregations that are contained in a small one.
 
-    Aggregations contained in none keep their own level's loss. Small ones and those without parts get that of the
-    levels below as well.
+    An aggregation that is not pruned keeps its own level's loss. If it is small or has no parts, it also gets the loss
+    of all levels below.
 
     The shares on a path add up to the height at most, whatever is small (docs/proofs/streams.md).
 
@@ -131,7 +131,7 @@ class HierarchyTick(Generic[State]):
 
 
 class HierarchyMechanism(Protocol[State]):
-    """A way of releasing an estimate for every aggregation and tick.
+    """The interface of a mechanism that releases an estimate for every aggregation and tick.
 
     Guarantee: as for `StreamMechanism`, an event being a change of one leaf's count at one tick
     (docs/proofs/streams.md).
@@ -139,22 +139,22 @@ class HierarchyMechanism(Protocol[State]):
 
     @property
     def name(self) -> str:
-        """Return the name in documents and tables."""
+        """The name in documents and tables."""
 
     @property
     def hierarchy(self) -> Hierarchy:
-        """The aggregations that it releases estimates of."""
+        """The aggregations whose estimates it releases."""
 
     @property
     def epsilon(self) -> Fraction:
-        """Return the loss of one event, in all aggregations that contain it together."""
+        """The loss of one event, over all aggregations that contain it."""
 
     @property
     def sensitivity(self) -> int:
-        """The most that one event changes one tick's count."""
+        """The largest change of one tick's count by one event."""
 
     def start(self) -> State:
         """Return the state of a hierarchy before its first tick."""
 
     def advance(self, states: Sequence[State], counts: Integers, *, noise: Noise) -> HierarchyTick[State]:
-        """Advance one tick of some hierarchies; `counts` has shape (hierarchies, leaves), integer units."""
+        """Advance one tick of some hierarchies. `counts` has shape (hierarchies, leaves), integer units."""

@@ -1,4 +1,4 @@
-"""HS-PGS and HS-LM: each aggregation of a hierarchy is a stream of its own, at the height's part of the loss.
+"""HS-PGS and HS-LM: each aggregation of a hierarchy is a separate stream, with one part of the loss for each level.
 
 | here | the thesis |
 |---|---|
@@ -66,7 +66,7 @@ class HsPegasus:
     def advance(
         self, states: Sequence[HierarchyState], counts: Integers, *, noise: Noise
     ) -> HierarchyTick[HierarchyState]:
-        """Advance one tick: all aggregations of all hierarchies side by side."""
+        """Advance one tick of all aggregations of all hierarchies."""
         nodes = [node for state in states for node in state.nodes]
         tick = self.pegasus.advance(nodes, self.hierarchy.aggregate(counts).ravel(), noise=noise)
         width = len(self.hierarchy.parents)
@@ -100,11 +100,11 @@ class HsLaplace:
 
     @property
     def rate(self) -> Fraction:
-        """Of the noise."""
+        """The rate of the noise."""
         return self.epsilon / (self.hierarchy.levels * self.sensitivity)
 
     def start(self) -> Stateless:
-        """Return the state: nothing is remembered."""
+        """Return the empty state."""
         return Stateless()
 
     def advance(self, states: Sequence[Stateless], counts: Integers, *, noise: Noise) -> HierarchyTick[Stateless]:

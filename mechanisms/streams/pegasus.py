@@ -1,9 +1,9 @@
 """PeGaSus: Perturber, Grouper and Smoother on one count per tick.
 
-The Perturber gives a noisy count, the Grouper the group that the tick belongs to, the Smoother an estimate from the
-noisy counts of that group so far. As published the median, four fifths of the loss for the Perturber and a threshold
-of `5 / epsilon_g`. Only the first two read counts; window sums and event monitors are made of the same outputs and
-cost nothing more (`mechanisms/streams/window_sum.py`, `mechanisms/streams/event_monitors.py`).
+The Perturber gives a noisy count. The Grouper gives the group of the tick. The Smoother estimates from the noisy counts
+of that group so far. The published choices are the median, four fifths of the loss for the Perturber, and a threshold
+of `5 / epsilon_g`. Only the Perturber and the Grouper read counts. Window sums and event monitors use the same outputs
+and cost nothing more (`mechanisms/streams/window_sum.py`, `mechanisms/streams/event_monitors.py`).
 
 | here | the thesis |
 |---|---|
@@ -37,7 +37,10 @@ GROUPER_SHARE = Fraction(1, 5)
 
 @dataclass(frozen=True, slots=True)
 class PegasusState:
-    """The Grouper's state, and the noisy counts of the latest tick's group so far, ascending. The latter are public."""
+    """The Grouper's state, and the noisy counts of the latest tick's group so far, ascending.
+
+    The noisy counts are public.
+    """
 
     grouper: GrouperState
     noisy: tuple[int, ...]
@@ -45,19 +48,19 @@ class PegasusState:
 
 @dataclass(frozen=True, slots=True)
 class Pegasus:
-    """One PeGaSus, for any number of streams side by side.
+    """One PeGaSus mechanism, for any number of streams in parallel.
 
     Guarantee: `epsilon` at event level, for the estimates, the noisy counts and the groups together
-    (docs/proofs/streams.md). No bound on an estimate's error, which follows the data: on streams that alternate it does
-    not shrink with the noise.
+    (docs/proofs/streams.md). The error of an estimate is not bounded and depends on the data: on streams that alternate
+    it does not shrink with the noise.
 
     Parameters:
-        epsilon: what one event loses.
+        epsilon: the loss of one event.
         sensitivity: the most that one event changes one count.
         smooth: the Smoother.
         grouper_share: the Grouper's part of the loss, between 0 and 1.
-        theta_factor: the Grouper's.
-        name: what tables call it.
+        theta_factor: that of the Grouper.
+        name: its name in tables.
 
     Raises:
         Unachievable: the noise lies outside the range of exact sampling.
@@ -96,7 +99,7 @@ class Pegasus:
 
     @property
     def perturber_rate(self) -> Fraction:
-        """Of the noise on counts."""
+        """The rate of the noise on counts."""
         return self.perturber_epsilon / self.sensitivity
 
     @property
@@ -121,7 +124,7 @@ class Pegasus:
         groups: Sequence[GrouperState],
         joined: Sequence[bool],
     ) -> Tick[PegasusState]:
-        """Take the last step: a tick that joined is estimated from its whole group, one that did not from itself."""
+        """Estimate each tick, from its whole group if it joined one, otherwise from its own noisy count."""
         variance = 2 / (self.perturber_rate * self.perturber_rate)
         after, estimates = [], []
         for state, latest, group, joins in zip(states, noisy.tolist(), groups, joined, strict=True):

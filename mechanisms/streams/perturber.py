@@ -1,4 +1,4 @@
-"""PeGaSus's Perturber, which is the Laplace mechanism at each tick: the count with noise of its own.
+"""PeGaSus's Perturber: the Laplace mechanism with fresh noise at each tick.
 
 References: Chen's thesis, section 5.3.1. Proof: docs/proofs/streams.md.
 """

@@ -1,8 +1,10 @@
-"""PHS-PGS: PeGaSus on the aggregations that seem large enough; what is contained in a small one is zero, for nothing.
+"""PHS-PGS: PeGaSus on the aggregations that seem large enough.
 
-Two ways of finding what is small. `PhsPegasus` compares counts with noise, as the thesis does, but correctly;
-`PhsPegasusFree`, ours, takes the estimates that were released at the tick before and pays nothing. Either way an
-aggregation with nothing left below it has the Perturber's loss of the levels that were pruned.
+Parts of a small aggregation are released as zero for free.
+
+There are two ways of finding small aggregations. `PhsPegasus` compares noisy counts, as the thesis does, but correctly.
+`PhsPegasusFree`, ours, uses the estimates released at the tick before, at no loss. In both, an aggregation whose parts
+are pruned also gets the Perturber's loss of their levels.
 
 What is printed but does not hold: algorithm 18's PRUNE draws noise for both sides of each comparison at
 `2 / epsilon_pr`, as if one answer in all were paid for. Every "not small" on a path costs up to half of `epsilon_pr`
@@ -38,10 +40,10 @@ from mechanisms.streams.stream import check_budget
 
 @dataclass(frozen=True, slots=True)
 class PrunedPegasus:
-    """PeGaSus on what a pruning leaves, `epsilon` for a path through the hierarchy; ticks that are pruned are skipped.
+    """PeGaSus on the aggregations that a pruning leaves. Pruned ticks are skipped.
 
-    Guarantee: `epsilon` at event level, given prunings that do not depend on the counts of their own tick but through
-    something that is paid for besides (docs/proofs/streams.md).
+    Guarantee: `epsilon` at event level, if prunings depend on the counts of their own tick only through releases whose
+    loss is counted separately (docs/proofs/streams.md).
 
     Parameters and exceptions as for `Pegasus`.
     """
@@ -59,7 +61,7 @@ class PrunedPegasus:
 
     @property
     def pegasus(self) -> Pegasus:
-        """The PeGaSus of an aggregation of which all parts are estimated."""
+        """The PeGaSus of an aggregation without pruned parts."""
         return Pegasus(
             epsilon=self.epsilon / self.hierarchy.levels,
             sensitivity=self.sensitivity,
@@ -68,9 +70,9 @@ class PrunedPegasus:
         )
 
     def compute_perturber_rate(self, share: int) -> Fraction:
-        """Return the rate of noise on a count with the loss of so many levels.
+        """Return the rate of noise on a count with the loss of `share` levels.
 
-        The Grouper takes its part of one of them.
+        The Grouper's part of one level is subtracted.
         """
         return (share * self.epsilon - self.grouper_share * self.epsilon) / (self.hierarchy.levels * self.sensitivity)
 
@@ -81,7 +83,7 @@ class PrunedPegasus:
     def advance(
         self, states: Sequence[HierarchyState], aggregates: Integers, pruning: Pruning, *, noise: Noise
     ) -> HierarchyTick[HierarchyState]:
-        """Advance one tick: perturb, group and smooth the unpruned aggregations, and release zeros for the rest."""
+        """Advance one tick: perturb, group and smooth the unpruned aggregations, and release zeros for the others."""
         kept = list(zip(*(places.tolist() for places in np.nonzero(~pruning.pruned)), strict=True))
         nodes = [states[row].nodes[place] for row, place in kept]
         counts, shares = aggregates[~pruning.pruned], pruning.shares[~pruning.pruned]
@@ -108,9 +110,8 @@ class PhsPegasus:
 
     Parameters:
         prune_epsilon: the thesis leaves it open; above 0 and below `epsilon`.
-        prune_below: the thesis's beta, left open as well; the parts of an aggregation with a noisy count below it are
-            pruned for the tick.
-        Others, and exceptions, as for `Pegasus`.
+        prune_below: the thesis's beta, which it leaves open. The parts of an aggregation with a noisy count below it
+            are pruned for the tick. Others, and exceptions, as for `Pegasus`.
     """
 
     hierarchy: Hierarchy
@@ -132,7 +133,7 @@ class PhsPegasus:
 
     @property
     def prune_rate(self) -> Fraction:
-        """Of the noise on each comparison: one less than the height are on a path."""
+        """The rate of the noise on each comparison. A path has one comparison less than the height."""
         return self.prune_epsilon / (max(1, self.hierarchy.levels - 1) * self.sensitivity)
 
     @property
@@ -162,7 +163,9 @@ class PhsPegasus:
 def find_small(
     hierarchy: Hierarchy, aggregates: Integers, *, rate: Fraction, prune_below: int, noise: Noise
 ) -> Booleans:
-    """Make PRUNE's comparisons, corrected: return which aggregations with parts have a noisy count below the bound.
+    """Make PRUNE's comparisons, corrected.
+
+    Return True for aggregations with parts whose noisy count is below the bound.
 
     Guarantee: `rate * sensitivity` for each aggregation that contains the event and has parts, one less than the height
     (docs/proofs/streams.md).
@@ -177,7 +180,7 @@ def find_small(
 
 @dataclass(frozen=True, slots=True)
 class FreePruningState:
-    """One PeGaSus for each aggregation, and which of them had estimates below the bound at the last tick."""
+    """One PeGaSus for each aggregation, and True for those whose last estimate was below the bound."""
 
     nodes: HierarchyState
     small: tuple[bool, ...]
@@ -185,11 +188,12 @@ class FreePruningState:
 
 @dataclass(frozen=True, slots=True)
 class PhsPegasusFree:
-    """PHS-PGS that prunes by the estimates of the tick before; at the first tick nothing is pruned.
+    """PHS-PGS that prunes by the estimates of the tick before. At the first tick nothing is pruned.
 
-    A part of an aggregation that was small comes back a tick after that has grown, level by level.
+    A part of a small aggregation is estimated again one tick after the aggregation has grown, level by level.
 
-    Guarantee: `epsilon` at event level: what was released decides, and costs nothing again (docs/proofs/streams.md).
+    Guarantee: `epsilon` at event level. Pruning depends only on released estimates, so it adds no loss
+    (docs/proofs/streams.md).
 
     Parameters and exceptions as for `PhsPegasus`.
     """
@@ -224,9 +228,9 @@ class PhsPegasusFree:
     def advance(
         self, states: Sequence[FreePruningState], counts: Integers, *, noise: Noise
     ) -> HierarchyTick[FreePruningState]:
-        """Advance one tick: run PeGaSus on the aggregations that the last estimates leave.
+        """Advance one tick: run PeGaSus on the aggregations that are not pruned by the last estimates.
 
-        Prune for the next tick by its own.
+        The new estimates prune for the next tick.
         """
         pruning = prune_below_small(self.hierarchy, np.array([state.small for state in states], dtype=np.bool_))
         aggregates = self.hierarchy.aggregate(counts)

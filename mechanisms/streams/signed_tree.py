@@ -1,9 +1,9 @@
-"""A running sum by a tree of odd branching whose nodes may be taken away as well as added: few of them make any sum.
+"""A running sum by a tree of odd branching whose nodes may be added or subtracted, so that few nodes make any sum.
 
-The number of ticks is written with digits from `-(k-1)/2` to `(k-1)/2` to the odd base `k`; a positive digit adds so
-many nodes of its level, a negative one takes them away from what a higher digit added too much. What is released is
-the true sum plus, or minus, the noise of these nodes: the counts of ticks to come, which a node that is taken away
-reaches into, cancel out, so nothing looks ahead.
+The number of ticks is written to the odd base `k` with digits from `-(k-1)/2` to `(k-1)/2`. A positive digit adds that
+number of nodes of its level. A negative digit subtracts nodes that a higher digit added in excess. The released value
+is the true sum plus, or minus, the noise of these nodes. A subtracted node reaches into future ticks, but their counts
+cancel out, so nothing looks ahead.
 
 | here | the paper |
 |---|---|
@@ -27,10 +27,12 @@ from mechanisms.streams.stream import Tick, check_budget, check_counts
 
 @dataclass(frozen=True, slots=True)
 class SignedTreeState:
-    """Ticks and true sum so far.
+    """The state between ticks: the number of ticks and the true sum so far, with the noise of nodes.
 
-    By level, leaves first, the noises of the nodes just before the multiple that the higher digits make, and of those
-    just behind it as far as they have been drawn. All of it is secret.
+    All of it is secret.
+
+    The higher digits make a multiple of a level's length. For each level, leaves first, `before` has the noises of the
+    nodes just before that multiple, and `behind` those just after it that have been drawn.
     """
 
     ticks: int
@@ -71,7 +73,7 @@ class SignedTree:
 
     @property
     def levels(self) -> int:
-        """The least number of digits that write every number of ticks up to the horizon."""
+        """The least number of digits for every number of ticks up to the horizon."""
         levels = 1
         while self.branching**levels < 2 * self.horizon + 1:
             levels += 1
@@ -79,7 +81,7 @@ class SignedTree:
 
     @property
     def rate(self) -> Fraction:
-        """Of the noise of every node."""
+        """The rate of the noise of every node."""
         return self.epsilon / (self.levels * self.sensitivity)
 
     def start(self) -> SignedTreeState:
@@ -88,7 +90,7 @@ class SignedTree:
         return SignedTreeState(ticks=0, total=0, before=none, behind=none)
 
     def advance(self, states: Sequence[SignedTreeState], counts: Integers, *, noise: Noise) -> Tick[SignedTreeState]:
-        """Advance one tick: the nodes that are needed first now get their noise."""
+        """Advance one tick. Nodes that are needed for the first time get their noise."""
         check_counts(states, counts)
         if any(state.ticks == self.horizon for state in states):
             raise ValueError("the horizon is over")
@@ -120,9 +122,9 @@ class SignedTree:
         return _TickPlan(digits=digits, moved=moved, grown=grown)
 
     def _list_multiples(self, ticks: int) -> list[int]:
-        """Return the multiple of the length of its nodes that is nearest to so many ticks, by level.
+        """Return for each level the multiple of its nodes' length that is nearest to `ticks`.
 
-        The highest is none.
+        At the highest level it is zero.
         """
         found = [ticks]
         for _ in range(self.levels):
@@ -132,10 +134,10 @@ class SignedTree:
 
 @dataclass(frozen=True, slots=True)
 class _TickPlan:
-    """The changes of one tick.
+    """The changes of a signed tree at one tick.
 
-    They are the digits, lowest first, the levels whose higher digits change, so what lies before their multiple is
-    drawn, and those that reach one node farther behind it.
+    `digits` are those of the new number of ticks, lowest first. `moved` are the levels whose higher digits change, so
+    that the noises before their multiple are drawn. `grown` are the levels that need one more node after it.
     """
 
     digits: tuple[int, ...]

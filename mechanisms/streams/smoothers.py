@@ -1,4 +1,4 @@
-"""PeGaSus's Smoothers: the estimate of a tick from the noisy counts of its group so far. No private value is read.
+"""PeGaSus's Smoothers, which estimate a tick from the noisy counts of its group so far. They read no private value.
 
 | here | the thesis |
 |---|---|
@@ -23,7 +23,7 @@ Smoother: TypeAlias = Callable[[Sequence[int], int, Fraction], Fraction]
 
 
 def take_median(group: Sequence[int], latest: int, variance: Fraction) -> Fraction:
-    """Return the middle count of the group, or the mean of both.
+    """Return the median of the group.
 
     >>> [str(take_median(group, 0, Fraction(0))) for group in ([44, 56, 67], [44, 56])]
     ['56', '50']

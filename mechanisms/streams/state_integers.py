@@ -1,8 +1,8 @@
-"""States as canonical sequences of whole numbers, to be stored and read again: one sequence for each state.
+"""The encoding of states as canonical sequences of whole numbers, one sequence for each state.
 
-A state is a frozen dataclass whose fields are whole numbers, truth values, fractions, tuples of one kind and other such
-dataclasses. Fields are written in their order; a fraction as numerator and denominator in lowest terms, a tuple as its
-length and its members.
+A state is a frozen dataclass. Its fields are whole numbers, truth values, fractions, tuples of one type, and
+dataclasses of this kind. Fields are encoded in their order, a fraction as numerator and denominator in lowest terms,
+and a tuple as its length and its members.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ Kind = TypeVar("Kind")
 
 
 def to_integers(state: object) -> tuple[int, ...]:
-    """Return the whole numbers that a state is written as.
+    """Encode a state as whole numbers.
 
     >>> from mechanisms.streams.grouper import GrouperState
     >>> to_integers(GrouperState(counts=(5, 6), times=(2, 1), threshold_noise=-3))
@@ -24,10 +24,10 @@ def to_integers(state: object) -> tuple[int, ...]:
 
 
 def from_integers(kind: type[Kind], numbers: Sequence[int]) -> Kind:
-    """Return the state of a kind that was written as these numbers.
+    """Decode a state of a type from whole numbers.
 
     Raises:
-        ValueError: no state of this kind is written so; the message names none of the numbers.
+        ValueError: the numbers encode no state of this type. The message names none of them.
     """
     reader = iter(numbers)
     found = _read_value(kind, reader)

@@ -1,4 +1,4 @@
-"""The interface of a mechanism for streams: one state per stream takes one tick's true count and releases an estimate.
+"""The interface of stream mechanisms: one state for each stream takes a tick's true count and releases an estimate.
 
 Time comes in ticks, logical and public. At each tick every stream has one count, a whole number, and its estimate is
 released before the next tick's count is known: nothing looks ahead. States are frozen values of whole numbers, which
@@ -26,41 +26,44 @@ State = TypeVar("State")
 
 @dataclass(frozen=True, slots=True)
 class Tick(Generic[State]):
-    """The result of one tick of some streams: their states after it, which are secret, and the release of each."""
+    """The result of one tick of some streams: their new states, which are secret, and the released estimates."""
 
     states: tuple[State, ...]
     estimates: tuple[Fraction, ...]
 
 
 class StreamMechanism(Protocol[State]):
-    """A way of releasing one estimate per stream and tick. `epsilon` and `sensitivity` are those of the guarantee."""
+    """The interface of a mechanism that releases one estimate for each stream and tick.
+
+    `epsilon` and `sensitivity` are those of the module's guarantee.
+    """
 
     @property
     def name(self) -> str:
-        """Return the name in documents and tables."""
+        """The name in documents and tables."""
 
     @property
     def epsilon(self) -> Fraction:
-        """Return the loss of one event, however long the stream is, or over the horizon that the mechanism has."""
+        """The loss of one event over the whole stream, or over the horizon if the mechanism has one."""
 
     @property
     def sensitivity(self) -> int:
-        """The most that one event changes one tick's count."""
+        """The largest change of one tick's count by one event."""
 
     def start(self) -> State:
         """Return the state of a stream before its first tick."""
 
     def advance(self, states: Sequence[State], counts: Integers, *, noise: Noise) -> Tick[State]:
-        """Advance one tick of some streams, each by itself; `counts` has shape (streams,), integer units."""
+        """Advance one tick of some streams, each by itself. `counts` has shape (streams,), integer units."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stateless:
-    """The state of what remembers nothing."""
+    """The state of a mechanism that keeps nothing between ticks."""
 
 
 def compute_unit_epsilon(epsilon: Fraction, *, sensitivity_ticks: int) -> Fraction:
-    """Return the loss of a privacy unit that counts in at most so many ticks of the horizon, in one stream at each.
+    """Return the loss of a privacy unit that counts in at most `sensitivity_ticks` ticks, in one stream at each.
 
     Guarantee: sequential composition, whichever ticks they are (docs/proofs/streams.md). A person present for eight
     hours of five-minute ticks:

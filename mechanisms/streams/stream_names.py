@@ -1,4 +1,4 @@
-"""Every mechanism for streams by name, and what it is. None of them can be named by a question.
+"""The names and descriptions of all stream mechanisms. A question cannot name any of them.
 
 Proof: docs/proofs/streams.md.
 """

@@ -1,4 +1,4 @@
-"""The Laplace mechanism at every tick, and its backward smoothing: what others are compared with.
+"""The Laplace mechanism at every tick, and its backward smoothing: the baselines of other stream mechanisms.
 
 | here | the thesis |
 |---|---|
@@ -41,11 +41,11 @@ class TickLaplace:
 
     @property
     def rate(self) -> Fraction:
-        """Of the noise."""
+        """The rate of the noise."""
         return self.epsilon / self.sensitivity
 
     def start(self) -> Stateless:
-        """Return the state: nothing is remembered."""
+        """Return the empty state."""
         return Stateless()
 
     def advance(self, states: Sequence[Stateless], counts: Integers, *, noise: Noise) -> Tick[Stateless]:
@@ -57,14 +57,14 @@ class TickLaplace:
 
 @dataclass(frozen=True, slots=True)
 class LastNoisyCounts:
-    """The noisy counts of the last ticks, oldest first; public."""
+    """The noisy counts of the last ticks, oldest first. They are public."""
 
     noisy: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class BackwardSmoothing:
-    """BS_k: the mean of the noisy counts of this tick and the `ticks_back` before it, or of as many as there are.
+    """BS_k: the mean of the noisy counts of this tick and of the `ticks_back` ticks before it, as far as they exist.
 
     Guarantee: `epsilon` at event level (docs/proofs/streams.md).
 
@@ -85,7 +85,7 @@ class BackwardSmoothing:
 
     @property
     def laplace(self) -> TickLaplace:
-        """Return the mechanism whose output is smoothed."""
+        """The mechanism whose output is smoothed."""
         return TickLaplace(epsilon=self.epsilon, sensitivity=self.sensitivity)
 
     def start(self) -> LastNoisyCounts:

@@ -1,4 +1,4 @@
-"""PeGaSus's Window Sum Smoother: the sum over the last ticks, each counted as the median of its group as known now.
+"""PeGaSus's Window Sum Smoother: the sum over the last ticks, with each tick counted as its group's present median.
 
 | here | the thesis |
 |---|---|
@@ -18,9 +18,9 @@ from mechanisms.streams.stream import Tick
 
 @dataclass(frozen=True, slots=True)
 class WindowGroups:
-    """The groups that meet the window, oldest first: each one's median as known now, and how many ticks it has.
+    """The groups that overlap the window, oldest first, with their present medians and their numbers of ticks.
 
-    Ticks of the oldest group that have left the window are counted with it. All of it is public.
+    Ticks of the oldest group that have left the window are included. All of it is public.
     """
 
     medians: tuple[Fraction, ...]
@@ -29,9 +29,9 @@ class WindowGroups:
 
 @dataclass(frozen=True, slots=True)
 class WindowSumSmoother:
-    """The sums over the last `window` ticks, before that over all; one or several for the same PeGaSus.
+    """The sum over the last `window` ticks, or over all ticks while there are fewer. One PeGaSus may have several.
 
-    Guarantee: nothing is lost beyond PeGaSus's own epsilon, whatever windows are asked for (docs/proofs/streams.md).
+    Guarantee: no loss beyond PeGaSus's own epsilon, for any windows (docs/proofs/streams.md).
 
     Raises:
         ValueError: a window without a tick.
@@ -49,7 +49,10 @@ class WindowSumSmoother:
         return WindowGroups(medians=(), sizes=())
 
     def advance(self, states: Sequence[WindowGroups], tick: Tick[PegasusState]) -> Tick[WindowGroups]:
-        """Return the sums at a tick of PeGaSus with the median. Its estimates are the medians of the latest groups."""
+        """Return the sums at a tick of PeGaSus with the median.
+
+        The tick's estimates are the medians of the latest groups.
+        """
         after, sums = [], []
         for groups, pegasus, median in zip(states, tick.states, tick.estimates, strict=True):
             size = len(pegasus.noisy)
@@ -62,7 +65,7 @@ class WindowSumSmoother:
         return Tick(states=tuple(after), estimates=tuple(sums))
 
     def _drop_left_groups(self, groups: WindowGroups) -> tuple[WindowGroups, Fraction]:
-        """Return the window without the groups that have left it, and its sum."""
+        """Drop the groups that have left the window. Return the rest and the window's sum."""
         left, doubled, place = self.window, 0, len(groups.sizes)
         while place and left > 0:
             place -= 1

@@ -1,4 +1,4 @@
-"""Zeros: releases nothing but zeros, reads no count and loses nothing. What cannot beat it has not been of use.
+"""The baseline of zeros, which reads no count and loses nothing. A mechanism that cannot beat it is of no use.
 
 Proof: docs/proofs/streams.md.
 """
@@ -14,7 +14,7 @@ from mechanisms.streams.stream import Stateless, Tick, check_counts
 
 @dataclass(frozen=True, slots=True)
 class Zeros:
-    """A zero for every tick; its scaled error is 1 on every stream of counts.
+    """A mechanism that releases a zero for every tick. Its scaled error is 1 on every stream of counts.
 
     Guarantee: no loss at all (docs/proofs/streams.md).
     """
@@ -24,7 +24,7 @@ class Zeros:
     name: str = "zeros"
 
     def start(self) -> Stateless:
-        """Return the state: nothing is remembered."""
+        """Return the empty state."""
         return Stateless()
 
     def advance(self, states: Sequence[Stateless], counts: Integers, *, noise: Noise) -> Tick[Stateless]:
