@@ -104,7 +104,7 @@ Keyhole returns keys and no counts. Two ways disclose shares all the same:
 - An analyst asks thresholds of two counts until their noisy values are known. Reuse makes that free after the first
   question.
 - A question asks for it: which groups of more than {LEAST_ROWS:,} rows have a value {JUMP:g} times as often as
-  everybody? It is asked of values that one in twenty has.
+  everybody? It is asked about values that one row in twenty has.
 
 Rates are {FNR:g} and {FPR:g}. Epsilon is the loss of a row in one group, for one pair of columns; the sensitive column
 is {found.keyhole[0].sensitive}. The last column counts returned groups that fail.""",
