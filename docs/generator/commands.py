@@ -30,6 +30,8 @@ COMMON = {
     "--as": "The analyst who asks",
 }
 """Flags that the page explains once, and how their help begins. A command names those that it takes."""
+_EVERYWHERE = ("--policy", "--json", "--why", "--by")
+"""Flags of which the page says once which commands take them."""
 _ARGUMENTS = ("The question.", "The private table.", "The monitor, as the policy calls it.", "An id, or how it starts.")
 """The help of arguments that the page explains once."""
 _SETTINGS = {f"--{setting.name.removeprefix('keyhole.').replace('_', '-')}" for setting in SETTINGS}
@@ -80,7 +82,7 @@ def _describe(name: str, command: Any) -> Iterator[str]:
     options = [found for found in command.params if found.param_type_name == "option"]
     own = [found for found in (*arguments, *options) if not _is_common(found) and not _is_setting(found)]
     shared = [_name(found) for found in arguments if _is_common(found)]
-    shared += [f"`{found.opts[0]}`" for found in options if _is_common(found) and found.opts[0] != "--policy"]
+    shared += [f"`{found.opts[0]}`" for found in options if _is_common(found) and found.opts[0] not in _EVERYWHERE]
     if any(_is_setting(found) for found in options):
         shared.append("the [flags of settings](#flags-of-many-commands)")
     yield f"### `keyhole {name}`"
