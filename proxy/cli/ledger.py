@@ -136,7 +136,7 @@ def verify(
 ) -> None:
     """Read everything again, to the first fault.
 
-    The database, the chain, the stored answers, the balances; ends with 1 on one.
+    It reads the database, the chain, the stored answers and the balances. A fault ends with status 1.
     """
     with refusals(as_json=as_json), owners_ledger(policy, trust=True) as ledger:
         kept = None if expect is None else read_kept(expect)
