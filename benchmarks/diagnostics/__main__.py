@@ -38,14 +38,14 @@ class Results:
 def document(results: Results, *, origin: str, runs: int) -> str:
     """Return the page."""
     parts = (
-        *_area_parts(results, origin=origin, runs=runs),
-        *_separation_parts(results),
+        *_area_parts(origin=origin, runs=runs),
+        *_separation_parts(),
         *_residual_parts(results.residuals),
     )
     return "\n\n".join(parts) + "\n"
 
 
-def _area_parts(results: Results, *, origin: str, runs: int) -> Iterator[str]:
+def _area_parts(*, origin: str, runs: int) -> Iterator[str]:
     yield "# Diagnostics: scores and outcomes"
     yield (
         f"`make experiments` wrote this page and its images: {runs} runs of every curve, three times as many of every"
@@ -53,11 +53,7 @@ def _area_parts(results: Results, *, origin: str, runs: int) -> Iterator[str]:
         " are repaired ([why](../mechanisms.md#scores-and-outcomes), [proof](../proofs/score_histogram.md))."
     )
     yield "## ROC: the area under the curve"
-    yield (
-        "Each cell has the mean distance from the area of the true scores, and in brackets the standard deviation that"
-        " the curves state of themselves. A large one means that the curve is mostly noise."
-    )
-    yield _area_table(results.areas)
+    yield "The figure has the mean distance from the area of the true scores."
     yield "![Error of the area over epsilon](diagnostics-areas.png)"
     yield (
         "The next figure has the same scores, raised to the power of twelve. They crowd at zero, as those of an"
@@ -68,34 +64,15 @@ def _area_parts(results: Results, *, origin: str, runs: int) -> Iterator[str]:
     yield "![Error of the area where scores are saturated](diagnostics-saturated.png)"
 
 
-def _area_table(areas: Sequence[AreaRow]) -> str:
-    settings = list(dict.fromkeys((row.rows, row.epsilon) for row in areas if float(row.epsilon) in (0.1, 1)))
-    methods = list(dict.fromkeys(row.method for row in areas))
-    cells = {(row.method, row.rows, row.epsilon): f"{row.error:.4f} ({row.told:.4f})" for row in areas}
-    headings = ["method", *(f"{rows:,} rows, {float(epsilon):g}" for rows, epsilon in settings)]
-    return markdown(headings, [[f"`{name}`", *(cells[name, *one] for one in settings)] for name in methods], texts=1)
-
-
-def _separation_parts(results: Results) -> Iterator[str]:
+def _separation_parts() -> Iterator[str]:
     yield "## Calibration: telling a wrong model from a right one"
     yield (
         "5,000 rows, by the thesis's two models. The measure is the difference of the slopes of residuals right and"
-        " left of one half. Cells have the largest distance of its distribution functions; 1 always tells them apart."
-    )
-    yield _separation_table(results.separations)
-    yield (
-        "Without noise, the figure has the thesis's measure: bins of equally many rows, and the sum of both slopes'"
+        " left of one half. The figure has the largest distance of its distribution functions; 1 always tells them"
+        " apart. Without noise, it has the thesis's measure: bins of equally many rows, and the sum of both slopes'"
         " sizes (table 4.5)."
     )
     yield "![How surely a wrong model is told from a right one](diagnostics-separations.png)"
-
-
-def _separation_table(separations: Sequence[SeparationRow]) -> str:
-    columns = list(dict.fromkeys(row.information for row in separations))
-    found = {(row.method, row.information): f"{row.separation:.2f}" for row in separations}
-    names = list(dict.fromkeys(row.method for row in separations))
-    rows = [[f"`{name}`", *(found[name, one] for one in columns)] for name in names]
-    return markdown(["method", *(f"n epsilon {one:,}" for one in columns)], rows, texts=1)
 
 
 def _residual_parts(residuals: Sequence[ResidualRow]) -> Iterator[str]:
