@@ -209,6 +209,5 @@ and does not keep its promise.** Exact tails keep it, and leave hardly anything 
 presence in the table. It errs less than either at p .5 from an epsilon of .2 on. Shares of large groups can still be
 read off it.""",
         markdown(["method", "protects", "relative error", "large groups revealed"], rows, texts=2),
-        """**Compare relative errors only for the same queries.** The noise on a count of so many cells has one size,
-so it is a large part of a small count.""",
+        """**Compare relative errors only for the same queries**: the noise is a large part of a small count.""",
     ]
