@@ -55,7 +55,7 @@ FIGURES = (
     Figure(
         mide.THRESHOLDS,
         "mide-thresholds",
-        "MIDE figures 5.6 and 5.7: four questions, three thresholds",
+        "MIDE figures 5.6 and 5.7",
         "MIDE 5.6",
         "threshold",
         "One count per key against a limit of its own, u = 1 (tolerance 2), fnr = fpr = 5 %. Q1 and Q2: occupancy of 24"
@@ -67,17 +67,17 @@ FIGURES = (
     Figure(
         mide.SHIFTED,
         "mide-shift",
-        "MIDE figure 5.8: Q3 with the low threshold over u",
+        "MIDE figure 5.8",
         "MIDE 5.8",
         "shift u, trips",
-        "Uncertain regions `[c - 2u, c]`. Beyond u = 40 the region is wider than most zones' counts, so all mechanisms"
+        "Q3 with the low threshold and uncertain regions `[c - 2u, c]`. Beyond u = 40 the region is wider than most zones' counts, so all mechanisms"
         " return nearly everything.",
     ),
     *(
         Figure(
             probe.SUB_QUERIES,
             f"probe-sub-queries-{setting.name.lower().replace('_', '-')}",
-            f"ProBE figures 6 and 9: 1 to 6 sub-queries, {setting.value}",
+            f"ProBE figures 6 and 9, {setting.value}",
             f"ProBE 6, {setting.value}",
             "sub-queries",
             {
@@ -94,7 +94,7 @@ FIGURES = (
     Figure(
         probe.SHIFTS,
         "probe-shift",
-        "ProBE figure 7 (a, b): sales indicators over u",
+        "ProBE figure 7 (a, b)",
         "ProBE 7a",
         "u, % of the true range",
         "Sales, sales before noon and customers in conjunction, u from 2 % to 30 % of the true range. Every mechanism"
@@ -103,7 +103,7 @@ FIGURES = (
     Figure(
         probe.TREES,
         "probe-trees",
-        "ProBE figure 7 (c, d): grouped and distributed trees",
+        "ProBE figure 7 (c, d)",
         "ProBE 7c",
         "tree",
         "`1 or (2 and 3)` against the same question written `(1 or 2) and (1 or 3)`, on sales. Published mechanisms run"
@@ -113,23 +113,23 @@ FIGURES = (
     Figure(
         probe.BETAS,
         "probe-beta",
-        "ProBE figure 8 (a, b): a disjunction of three over beta",
+        "ProBE figure 8 (a, b)",
         "ProBE 8a",
         "beta",
-        "Trips, expensive trips and long trips by zone and day, any of the three; alpha = 10 %.",
+        "Trips, expensive trips and long trips by zone and day, any of the three, over beta; alpha = 10 %.",
     ),
     Figure(
         probe.ALPHAS,
         "probe-alpha",
-        "ProBE figure 8 (c, d): the same over alpha",
+        "ProBE figure 8 (c, d)",
         "ProBE 8c",
         "alpha",
-        "beta = 5 %. The published baseline has no alpha; here it is held to the contract as well.",
+        "The same over alpha; beta = 5 %. The published baseline has no alpha; here it is held to the contract as well.",
     ),
     Figure(
         probe.AVERAGES,
         "probe-averages",
-        "ProBE figure 10: averages in conjunction",
+        "ProBE figure 10",
         "ProBE 10",
         "sub-queries",
         "`avg(x) > t` on sale lines of 43 product groups x 14 days, as the sum of `x - t`, with clipped amount, pieces"
@@ -139,7 +139,7 @@ FIGURES = (
     Figure(
         probe.PHASES,
         "probe-phases",
-        "ProBE table 3: beta cut into two phases",
+        "ProBE table 3",
         "ProBE table 3",
         "beta",
         "`1 or 2` on taxi trips; ProBE with 10/90, 30/70, 50/50, 70/30 and 90/10 percent of beta in its two phases.",
@@ -147,7 +147,7 @@ FIGURES = (
     Figure(
         mim.FALSE_POSITIVES,
         "mim-false-positives",
-        "MiM figures 2 and 3: false positives and false negatives at equal epsilon",
+        "MiM figures 2 and 3",
         "MiM 2",
         "epsilon of the last look",
         "Data sets of MiM's table 1: 240 (300, 400) keys around 10 and 28 (60, 103) around 25 (40, 40), threshold 100,"

@@ -183,8 +183,7 @@ def init(
 ) -> None:
     """Write a starter policy to standard output.
 
-    It reads the source's schema, never its data. A policy that still says FILL IN is refused. Ids and keys are never
-    offered as measures.
+    It reads the source's schema, never its data. A policy that still says FILL IN is refused.
     """
     from proxy.cli.init import from_source
 
@@ -325,7 +324,7 @@ def play(
 ) -> None:
     """Play with a made-up building's noisy counts.
 
-    Needs no policy and reads no data. With --policy it also reads the private rows of one table, for the owner alone.
+    Needs no policy and reads no data, except the private rows of one table with --policy, for the owner alone.
     """
     with freeze_objects():
         from proxy.console.play.standalone import run
@@ -367,8 +366,7 @@ def demo(
 ) -> None:
     """Ask real questions about real customers.
 
-    It uses the PostgreSQL endpoint and a temporary folder. `make demo` runs it, with KEEP=1 and HTML=card.html for its
-    flags.
+    It uses the PostgreSQL endpoint and a temporary folder.
     """
     from proxy.cli import monitor_demo
     from proxy.cli.demo import run
