@@ -70,8 +70,8 @@ FIGURES = (
         "MIDE figure 5.8",
         "MIDE 5.8",
         "shift u, trips",
-        "Q3 with the low threshold and uncertain regions `[c - 2u, c]`. Beyond u = 40 the region is wider than most zones' counts, so all mechanisms"
-        " return nearly everything.",
+        "Q3 with the low threshold and uncertain regions `[c - 2u, c]`. Beyond u = 40 the region is wider than most"
+        " zones' counts, so all mechanisms return nearly everything.",
     ),
     *(
         Figure(
@@ -124,7 +124,7 @@ FIGURES = (
         "ProBE figure 8 (c, d)",
         "ProBE 8c",
         "alpha",
-        "The same over alpha; beta = 5 %. The published baseline has no alpha; here it is held to the contract as well.",
+        "The same over alpha; beta = 5 %. The published baseline has no alpha; here it is held to the contract, too.",
     ),
     Figure(
         probe.AVERAGES,
