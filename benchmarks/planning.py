@@ -19,7 +19,7 @@ from mechanisms.registry import DEFAULT
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, Column, SqlType
 from planner.catalog.pins import Pins
-from planner.extract.outer_query import Asking, outer_sql
+from planner.extract.outer_query import Asking, write_outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan import build as planning
 from planner.policy.file import Policy
@@ -149,7 +149,7 @@ def timed_by_key(key: str, catalog: Catalog, threshold: int) -> float:
     statement = classify(sql, catalog)
     assert isinstance(statement, Asking)
     planning.plan(ask(statement.questions[0], catalog, accuracy=accuracy, parameters={}, today=TODAY), dialect=DUCKDB)
-    outer_sql(statement, first_parameter=1)
+    write_outer_sql(statement, first_parameter=1)
     return 1e3 * (process_time() - start)
 
 

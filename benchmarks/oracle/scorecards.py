@@ -25,7 +25,7 @@ from planner.catalog.catalog import Table
 from planner.catalog.columns import Value
 from planner.catalog.listed_values import format_values
 from planner.errors import KeyholeError
-from planner.extract.outer_query import Asking, outer_sql
+from planner.extract.outer_query import Asking, write_outer_sql
 from planner.plan.minimise import minimise
 from planner.question.question import Question
 from planner.statements.classify import classify
@@ -279,7 +279,7 @@ def _released(question: Question, source: Source, engines: Engines, *, form: str
 def _run_around(
     asking: Asking, relations: list[list[tuple[str, ...]]], engines: Engines
 ) -> tuple[list[tuple[Any, ...]], list[tuple[str, int]]]:
-    outer = outer_sql(asking, first_parameter=1)
+    outer = write_outer_sql(asking, first_parameter=1)
     arrays = {array.number: array_literal(relations[array.embedded][array.column]) for array in outer.arrays}
     sql = re.sub(r"\$(\d+)::text\[\]", lambda found: f"{arrays[int(found[1])]}::text[]", outer.sql)
     with engines.truth.cursor() as cursor:

@@ -7,14 +7,14 @@ from datetime import date
 
 from mechanisms.formula import TRUE, Cut, list_literals
 from planner.aggregates.comparison import Comparison
-from planner.bind.bind_refusals import nested_too_deeply, too_many_groups
-from planner.bind.fixed_keys import bound_fixed
+from planner.bind.bind_refusals import refuse_deep_nesting, refuse_too_many_groups
+from planner.bind.fixed_keys import narrow_by_fixed_keys
 from planner.bind.lookup_columns import store_conditions
 from planner.bind.other_tables import offer_join
-from planner.bind.set_branches import Said, read_question
+from planner.bind.set_branches import QuestionParts, read_question
 from planner.bind.unit_lists.resolve_lists import resolve_lists
 from planner.bind.unit_totals import resolve_unit_query
-from planner.bind.unit_values.bound_places import bound_places
+from planner.bind.unit_values.bound_places import narrow_by_places
 from planner.bind.unit_values.resolve_values import resolve_values
 from planner.catalog.catalog import Catalog, Table
 from planner.catalog.key_space import KeySpace
@@ -45,20 +45,24 @@ def ask(
     accuracy: Accuracy,
     parameters: Mapping[int, ParameterValue | None],
     today: date,
-    utc: bool = False,
+    is_utc: bool = False,
     casts: Mapping[ParameterCast, ParameterValue | None] | None = None,
 ) -> Question:
     """Return the question, resolved against the policy.
 
-    `parameters` are the values of `$1`, `$2`, ... that the question uses; `today` is what current_date means; `utc`
-    says that the session's TimeZone is UTC; `casts` are what PostgreSQL made of parameters. Raises KH1xx, KH2xx, KH304,
-    with positions in the statement that holds the question.
+    Parameters:
+        parameters: the values of `$1`, `$2`, ... that the question uses.
+        today: the value of current_date.
+        is_utc: the session's TimeZone is UTC.
+        casts: the results of PostgreSQL's casts of parameters.
+
+    Raises KH1xx, KH2xx, KH304, with positions in the statement that holds the question.
     """
     try:
-        given = Given(parameters=parameters, today=today, casts=casts or {}, utc=utc)
+        given = Given(parameters=parameters, today=today, casts=casts or {}, utc=is_utc)
         return _ask(embedded, catalog, accuracy, given)
     except RecursionError:
-        raise nested_too_deeply() from None
+        raise refuse_deep_nesting() from None
     except KeyholeError as error:
         if embedded.stored is not None:
             raise KeyholeError(
@@ -113,8 +117,8 @@ def _ask_resolved(
     compared += [] if what.ranked is None else [what.ranked]
     bounded = embedded.table
     if embedded.declared is not None:
-        bounded = bound_fixed(embedded.declared, bounded, keys=what.keys.columns, where=what.where)
-    bounded = bound_places(bounded, what.where)
+        bounded = narrow_by_fixed_keys(embedded.declared, bounded, keys=what.keys.columns, where=what.where)
+    bounded = narrow_by_places(bounded, what.where)
     table = with_products(bounded, (part.column for leaf in compared for part in leaf.parts))
     (formula, *predicates), priced = price_differences(
         formulas,
@@ -135,11 +139,11 @@ def _ask_resolved(
     )
     size = told_apart(what.keys.columns, what.keys.values)
     if size > catalog.max_keys:
-        raise too_many_groups(size, embedded.keys, catalog, at=what.group)
+        raise refuse_too_many_groups(size, embedded.keys, catalog, at=what.group)
     ranked = _rank(embedded, what, table, accuracy, given)
-    clock = what.clock or (embedded.per_unit is not None and uses_clock(embedded.per_unit.tree))
+    clock = what.reads_clock or (embedded.per_unit is not None and uses_clock(embedded.per_unit.tree))
     warnings = told + what.clipped + tuple(describe_priced(priced, accuracy)) + made.warnings
-    warnings += tuple(_warnings(made, what.keys, ranked=ranked, clock=clock, given=given))
+    warnings += tuple(_list_warnings(made, what.keys, ranked=ranked, reads_clock=clock, given=given))
     warnings += tuple(describe_outside(what.keys.columns))
     warnings += tuple(_warn_of_size(made, table, dict(catalog.sizes).get(table.name)))
     warnings += tuple(dict.fromkeys(one for leaf in leaves(embedded) for one in describe_lost_nulls(leaf)))
@@ -168,7 +172,7 @@ def _ask_resolved(
     return store_conditions(canonicalise_rows(settle_price(question, per_query=catalog.budget.per_query)))
 
 
-def _rank(embedded: Embedded, what: Said, table: Table, accuracy: Accuracy, given: Given) -> Ranked | None:
+def _rank(embedded: Embedded, what: QuestionParts, table: Table, accuracy: Accuracy, given: Given) -> Ranked | None:
     """Return the ranking of the question's keys, if there is one.
 
     A tolerance in percent is one of the owner's least band above 0. Raise KH106, and what `rank_by` raises.
@@ -218,7 +222,9 @@ def _warn_of_size(made: Atoms, table: Table, size: TableSize | None) -> Iterator
         )
 
 
-def _warnings(made: Atoms, space: KeySpace, *, ranked: Ranked | None, clock: bool, given: Given) -> Iterator[str]:
+def _list_warnings(
+    made: Atoms, space: KeySpace, *, ranked: Ranked | None, reads_clock: bool, given: Given
+) -> Iterator[str]:
     if ranked is not None:
         groups = f"every value of {space.description}" if made.formula == TRUE else "every group that qualifies"
         counted = "" if ranked.mean is not None else "; what has no values counts as 0"
@@ -227,7 +233,7 @@ def _warnings(made: Atoms, space: KeySpace, *, ranked: Ranked | None, clock: boo
         every = made.formula == TRUE and ranked is None
         rows = f"every value of {space.description} is a row, with rows of data or without" if every else ""
         yield "; ".join(filter(None, (rows, "a predicate over no values, which is NULL in SQL, is false")))
-    if clock:
+    if reads_clock:
         yield f"current_date and now() stand for {given.today.isoformat()} 00:00"
     if space.size == 0:
         yield "WHERE leaves no groups"

@@ -23,12 +23,12 @@ _OWN_ROWS = "A question's rows are those of its private table."
 _ONE_EQUALITY = "A public table is joined by equality with one of its columns, unique and not NULL."
 
 
-def _from_refusal(message: str, node: exp.Expr, *, hint: str = APART, detail: str | None = None) -> KeyholeError:
+def _refuse_from(message: str, node: exp.Expr, *, hint: str = APART, detail: str | None = None) -> KeyholeError:
     """Return KH107 at a place in FROM."""
     return KeyholeError("KH107", message, detail=detail, hint=hint, position=position(node))
 
 
-def not_a_group(text: str) -> KeyholeError:
+def refuse_ungrouping_expression(text: str) -> KeyholeError:
     """Return KH202 for an expression of a policy's groupings that makes no groups of one column's values."""
     return KeyholeError(
         "KH202",
@@ -37,54 +37,54 @@ def not_a_group(text: str) -> KeyholeError:
     )
 
 
-def no_table(node: exp.Expr) -> KeyholeError:
+def refuse_non_table(node: exp.Expr) -> KeyholeError:
     """Return KH107 for a subquery or function among the tables of FROM."""
-    return _from_refusal("a question joins tables, without subqueries or functions", node)
+    return _refuse_from("a question joins tables, without subqueries or functions", node)
 
 
-def renamed_columns(node: exp.Expr) -> KeyholeError:
+def refuse_renamed_columns(node: exp.Expr) -> KeyholeError:
     """Return KH107 for `t (a, b)` in FROM."""
-    return _from_refusal("column aliases of a joined table are not supported", node, hint="Leave them out.")
+    return _refuse_from("column aliases of a joined table are not supported", node, hint="Leave them out.")
 
 
-def same_alias(alias: str, node: exp.Expr) -> KeyholeError:
+def refuse_same_alias(alias: str, node: exp.Expr) -> KeyholeError:
     """Return KH107 for two tables of one name."""
-    return _from_refusal(f'the table name "{alias}" is used twice', node, hint="Give each table an alias.")
+    return _refuse_from(f'the table name "{alias}" is used twice', node, hint="Give each table an alias.")
 
 
-def more_than_one_equality(node: exp.Expr) -> KeyholeError:
+def refuse_several_equalities(node: exp.Expr) -> KeyholeError:
     """Return KH107 for conditions beside one equality in LEFT JOIN ... ON."""
-    return _from_refusal(
+    return _refuse_from(
         "LEFT JOIN is supported ON one equality",
         node,
         hint="Move other conditions on public columns into WHERE or FILTER.",
     )
 
 
-def natural_join(node: exp.Expr) -> KeyholeError:
+def refuse_natural_join(node: exp.Expr) -> KeyholeError:
     """Return KH107 for a join whose columns follow from the tables."""
-    return _from_refusal("NATURAL JOIN is not supported in a question", node, hint="Write JOIN ... USING (column).")
+    return _refuse_from("NATURAL JOIN is not supported in a question", node, hint="Write JOIN ... USING (column).")
 
 
-def unsupported_join(kind: str, node: exp.Expr, *, private: bool) -> KeyholeError:
+def refuse_join_kind(kind: str, node: exp.Expr, *, are_private: bool) -> KeyholeError:
     """Return KH107 for RIGHT JOIN, FULL JOIN and the like; `kind` is empty if PostgreSQL has no such join.
 
-    Where both tables are `private`, LEFT JOIN is none either.
+    If both tables `are_private`, LEFT JOIN is refused as well.
     """
-    return _from_refusal(
+    return _refuse_from(
         f"{kind or 'this'} JOIN is not supported in a question",
         node,
         detail=_OWN_ROWS,
-        hint=_UNITS_IN_BOTH if private else "Write JOIN or LEFT JOIN, the private table first.",
+        hint=_UNITS_IN_BOTH if are_private else "Write JOIN or LEFT JOIN, the private table first.",
     )
 
 
-def left_join_of_private(node: exp.Expr, *, instead: str | None) -> KeyholeError:
+def refuse_private_left_join(node: exp.Expr, *, instead: str | None) -> KeyholeError:
     """Return KH107 for a LEFT JOIN between private tables, unless it follows a key.
 
     `instead` is the condition that does.
     """
-    return _from_refusal(
+    return _refuse_from(
         "LEFT JOIN of private tables is supported along the key by which rows find their privacy unit",
         node,
         detail="It starts at the table that has the key. In a join on the unit, only units in both tables count.",
@@ -94,21 +94,21 @@ def left_join_of_private(node: exp.Expr, *, instead: str | None) -> KeyholeError
     )
 
 
-def left_join_on_more(node: exp.Expr) -> KeyholeError:
+def refuse_left_join_conditions(node: exp.Expr) -> KeyholeError:
     """Return KH107 for conditions beside the key in LEFT JOIN ... ON."""
-    return _from_refusal(
+    return _refuse_from(
         "LEFT JOIN of private tables is supported ON the key alone",
         node,
         hint="Move the other conditions into the FILTER of an aggregate, or into WHERE.",
     )
 
 
-def private_on_the_right(node: exp.Expr, *, column: str) -> KeyholeError:
+def refuse_private_on_right(node: exp.Expr, *, column: str) -> KeyholeError:
     """Return KH107 for a LEFT JOIN whose made-up rows an aggregate counts.
 
     A public row without private ones becomes such a row.
     """
-    return _from_refusal(
+    return _refuse_from(
         "LEFT JOIN of a private table counts public rows without any as one row here",
         node,
         detail="So do count(*), and coalesce or CASE with ELSE inside an aggregate. Aggregates of the private table's "
@@ -117,19 +117,19 @@ def private_on_the_right(node: exp.Expr, *, column: str) -> KeyholeError:
     )
 
 
-def with_query_joined(called: str, node: exp.Expr) -> KeyholeError:
+def refuse_joined_with_query(called: str, node: exp.Expr) -> KeyholeError:
     """Return KH107 for the name of a WITH query in FROM."""
-    return _from_refusal(
+    return _refuse_from(
         f'"{called}" is a WITH query here, not a table', node, hint=f"Rename it, or write public.{called}."
     )
 
 
-def no_public_table(called: str, node: exp.Expr) -> KeyholeError:
+def refuse_unpinned_table(called: str, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a table of which Keyhole holds no pinned copy."""
-    return _from_refusal(f'"{called}" is not a public table', node)
+    return _refuse_from(f'"{called}" is not a public table', node)
 
 
-def too_long(public: PublicTable, column: str, node: exp.Expr) -> KeyholeError:
+def refuse_long_column(public: PublicTable, column: str, node: exp.Expr) -> KeyholeError:
     """Return KH213 for a public column whose texts would make a question too large."""
     return KeyholeError(
         "KH213",
@@ -139,7 +139,7 @@ def too_long(public: PublicTable, column: str, node: exp.Expr) -> KeyholeError:
     )
 
 
-def ambiguous_using(called: str, node: exp.Expr) -> KeyholeError:
+def refuse_ambiguous_using(called: str, node: exp.Expr) -> KeyholeError:
     """Return KH201 for a name in USING that two tables before it have."""
     return KeyholeError(
         "KH201",
@@ -149,7 +149,7 @@ def ambiguous_using(called: str, node: exp.Expr) -> KeyholeError:
     )
 
 
-def unknown_using(called: str, tables: Sequence[str], node: exp.Expr) -> KeyholeError:
+def refuse_unknown_using(called: str, tables: Sequence[str], node: exp.Expr) -> KeyholeError:
     """Return KH201 for a name in USING that no table on one side has."""
     named = " or ".join(f'"{table}"' for table in tables)
     return KeyholeError(
@@ -160,12 +160,12 @@ def unknown_using(called: str, tables: Sequence[str], node: exp.Expr) -> Keyhole
     )
 
 
-def not_joined(alias: str, node: exp.Expr) -> KeyholeError:
+def refuse_unjoined_table(alias: str, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a public table that no equality ties to the others."""
-    return _from_refusal(f'no equality joins "{alias}" to the table of the question', node, detail=_ONE_EQUALITY)
+    return _refuse_from(f'no equality joins "{alias}" to the table of the question', node, detail=_ONE_EQUALITY)
 
 
-def unknown_join_column(public: PublicTable, column: str, *, at: int | None) -> KeyholeError:
+def refuse_unknown_join_column(public: PublicTable, column: str, *, at: int | None) -> KeyholeError:
     """Return KH201 for a column that the public table has not."""
     return KeyholeError(
         "KH201",
@@ -175,7 +175,7 @@ def unknown_join_column(public: PublicTable, column: str, *, at: int | None) -> 
     )
 
 
-def joins_two_types(public: PublicTable, key: Column, base: Column, *, at: int | None) -> KeyholeError:
+def refuse_join_of_types(public: PublicTable, key: Column, base: Column, *, at: int | None) -> KeyholeError:
     """Return KH107 for columns that PostgreSQL might compare, but not as one type."""
     return KeyholeError(
         "KH107",
@@ -187,7 +187,7 @@ def joins_two_types(public: PublicTable, key: Column, base: Column, *, at: int |
     )
 
 
-def could_count_twice(public: PublicTable, column: str, *, problem: str, at: int | None) -> KeyholeError:
+def refuse_repeating_key(public: PublicTable, column: str, *, problem: str, at: int | None) -> KeyholeError:
     """Return KH107 for a column of a public table that is not unique."""
     return KeyholeError(
         "KH107",
@@ -198,9 +198,9 @@ def could_count_twice(public: PublicTable, column: str, *, problem: str, at: int
     )
 
 
-def different_units(node: exp.Expr) -> KeyholeError:
+def refuse_different_units(node: exp.Expr) -> KeyholeError:
     """Return KH107 for private tables whose units are not known to be the same people."""
-    return _from_refusal(
+    return _refuse_from(
         "these private tables are not joined with each other in a question",
         node,
         detail="The owner does not say that their privacy units are the same: one unit could count for "
@@ -213,9 +213,9 @@ _IN_WORDS = "Group the subquery by"
 _CONDITION_AS_COLUMN = "or for a view of the source that has the condition as a column."
 
 
-def foreign_list(table: Table, listed: Table, node: exp.Expr) -> KeyholeError:
+def refuse_foreign_list(table: Table, listed: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a list of units over a table whose units are not known to be the same people."""
-    return _from_refusal(
+    return _refuse_from(
         f'whom "{listed.name}" lists is no condition on the rows of "{table.name}"',
         node,
         detail="The owner does not say that their privacy units are the same: one unit could decide about many others.",
@@ -223,9 +223,9 @@ def foreign_list(table: Table, listed: Table, node: exp.Expr) -> KeyholeError:
     )
 
 
-def list_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
+def refuse_list_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a list of units beside a table of which each row is one."""
-    return _from_refusal(
+    return _refuse_from(
         f'each row of "{table.name}" is its own privacy unit: other rows are no condition on it',
         node,
         detail="One row would decide about others.",
@@ -233,11 +233,11 @@ def list_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
     )
 
 
-def not_by_listed_unit(table: Table, listed: Table, node: exp.Expr) -> KeyholeError:
+def refuse_list_without_unit(table: Table, listed: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a subquery in WHERE that does not equate the whole privacy unit, place by place."""
     left, right = (", ".join(map(readable, one.unit)) for one in (table, listed))
     left = f"({left})" if len(table.unit) > 1 else left
-    return _from_refusal(
+    return _refuse_from(
         f"a subquery in WHERE lists privacy units ({table.unit_text}), by all their columns and no others",
         node,
         detail="Otherwise the rows of one privacy unit would decide about the rows of others.",
@@ -246,18 +246,18 @@ def not_by_listed_unit(table: Table, listed: Table, node: exp.Expr) -> KeyholeEr
     )
 
 
-def list_clause(clause: str, node: exp.Expr) -> KeyholeError:
+def refuse_clause_in_list(clause: str, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a clause that a list of units may not contain."""
-    return _from_refusal(
+    return _refuse_from(
         f"{clause.upper()} in a list of privacy units is not supported",
         node,
         hint="Write SELECT the unit's columns FROM one private table WHERE ...; conditions on rows stand in its WHERE.",
     )
 
 
-def list_across(column: exp.Column, table: Table) -> KeyholeError:
+def refuse_row_condition_in_list(column: exp.Column, table: Table) -> KeyholeError:
     """Return KH107 for a condition between the rows of a list and a row of the question."""
-    return _from_refusal(
+    return _refuse_from(
         f"{write_short(column)} is no column of the list's rows",
         column,
         detail="A list of privacy units says one thing of a unit, the same for all of its rows in the question.",
@@ -266,10 +266,10 @@ def list_across(column: exp.Column, table: Table) -> KeyholeError:
     )
 
 
-def list_grouped_apart(table: Table, node: exp.Expr) -> KeyholeError:
+def refuse_list_grouping(table: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a list whose groups may have rows of several privacy units."""
     unit = ", ".join(map(readable, table.unit))
-    return _from_refusal(
+    return _refuse_from(
         f"a list of privacy units groups by all their columns ({table.unit_text})",
         node,
         detail="A total of several units would decide about each of them.",
@@ -277,7 +277,7 @@ def list_grouped_apart(table: Table, node: exp.Expr) -> KeyholeError:
     )
 
 
-def no_listed_total(error: KeyholeError) -> KeyholeError:
+def refuse_total_in_list(error: KeyholeError) -> KeyholeError:
     """Return KH107 for a total that a list cannot ask of one privacy unit's rows in one group."""
     return KeyholeError(
         "KH107",
@@ -289,23 +289,23 @@ def no_listed_total(error: KeyholeError) -> KeyholeError:
     )
 
 
-def list_within(node: exp.Expr) -> KeyholeError:
+def refuse_nested_list(node: exp.Expr) -> KeyholeError:
     """Return KH107 for a list of units inside another one."""
-    return _from_refusal(
+    return _refuse_from(
         "a subquery inside a list of privacy units",
         node,
         hint="Write both lists side by side in the question's own WHERE, with AND.",
     )
 
 
-def joined_with_itself(table: Table, node: exp.Expr) -> KeyholeError:
+def refuse_self_join(table: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a private table that stands in FROM twice."""
-    return _from_refusal(f'the private table "{table.name}" is not joined with itself', node, hint=_VIEW)
+    return _refuse_from(f'the private table "{table.name}" is not joined with itself', node, hint=_VIEW)
 
 
-def joins_capped(table: Table, node: exp.Expr) -> KeyholeError:
+def refuse_capped_join(table: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a private table of which only some rows count."""
-    return _from_refusal(
+    return _refuse_from(
         f'the private table "{table.name}" is not joined with other private tables',
         node,
         detail="Its bound chooses rows (max_rows_per_group), which the join would multiply.",
@@ -313,13 +313,13 @@ def joins_capped(table: Table, node: exp.Expr) -> KeyholeError:
     )
 
 
-def not_joined_on_unit(alias: str, other: str, node: exp.Expr, *, wanted: str, along: str | None) -> KeyholeError:
+def refuse_join_without_unit(alias: str, other: str, node: exp.Expr, *, wanted: str, along: str | None) -> KeyholeError:
     """Return KH107 for private tables joined on less than the privacy unit.
 
     `wanted` is the condition that joins them, and `along` the one that joins them along a key, if the policy has such a
     key.
     """
-    return _from_refusal(
+    return _refuse_from(
         f'"{alias}" is not joined with "{other}" on the whole privacy unit'
         + ("" if along is None else ", nor along a key"),
         node,
@@ -328,21 +328,21 @@ def not_joined_on_unit(alias: str, other: str, node: exp.Expr, *, wanted: str, a
     )
 
 
-def using_beside_unit(node: exp.Expr) -> KeyholeError:
+def refuse_using_beside_unit(node: exp.Expr) -> KeyholeError:
     """Return KH107 for a column in USING that both private tables have, and that is none of their unit."""
-    return _from_refusal(
+    return _refuse_from(
         "USING names a column that is not one of the privacy unit in both private tables",
         node,
         hint="Join private tables on the columns of their privacy unit alone.",
     )
 
 
-def nested_too_deeply() -> KeyholeError:
+def refuse_deep_nesting() -> KeyholeError:
     """Return KH100 for a question that is too deep to be read."""
     return KeyholeError("KH100", "the question is nested too deeply")
 
 
-def too_many_groups(groups: int, keys: Sequence[Column], catalog: Catalog, *, at: int | None) -> KeyholeError:
+def refuse_too_many_groups(groups: int, keys: Sequence[Column], catalog: Catalog, *, at: int | None) -> KeyholeError:
     """Return KH210 for a question about more groups than the policy lets one question have."""
     return KeyholeError(
         "KH210",
@@ -354,7 +354,7 @@ def too_many_groups(groups: int, keys: Sequence[Column], catalog: Catalog, *, at
     )
 
 
-def shows_more_than_keys(node: exp.Expr, message: str) -> KeyholeError:
+def refuse_shown_expression(node: exp.Expr, message: str) -> KeyholeError:
     """Return KH101 for an expression that a select list or ORDER BY may not read."""
     return KeyholeError(
         "KH101",
@@ -365,7 +365,7 @@ def shows_more_than_keys(node: exp.Expr, message: str) -> KeyholeError:
     )
 
 
-def reads_rows_in_having(node: exp.Expr) -> KeyholeError:
+def refuse_rows_in_having(node: exp.Expr) -> KeyholeError:
     """Return KH207 for a condition in HAVING that belongs to WHERE."""
     return KeyholeError(
         "KH207",
@@ -375,34 +375,34 @@ def reads_rows_in_having(node: exp.Expr) -> KeyholeError:
     )
 
 
-def unit_query_refusal(
+def refuse_unit_query(
     message: str, node: exp.Expr, table: Table, *, detail: str | None = None, instead: str | None = None
 ) -> KeyholeError:
     """Return KH110 with a question of the right form: `instead`, or an example."""
-    hint = _example(table, node) if instead is None else f"Instead you can ask: {instead};"
+    hint = _write_example(table, node) if instead is None else f"Instead you can ask: {instead};"
     return KeyholeError("KH110", message, detail=detail, hint=hint, position=position(node))
 
 
-def no_key(error: KeyholeError, table: Table, node: exp.Expr) -> KeyholeError:
+def suggest_group_by_key(error: KeyholeError, table: Table, node: exp.Expr) -> KeyholeError:
     """Return the refusal of a question that groups by a unit or a total, with one that groups by a key."""
     return KeyholeError(
         error.code,
         error.message,
         detail="A question over a subquery per privacy unit groups by keys of the table with a public list of values.",
-        hint=_example(table, node),
+        hint=_write_example(table, node),
         position=error.position,
     )
 
 
-def show_question(error: KeyholeError, table: Table, *trees: exp.Expr) -> KeyholeError:
+def suggest_with_own_numbers(error: KeyholeError, table: Table, *trees: exp.Expr) -> KeyholeError:
     """Return the refusal of a subquery per privacy unit with the numbers of the question around it.
 
     Its tree is apart.
     """
-    return error.replace_hint(_example(table, *trees)) if (error.hint or "").startswith(_IN_WORDS) else error
+    return error.replace_hint(_write_example(table, *trees)) if (error.hint or "").startswith(_IN_WORDS) else error
 
 
-def _example(table: Table, *trees: exp.Expr) -> str:
+def _write_example(table: Table, *trees: exp.Expr) -> str:
     """Return a question over a subquery per privacy unit, as the table allows one, with a statement's own numbers."""
     keys = [column for column in table.columns if column.domain is not None and column.name not in table.unit]
     keys = keys or [column for column in table.columns if column.domain is not None]
@@ -466,9 +466,9 @@ def _list_compared(clause: exp.Expr | None, kind: type[exp.Expr]) -> Iterator[tu
             yield compared, f"{'>' if isinstance(one, exp.GT) else '>='} {number.this}"
 
 
-def row_is_unit(node: exp.Expr, table: Table) -> KeyholeError:
+def refuse_rows_as_units(node: exp.Expr, table: Table) -> KeyholeError:
     """Return KH110 for a subquery per unit over a table of which each row is one."""
-    return unit_query_refusal(
+    return refuse_unit_query(
         "each row is its own privacy unit here: there is nothing to add up per unit",
         node,
         table,
@@ -476,9 +476,9 @@ def row_is_unit(node: exp.Expr, table: Table) -> KeyholeError:
     )
 
 
-def not_by_unit(group: exp.Expr, table: Table) -> KeyholeError:
+def refuse_groups_without_unit(group: exp.Expr, table: Table) -> KeyholeError:
     """Return KH110 for a subquery that groups by no column of the unit."""
-    return unit_query_refusal(
+    return refuse_unit_query(
         f"the subquery does not group by the privacy unit ({', '.join(table.unit)})",
         group,
         table,
@@ -486,9 +486,9 @@ def not_by_unit(group: exp.Expr, table: Table) -> KeyholeError:
     )
 
 
-def not_by_whole_unit(group: exp.Expr, table: Table, *, missing: Iterable[str]) -> KeyholeError:
+def refuse_groups_by_partial_unit(group: exp.Expr, table: Table, *, missing: Iterable[str]) -> KeyholeError:
     """Return KH110 for a subquery that groups by some columns of the unit."""
-    return unit_query_refusal(
+    return refuse_unit_query(
         f"the subquery does not group by all columns of the privacy unit: {', '.join(missing)} is missing",
         group,
         table,
@@ -496,9 +496,9 @@ def not_by_whole_unit(group: exp.Expr, table: Table, *, missing: Iterable[str]) 
     )
 
 
-def not_by_its_groups(group: exp.Expr, table: Table, *, more: Iterable[str]) -> KeyholeError:
+def refuse_further_groups(group: exp.Expr, table: Table, *, more: Iterable[str]) -> KeyholeError:
     """Return KH110 for a subquery that groups by more than the question and the unit."""
-    return unit_query_refusal(
+    return refuse_unit_query(
         f"the subquery groups by {', '.join(more)}, the question does not",
         group,
         table,
@@ -506,18 +506,18 @@ def not_by_its_groups(group: exp.Expr, table: Table, *, more: Iterable[str]) -> 
     )
 
 
-def shows_units(table: Table, node: exp.Expr, *, at: int | None) -> KeyholeError:
+def refuse_shown_units(table: Table, node: exp.Expr, *, at: int | None) -> KeyholeError:
     """Return KH103 for a subquery per unit that something else than a question reads."""
     return KeyholeError(
         "KH103",
         f'the private table "{table.name}" is used outside a question',
         detail="Totals of a privacy unit are never shown. A question returns the groups that cross a threshold.",
-        hint=_example(table, node),
+        hint=_write_example(table, node),
         position=position(node) or at,
     )
 
 
-def joins_totals(node: exp.Expr, *, instead: str | None) -> KeyholeError:
+def refuse_join_of_totals(node: exp.Expr, *, instead: str | None) -> KeyholeError:
     """Return KH110 for a join beside a subquery per unit; `instead` asks by the subquery's own groups."""
     return KeyholeError(
         "KH110",
@@ -530,9 +530,9 @@ def joins_totals(node: exp.Expr, *, instead: str | None) -> KeyholeError:
     )
 
 
-def no_total(node: exp.Expr, table: Table) -> KeyholeError:
+def refuse_unknown_total(node: exp.Expr, table: Table) -> KeyholeError:
     """Return KH110 for an aggregate in a subquery per unit whose value for one unit is unknown."""
-    return unit_query_refusal(
+    return refuse_unit_query(
         f"{write_short(bare(node))} is not a total of one privacy unit",
         node,
         table,

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from planner.bind.lookup_columns import values
+from planner.bind.lookup_columns import read_public_values
 from planner.catalog.catalog import Column, PublicTable, SqlType, Value
 from planner.catalog.row_terms import RowTerm, TermKind
 from planner.predicates.computed import number_arithmetic
@@ -48,7 +48,7 @@ def join_as_one(
         return None
     pairs = sorted(pairs, key=lambda pair: pair[0])
     name = ", ".join(key for key, _ in pairs)
-    found = [values(public, key) for key, _ in pairs]
+    found = [read_public_values(public, key) for key, _ in pairs]
     known_spans = public.results.get(("spans", name), lambda: [_find_span(one) for one in found])
     spans = [span for span in known_spans if span is not None]
     if len(spans) < len(pairs):

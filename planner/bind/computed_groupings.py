@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from planner.bind.bind_refusals import not_a_group
+from planner.bind.bind_refusals import refuse_ungrouping_expression
 from planner.catalog.catalog import Catalog, Column, Grouping, MergedKeys, Table, Value, ValueGroups
 from planner.catalog.derived_columns import PART_RANGES, infer_derived_type
 from planner.catalog.fault import Fault, Faults
@@ -55,7 +55,7 @@ def _read_expression(table: Table, text: str) -> tuple[Table, Column]:
         or len(group.expressions) != 1
         or select.args.get("having") is not None
     ):
-        raise not_a_group(text)
+        raise refuse_ungrouping_expression(text)
     scope, item = Scope(table=table, alias=table.name), bare(group.expressions[0])
     derived = derivation(item, scope)
     if derived is not None:  # only a question gives the range of times; parts such as weekdays are few without one
@@ -63,7 +63,7 @@ def _read_expression(table: Table, text: str) -> tuple[Table, Column]:
         try:
             kind = infer_derived_type(derived, base.sql_type)
         except Fault:
-            raise not_a_group(text) from None
+            raise refuse_ungrouping_expression(text) from None
         ends = PART_RANGES.get(derived.part) if derived.function == "extract" and base.derivation is None else None
         values: tuple[Value, ...] = () if ends is None else tuple(range(ends[0], ends[1] + 1))
         column = Column(text, kind, kind.value, domain=values, derivation=derived, computed=True)
@@ -71,7 +71,7 @@ def _read_expression(table: Table, text: str) -> tuple[Table, Column]:
     scope = add_computed_keys(scope, select)
     keys = read_group_by(select, scope)
     if len(keys) != 1 or isinstance(keys[0].derivation, MergedKeys):
-        raise not_a_group(text)
+        raise refuse_ungrouping_expression(text)
     return scope.table, keys[0]
 
 
@@ -87,7 +87,7 @@ def find_expression_faults(catalog: Catalog) -> Faults:
                 yield ("tables", table.name, "groupings", named), Fault("KH005", error.message, hint=hint)
 
 
-def bound_by_expressions(
+def find_expression_bound(
     table: Table,
     keys: Sequence[Column],
     made: Sequence[Column],
@@ -149,18 +149,18 @@ def is_finer(fine: ValueGroups, coarse: ValueGroups) -> bool:
         return False
     cuts: list[Any] = sorted({*fine.cut_points, *coarse.cut_points})
     pairs = [(fine.groups[0], coarse.groups[0]), (fine.null_group, coarse.null_group)]
-    pairs += [(_group_of(fine, cut), _group_of(coarse, cut)) for cut in cuts]
+    pairs += [(_find_group(fine, cut), _find_group(coarse, cut)) for cut in cuts]
     found: dict[int, int] = {}
     inside = [(inner, outer) for inner, outer in pairs if inner is not None and outer is not None]
     return all(found.setdefault(inner, outer) == outer for inner, outer in inside)
 
 
-def _group_of(parts: ValueGroups, value: Any) -> int | None:
+def _find_group(parts: ValueGroups, value: Any) -> int | None:
     cuts: Sequence[Any] = parts.cut_points
     return parts.groups[bisect_right(cuts, value)]
 
 
-def declared_apart(table: Table) -> Table:
+def keep_key_groupings(table: Table) -> Table:
     """Return the table with the groupings that name keys alone."""
     named = tuple(grouping for grouping in table.groupings if not grouping.computed)
     return table if len(named) == len(table.groupings) else replace(table, groupings=named)

@@ -21,7 +21,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 
-from planner.bind.unit_join import bound_table
+from planner.bind.unit_join import apply_bounds
 from planner.catalog.catalog import Column, Derivation, FixedKey, Table, Value
 from planner.catalog.derived_columns import is_derivable
 from planner.question.condition import Compare, Condition, Within, columns, truth_of
@@ -30,7 +30,7 @@ MOST_VALUES = 1000
 """Values of a fixed key: rows are bounded as many times, which is hardly ever less, and a statement lists them all."""
 
 
-def bound_fixed(declared: Table, bounded: Table, *, keys: Sequence[Column], where: Condition) -> Table:
+def narrow_by_fixed_keys(declared: Table, bounded: Table, *, keys: Sequence[Column], where: Condition) -> Table:
     """Return a question's table with the bounds that hold where its WHERE fixes keys.
 
     Only keys stay fixed that narrow a bound.
@@ -42,11 +42,11 @@ def bound_fixed(declared: Table, bounded: Table, *, keys: Sequence[Column], wher
     fixed = tuple(_find_fixed(declared, keys, where)) if bounded.unit else ()
     if not fixed:
         return bounded
-    best = _narrow(bounded, bound_table(declared, keys, fixed))
+    best = _narrow(bounded, apply_bounds(declared, keys, fixed))
     named = {name for grouping in declared.groupings for name in grouping.keys}
     for one in sorted(fixed, key=lambda key: key.name in named):  # a key by which it is declared says more
         fewer = tuple(other for other in fixed if other != one)
-        if _narrow(bounded, bound_table(declared, keys, fewer)) == best:
+        if _narrow(bounded, apply_bounds(declared, keys, fewer)) == best:
             fixed = fewer
     return replace(best, fixed=fixed)
 
@@ -82,12 +82,12 @@ def _find_fixed(table: Table, keys: Sequence[Column], where: Condition) -> Itera
     for column in table.columns:
         if column.domain is None or column.name in taken or table.determines(column):
             continue
-        values = _left(table, column, where)
+        values = _list_remaining(table, column, where)
         if values is not None and 0 < len(values) <= MOST_VALUES:
             yield FixedKey(column.name, values)
 
 
-def _left(table: Table, column: Column, where: Condition) -> tuple[Value, ...] | None:
+def _list_remaining(table: Table, column: Column, where: Condition) -> tuple[Value, ...] | None:
     """Return the values of a key that a condition leaves; None if a row may have another one, declared or not."""
     conjuncts = where.conjuncts()
     listed = [listed for one in conjuncts if (listed := _list_values(one, column)) is not None]
@@ -122,10 +122,10 @@ def _list_periods(table: Table, column: Column, conjuncts: Sequence[Condition]) 
     last: list[date] = []
     try:
         for one in conjuncts:
-            if isinstance(one, Compare | Within) and _orders(table.get_column(one.column), column, derived):
-                lows, highs = _ends(one)
-                first += [_period(derived, value) for value in lows]
-                last += [_period(derived, value) for value in highs]
+            if isinstance(one, Compare | Within) and _keeps_order(table.get_column(one.column), column, derived):
+                lows, highs = _find_ends(one)
+                first += [_find_period(derived, value) for value in lows]
+                last += [_find_period(derived, value) for value in highs]
     except OverflowError:  # at the ends of the calendar
         return None
     if not first or not last:
@@ -134,17 +134,17 @@ def _list_periods(table: Table, column: Column, conjuncts: Sequence[Condition]) 
     periods = sorted(value for value in column.domain or () if isinstance(value, date) and low <= value <= high)
     if not periods or (periods[0], periods[-1]) != (low, high):
         return None
-    joined = all(_period(derived, _before(later)) == earlier for earlier, later in pairwise(periods))
+    joined = all(_find_period(derived, _find_earlier_time(later)) == earlier for earlier, later in pairwise(periods))
     return tuple(periods) if joined else None
 
 
-def _orders(read: Column, column: Column, derived: Derivation) -> bool:
+def _keeps_order(read: Column, column: Column, derived: Derivation) -> bool:
     """Return True if an earlier value of a column that is read is never in a later period."""
     written = isinstance(read.derivation, Derivation) and read.derivation.function == "extract"
     return not written and (read.name == column.name or is_derivable(derived, read))
 
 
-def _ends(condition: Compare | Within) -> tuple[list[date], list[date]]:
+def _find_ends(condition: Compare | Within) -> tuple[list[date], list[date]]:
     """Return the earliest and the latest time that a comparison allows, each if there is one."""
     match condition:
         case Within(_, values):
@@ -158,19 +158,19 @@ def _ends(condition: Compare | Within) -> tuple[list[date], list[date]]:
         case Compare(_, ">=", date() as value):
             return [value], []
         case Compare(_, "<", date() as value):
-            return [], [_before(value)]
+            return [], [_find_earlier_time(value)]
         case Compare(_, "<=", date() as value):
             return [], [value]
         case _:
             return [], []
 
 
-def _before(value: date) -> date:
+def _find_earlier_time(value: date) -> date:
     """Return a time before which no period ends that has not ended before the given one."""
     return value - (timedelta(microseconds=1) if isinstance(value, datetime) else timedelta(days=1))
 
 
-def _period(derived: Derivation, value: date) -> date:
+def _find_period(derived: Derivation, value: date) -> date:
     """Return the period of a calendar in which a time lies."""
     if derived.part == "hour":
         time = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)

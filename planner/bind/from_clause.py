@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.bind.bind_refusals import (
-    ambiguous_using,
-    left_join_on_more,
-    more_than_one_equality,
-    natural_join,
-    no_public_table,
-    no_table,
-    private_on_the_right,
-    renamed_columns,
-    same_alias,
-    unknown_using,
-    unsupported_join,
-    with_query_joined,
+    refuse_ambiguous_using,
+    refuse_join_kind,
+    refuse_joined_with_query,
+    refuse_left_join_conditions,
+    refuse_natural_join,
+    refuse_non_table,
+    refuse_private_on_right,
+    refuse_renamed_columns,
+    refuse_same_alias,
+    refuse_several_equalities,
+    refuse_unknown_using,
+    refuse_unpinned_table,
 )
 from planner.catalog.catalog import Catalog, PublicTable, Table
 from planner.parser.lexer import readable
-from planner.parser.tree import bare, contains, name, position, read_table
+from planner.parser.tree import bare, contains, name, position, read_alias, read_table
 
 # sqlglot's names of what a table of FROM may have, and a subquery that filters the rows of one table and groups them
 ON_TABLE = frozenset(("this", "db", "catalog", "alias"))
@@ -54,12 +54,12 @@ class Relation:
         """The names of its columns."""
         return frozenset(column.name for column in self.table.columns)
 
-    def finds(self, called: str) -> bool:
+    def looks_up_unit(self, called: str) -> bool:
         """Return True if a column of this name identifies the unit and stands in another table, where a path leads."""
         return self.private is not None and self.private.path is not None and called in self.private.unit
 
     @property
-    def outer(self) -> bool:
+    def is_outer(self) -> bool:
         """Return True if rows stay that find none of its rows."""
         return self.join is not None and bool(self.join.side)
 
@@ -71,7 +71,7 @@ class Equality:
     left: exp.Expr
     right: exp.Expr
     at: int | None
-    using: bool = False
+    is_using: bool = False
 
     def columns(self) -> Iterator[exp.Column]:
         """Yield the columns on both sides."""
@@ -93,21 +93,21 @@ class FromClause:
     merged: Mapping[str, frozenset[str]]
 
     @property
-    def mentioned(self) -> set[str]:
+    def mentioned_columns(self) -> set[str]:
         """The names of columns in its equalities."""
         found = [*self.inner, *(one for several in self.outer.values() for one in several)]
         return {name(column.this) for equality in found for column in equality.columns()}
 
-    def owners(self, node: exp.Expr) -> set[str]:
+    def find_owners(self, node: exp.Expr) -> set[str]:
         """Return the tables whose columns an expression reads; empty if a name is unknown or ambiguous."""
-        return _owners(node, self.relations, self.merged)
+        return _find_owners(node, self.relations, self.merged)
 
-    def owner(self, node: exp.Expr) -> tuple[str, str] | None:
+    def find_owner(self, node: exp.Expr) -> tuple[str, str] | None:
         """Return the table and column of a plain column; None for anything else, and if it is unknown."""
         column = bare(node)
         if not isinstance(column, exp.Column) or not isinstance(column.this, exp.Identifier):
             return None
-        owners = self.owners(column)
+        owners = self.find_owners(column)
         relation = next((one for one in self.relations if owners == {one.alias}), None)
         if relation is None or name(column.this) not in relation.names:
             return None
@@ -119,33 +119,33 @@ class FromClause:
         return relation.alias, name(column.this)
 
 
-def from_clause(select: exp.Select, catalog: Catalog, *, beside: Collection[int] = ()) -> FromClause:
+def read_from_clause(select: exp.Select, catalog: Catalog, *, beside: Collection[int] = ()) -> FromClause:
     """Read the tables that a SELECT joins. Raise KH107, KH201, KH213.
 
     Parameters:
         beside: the ids of what stands in FROM and is none of these tables.
     """
-    relations = _relations(select, catalog, beside)
+    relations = _read_relations(select, catalog, beside)
     merged: dict[str, set[str]] = {relation.alias: set() for relation in relations}
     inner: list[Equality] = []
     outer: dict[str, tuple[Equality, ...]] = {}
     for index, relation in enumerate(relations):
         if relation.join is None:
             continue
-        conditions = list(conjuncts(relation.join.args.get("on")))
-        found = [Equality(part.this, part.expression, position(part)) for part in conditions if _equal(part)]
+        conditions = list(split_conjuncts(relation.join.args.get("on")))
+        found = [Equality(part.this, part.expression, position(part)) for part in conditions if _is_equality(part)]
         using = relation.join.args.get("using") or ()
         found += [_read_using(relations[: index + 1], identifier, merged) for identifier in using]
-        if not relation.outer:
+        if not relation.is_outer:
             inner += found
             continue
         if relation.private is not None and len(found) < len(conditions):
-            raise left_join_on_more(relation.node)
+            raise refuse_left_join_conditions(relation.node)
         if len(found) < len(conditions) or (relation.private is None and not found):
-            raise more_than_one_equality(relation.node)
+            raise refuse_several_equalities(relation.node)
         outer[relation.alias] = tuple(found)
     where = select.args.get("where")
-    for part in conjuncts(None if where is None else where.this):
+    for part in split_conjuncts(None if where is None else where.this):
         inner += [Equality(one.this, one.expression, position(one)) for one in _list_equalities(part)]
     _hide_reached_units(relations, merged)
     return FromClause(relations, tuple(inner), outer, {alias: frozenset(names) for alias, names in merged.items()})
@@ -157,20 +157,16 @@ def _hide_reached_units(relations: Sequence[Relation], merged: dict[str, set[str
     The source has no such columns in it, so that nobody who knows the source qualifies them.
     """
 
-    def shows(relation: Relation, called: str) -> bool:
+    def has_unit(relation: Relation, called: str) -> bool:
         return called in relation.names and called not in merged[relation.alias]
 
     for relation in relations:
-        for called in filter(relation.finds, sorted(relation.names)):
-            others = [one for one in relations if one is not relation and shows(one, called)]
-            if shows(relation, called) and any(called in one.private.unit for one in others if one.private is not None):
+        for called in filter(relation.looks_up_unit, sorted(relation.names)):
+            others = [one for one in relations if one is not relation and has_unit(one, called)]
+            if has_unit(relation, called) and any(
+                called in one.private.unit for one in others if one.private is not None
+            ):
                 merged[relation.alias].add(called)
-
-
-def alias_of(node: exp.Table) -> str:
-    """Return the name that qualifies the columns of a table of FROM."""
-    alias = node.args.get("alias")
-    return name(alias.this) if alias is not None and alias.this is not None else name(node.this)
 
 
 def find_private_table(node: exp.Table, catalog: Catalog) -> Table | None:
@@ -178,7 +174,7 @@ def find_private_table(node: exp.Table, catalog: Catalog) -> Table | None:
     return catalog.find_table(name(node.this)) if name(node.args.get("db")) in ("", "public") else None
 
 
-def _relations(select: exp.Select, catalog: Catalog, beside: Collection[int]) -> tuple[Relation, ...]:
+def _read_relations(select: exp.Select, catalog: Catalog, beside: Collection[int]) -> tuple[Relation, ...]:
     nodes: list[tuple[exp.Expr, exp.Join | None]] = [(select.args["from_"].this, None)]
     nodes += [(join.this, join) for join in select.args["joins"]]
     nodes = [pair for pair in nodes if id(pair[0]) not in beside]
@@ -188,20 +184,20 @@ def _relations(select: exp.Select, catalog: Catalog, beside: Collection[int]) ->
     before = False
     for node, join in nodes:
         if not isinstance(node, exp.Table) or any(v for k, v in node.args.items() if v and k not in ON_TABLE):
-            raise no_table(node)
+            raise refuse_non_table(node)
         alias = node.args.get("alias")
         if alias is not None and alias.args.get("columns"):
-            raise renamed_columns(node)
-        table = _table(node, catalog, hidden)
+            raise refuse_renamed_columns(node)
+        table = _find_table(node, catalog, hidden)
         private = isinstance(table, Table)
         if join is not None:
             _check_kind(join, node, table, before=before)
-        found.append(Relation(node, alias_of(node), table, join))
+        found.append(Relation(node, read_alias(node), table, join))
         before = before or private
     for called, times in Counter(relation.alias for relation in found).items():
         if times > 1:
             again = [relation.node for relation in found if relation.alias == called][-1]
-            raise same_alias(called, again)
+            raise refuse_same_alias(called, again)
     return tuple(found)
 
 
@@ -210,25 +206,25 @@ def _check_kind(join: exp.Join, node: exp.Table, table: Table | PublicTable, *, 
     side, kind = str(join.side or "").upper(), str(join.kind or "").upper()
     unknown = [key for key, value in join.args.items() if value and key not in _ON_JOIN]
     if join.args.get("method"):
-        raise natural_join(node)
+        raise refuse_natural_join(node)
     if unknown or side not in ("", "LEFT") or kind not in ("", "INNER", "OUTER", "CROSS"):
-        raise unsupported_join(side or kind, node, private=before and private)
+        raise refuse_join_kind(side or kind, node, are_private=before and private)
     if side == "LEFT" and not before:
         column = next(iter(table.unit if isinstance(table, Table) else ()), table.columns[0].name)
-        raise private_on_the_right(node, column=f"{readable(alias_of(node))}.{readable(column)}")
+        raise refuse_private_on_right(node, column=f"{readable(read_alias(node))}.{readable(column)}")
 
 
-def _table(node: exp.Table, catalog: Catalog, hidden: set[str]) -> Table | PublicTable:
+def _find_table(node: exp.Table, catalog: Catalog, hidden: set[str]) -> Table | PublicTable:
     _, database, schema, called = read_table(node)
     known = schema in ("", "public") and database in ("", catalog.database)
     if known and schema == "" and called in hidden:
-        raise with_query_joined(called, node)
+        raise refuse_joined_with_query(called, node)
     private = catalog.find_table(called) if known else None
     if private is not None:
         return private
     public = next((table for table in catalog.public_tables if known and table.name == called), None)
     if public is None:
-        raise no_public_table(called, node)
+        raise refuse_unpinned_table(called, node)
     return public
 
 
@@ -238,19 +234,19 @@ def _read_using(relations: tuple[Relation, ...], identifier: exp.Expr, merged: d
     *before, this = relations
     left = [one for one in before if called in one.names and called not in merged[one.alias]]
     if len(left) > 1:  # the source shows a unit in the table that has it stored, and not where it is found by a path
-        left = [one for one in left if not one.finds(called)] or left[-1:]
+        left = [one for one in left if not one.looks_up_unit(called)] or left[-1:]
     if called not in this.names or not left:
         lacking = [this] if called not in this.names else before
-        raise unknown_using(called, [one.table.name for one in lacking], identifier)
+        raise refuse_unknown_using(called, [one.table.name for one in lacking], identifier)
     if len(left) != 1:
-        raise ambiguous_using(called, identifier)
+        raise refuse_ambiguous_using(called, identifier)
     hidden = this if this.public is not None or left[0].private is not None else left[0]
     merged[hidden.alias].add(called)
     first, second = (exp.column(called, table=one.alias, quoted=True) for one in (left[0], this))
-    return Equality(first, second, position(identifier), using=True)
+    return Equality(first, second, position(identifier), is_using=True)
 
 
-def _owners(node: exp.Expr, relations: tuple[Relation, ...], merged: Mapping[str, Collection[str]]) -> set[str]:
+def _find_owners(node: exp.Expr, relations: tuple[Relation, ...], merged: Mapping[str, Collection[str]]) -> set[str]:
     owners: set[str] = set()
     for column in node.find_all(exp.Column):
         called, qualifier = name(column.this), name(column.args.get("table"))
@@ -270,28 +266,28 @@ def _list_equalities(condition: exp.Expr) -> list[exp.Expr]:
     These are the condition itself, or for OR those in each of its parts.
     """
     if not isinstance(condition, exp.Or) or condition.args.get("negate"):
-        return [condition] if _equal(condition) else []
+        return [condition] if _is_equality(condition) else []
     found, *others = (
-        [one for part in conjuncts(side) for one in _list_equalities(part)]
+        [one for part in split_conjuncts(side) for one in _list_equalities(part)]
         for side in (condition.this, condition.expression)
     )
     return [one for one in found if all(one in other for other in others)]
 
 
-def _equal(part: exp.Expr) -> bool:
+def _is_equality(part: exp.Expr) -> bool:
     """Return True if the expression is an equality of two expressions with columns."""
     if not isinstance(part, exp.EQ) or part.args.get("negate"):
         return False
     return all(contains(side, exp.Column) for side in (part.this, part.expression))
 
 
-def conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
+def split_conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
     """Yield the conditions that all hold where the expression does; none for None."""
     if node is None:
         return
     inner = bare(node)
     if isinstance(inner, exp.And) and not inner.args.get("negate"):
-        yield from conjuncts(inner.this)
-        yield from conjuncts(inner.expression)
+        yield from split_conjuncts(inner.this)
+        yield from split_conjuncts(inner.expression)
     else:
         yield inner

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from planner.bind.computed_groupings import bound_by_expressions, declared_apart, is_finer
+from planner.bind.computed_groupings import find_expression_bound, is_finer, keep_key_groupings
 from planner.catalog.catalog import (
     Column,
     Computed,
@@ -43,46 +43,46 @@ from planner.catalog.derived_columns import is_derivable
 from planner.scope.functional_dependencies import by_key
 
 
-def bound_by_groupings(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] = ()) -> Table:
+def apply_grouping_bounds(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] = ()) -> Table:
     """Return the table with the bounds for a question by these keys, and no groupings.
 
     Parameters:
         fixed: other keys, of which only rows with these values are bounded.
     """
-    asked, keys, whole = keys, take_apart(table, keys), table
-    made = list_computed(table, keys)
-    table = declared_apart(table)
+    asked, keys, whole = keys, split_combined_keys(table, keys), table
+    made = list_computed_keys(table, keys)
+    table = keep_key_groupings(table)
     if not whole.groupings and not made:
         return table
     stated = [key for key in keys if not key.computed]
-    declared, cap, said = _Declared.of(table, keys, fixed), table.row_cap, ""
+    declared, cap, said = _DeclaredGroupings.from_table(table, keys, fixed), table.row_cap, ""
     groups = (
-        declared.groups(table.groups_per_unit)
+        declared.count_groups(table.groups_per_unit)
         if not made
-        else _Declared.of(table, stated, fixed).groups(table.groups_per_unit)
+        else _DeclaredGroupings.from_table(table, stated, fixed).count_groups(table.groups_per_unit)
     )
     if made:
         most = table.rows_per_unit if cap is None else cap.rows
         open_ = any(not table.determines(key) for key in stated)
-        rows = None if most is None else _Declared.of(table, stated, fixed).rows(most)
+        rows = None if most is None else _DeclaredGroupings.from_table(table, stated, fixed).count_rows(most)
         reach = prod(len(key.domain or ()) for key in asked if not table.determines(key))
         stated_groups = groups if open_ else 1
-        groups = min(stated_groups * multiply_computed(made, rows), reach)
-        better = bound_by_expressions(whole, keys, made, stated_groups, determines)
+        groups = min(stated_groups * count_computed_groups(made, rows), reach)
+        better = find_expression_bound(whole, keys, made, stated_groups, determines)
         if better is not None and better[0] < groups:
             groups, said = better
     return replace(
         table,
         columns=tuple(declared.bound_totals(column) for column in table.columns),
         groups_per_unit=groups,
-        rows_per_unit=None if table.rows_per_unit is None else declared.rows(table.rows_per_unit),
-        row_cap=None if cap is None else RowCap(rows=declared.rows(cap.rows), unique=cap.unique),
+        rows_per_unit=None if table.rows_per_unit is None else declared.count_rows(table.rows_per_unit),
+        row_cap=None if cap is None else RowCap(rows=declared.count_rows(cap.rows), unique=cap.unique),
         groupings=(),
         groups_by=said,
     )
 
 
-def take_apart(table: Table, keys: Sequence[Column]) -> list[Column]:
+def split_combined_keys(table: Table, keys: Sequence[Column]) -> list[Column]:
     """Return the keys, and in the place of one that puts several together these: they are as fine, or finer."""
     found: dict[str, Column] = {}
     for key in keys:
@@ -91,7 +91,7 @@ def take_apart(table: Table, keys: Sequence[Column]) -> list[Column]:
     return list(found.values())
 
 
-def list_computed(table: Table, keys: Sequence[Column]) -> list[Column]:
+def list_computed_keys(table: Table, keys: Sequence[Column]) -> list[Column]:
     """Return the keys that a question computes and that neither the unit nor its other keys determine."""
     found: list[Column] = []
     known = [key for key in keys if not key.computed]
@@ -102,7 +102,7 @@ def list_computed(table: Table, keys: Sequence[Column]) -> list[Column]:
     return found
 
 
-def multiply_computed(made: Sequence[Column], rows: int | None) -> int:
+def count_computed_groups(made: Sequence[Column], rows: int | None) -> int:
     """Return in how many groups by computed keys the rows of one other group lie: a row is in one."""
     groups = prod(len(key.domain or ()) for key in made)
     return groups if rows is None else min(groups, rows)
@@ -133,46 +133,46 @@ def determines(base: Column, column: Column, table: Table) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Declared:
+class _DeclaredGroupings:
     """The groupings of a table beside the open keys of a question, which a unit may have several values of.
 
-    `covered` are, by grouping, the places of the open keys that it determines; `coarser` says of each whether the open
-    keys determine it. `parts` is in how many of its groups the rows of one group lie, as fixed keys have few values;
-    None if they do not tell. `exact` says that those groups hold no other rows.
+    `covered` are, by grouping, the places of the open keys that it determines; `are_coarser` says of each grouping
+    whether the open keys determine it. `parts` is the number of its groups among which the rows of one group lie, since
+    fixed keys have few values. It is None if they do not tell. `are_exact` says that these groups hold no other rows.
     """
 
     groupings: tuple[Grouping, ...]
     covered: tuple[frozenset[int], ...]
-    coarser: tuple[bool, ...]
+    are_coarser: tuple[bool, ...]
     parts: tuple[int | None, ...]
-    exact: tuple[bool, ...]
+    are_exact: tuple[bool, ...]
     open: int
 
     @staticmethod
-    def of(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey]) -> "_Declared":
+    def from_table(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey]) -> "_DeclaredGroupings":
         """Return the declarations that concern these keys."""
         open_ = [key for key in keys if not table.determines(key)]
         named = [[table.get_column(name) for name in grouping.keys] for grouping in table.groupings]
-        told = [_told_by(table, columns, open_, fixed) for columns in named]
-        return _Declared(
+        told = [_find_determining(table, columns, open_, fixed) for columns in named]
+        return _DeclaredGroupings(
             groupings=table.groupings,
             covered=tuple(
                 frozenset(i for i, key in enumerate(open_) if any(determines(base, key, table) for base in columns))
                 for columns in named
             ),
-            coarser=tuple(
+            are_coarser=tuple(
                 all(table.determines(one) or any(determines(key, one, table) for key in open_) for one in columns)
                 for columns in named
             ),
             parts=tuple(None if one is None else prod(len(key.values) for key in one) for one in told),
-            exact=tuple(
+            are_exact=tuple(
                 all(any(determines(base, table.get_column(key.name), table) for base in columns) for key in one or ())
                 for columns, one in zip(named, told, strict=True)
             ),
             open=len(open_),
         )
 
-    def groups(self, default: int) -> int:
+    def count_groups(self, default: int) -> int:
         """Return the number of groups of a unit: the least product that covers all open keys, else the default."""
         if not self.open:
             return default
@@ -183,16 +183,16 @@ class _Declared:
                     both = others | covered
                     least[both] = min(product * grouping.groups, least.get(both, product * grouping.groups))
         found = least.get(frozenset(range(self.open)))
-        return max(default, *self._coarser_groups(), 1) if found is None else found
+        return max(default, *self._list_coarser_groups(), 1) if found is None else found
 
-    def _coarser_groups(self) -> Iterator[int]:
-        for grouping, coarser in zip(self.groupings, self.coarser, strict=True):
+    def _list_coarser_groups(self) -> Iterator[int]:
+        for grouping, coarser in zip(self.groupings, self.are_coarser, strict=True):
             if coarser and grouping.groups is not None:
                 yield grouping.groups
 
-    def rows(self, default: int) -> int:
+    def count_rows(self, default: int) -> int:
         """Return the number of rows of a unit that count in one group."""
-        found = [(grouping.rows, times) for grouping, times in self._of_one_group() if grouping.rows is not None]
+        found = [(grouping.rows, times) for grouping, times in self._list_bounds() if grouping.rows is not None]
         known = [rows * times for rows, times in found if times is not None]
         return min(known) if known else max(default, *(rows for rows, _ in found), 1)
 
@@ -203,7 +203,7 @@ class _Declared:
         mixed = column.bounds[0] < 0 < column.bounds[1]
         found = [
             (range_, times)
-            for grouping, times in self._of_one_group(mixed=mixed)
+            for grouping, times in self._list_bounds(mixed=mixed)
             if (range_ := dict(grouping.per_unit).get(column.name)) is not None
         ]
         known = [(low * times, high * times) for (low, high), times in found if times is not None]
@@ -212,7 +212,7 @@ class _Declared:
         lows, highs = zip(column.per_unit, *(range_ for range_, _ in found), strict=True)
         return replace(column, per_unit=(min(lows), max(highs)))
 
-    def _of_one_group(self, *, mixed: bool = False) -> Iterator[tuple[Grouping, int | None]]:
+    def _list_bounds(self, *, mixed: bool = False) -> Iterator[tuple[Grouping, int | None]]:
         """Yield the groupings that bound rows or totals of one group, each with how often its bound may stand there.
 
         That is None for finer keys if nobody says how many of their groups a unit is in.
@@ -221,7 +221,7 @@ class _Declared:
             mixed: totals of values of both signs, which coarser keys do not bound.
         """
         for grouping, covered, coarser, parts, exact in zip(
-            self.groupings, self.covered, self.coarser, self.parts, self.exact, strict=True
+            self.groupings, self.covered, self.are_coarser, self.parts, self.are_exact, strict=True
         ):
             finer = len(covered) == self.open
             if coarser and (finer or not mixed):
@@ -232,7 +232,7 @@ class _Declared:
                 yield grouping, grouping.groups
 
 
-def _told_by(
+def _find_determining(
     table: Table, columns: Sequence[Column], keys: Sequence[Column], fixed: Sequence[FixedKey]
 ) -> tuple[FixedKey, ...] | None:
     """Return the fixed keys that, beside a question's keys, determine columns; None if these and all do not."""

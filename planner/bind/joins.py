@@ -14,21 +14,21 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from planner.bind.bind_refusals import (
-    could_count_twice,
-    joins_two_types,
-    more_than_one_equality,
-    not_joined,
-    too_long,
-    unknown_join_column,
+    refuse_join_of_types,
+    refuse_long_column,
+    refuse_repeating_key,
+    refuse_several_equalities,
+    refuse_unjoined_table,
+    refuse_unknown_join_column,
 )
 from planner.bind.composite_keys import join_as_one
-from planner.bind.from_clause import Equality, FromClause, Relation, alias_of, conjuncts, from_clause
-from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, is_too_long, looked_up, unique_values
-from planner.bind.unit_equalities import private_tables
+from planner.bind.from_clause import Equality, FromClause, Relation, read_from_clause, split_conjuncts
+from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, is_too_long, make_lookup_column, read_unique_values
+from planner.bind.unit_equalities import join_private_tables
 from planner.bind.unit_lists.find_lists import is_list
 from planner.catalog.catalog import Catalog, Column, Lookup, PublicTable, Table
 from planner.errors import KeyholeError
-from planner.parser.tree import bare, name, position
+from planner.parser.tree import bare, name, position, read_alias
 from planner.predicates.condition import row_condition
 from planner.question.condition import Condition
 from planner.scope.name_resolution import JoinedTable, Scope, find_column
@@ -49,7 +49,7 @@ class _JoinKey:
     equalities: tuple[Equality, ...]
 
 
-def joins(
+def read_joins(
     select: exp.Select, node: exp.Table, table: Table, catalog: Catalog, *, beside: Collection[int] = ()
 ) -> Scope:
     """Return the question's table with what its joins look up, and the names in it.
@@ -61,20 +61,20 @@ def joins(
     with another private one, KH201, KH213.
     """
     if len(select.args.get("joins") or ()) == len(beside):
-        return Scope(table=table, alias=alias_of(node))
-    return _Joining(select, from_clause(select, catalog, beside=beside)).scope()
+        return Scope(table=table, alias=read_alias(node))
+    return _ScopeBuilder(select, read_from_clause(select, catalog, beside=beside)).build_scope()
 
 
-class _Joining:
+class _ScopeBuilder:
     """The tables of one FROM: the private ones joined on their unit, then the public ones one after the other."""
 
     def __init__(self, select: exp.Select, clause: FromClause) -> None:
         self._clause = clause
-        self._own = private_tables(clause)
+        self._own = join_private_tables(clause)
         self._done = self._own
-        self._mentioned = clause.mentioned | {name(column.this) for column in select.find_all(exp.Column)}
+        self._mentioned = clause.mentioned_columns | {name(column.this) for column in select.find_all(exp.Column)}
 
-    def scope(self) -> Scope:
+    def build_scope(self) -> Scope:
         waiting = [relation for relation in self._clause.relations if relation.public is not None]
         while waiting:
             for relation in waiting:
@@ -84,7 +84,7 @@ class _Joining:
                     waiting.remove(relation)
                     break
             else:
-                raise not_joined(waiting[0].alias, waiting[0].node)
+                raise refuse_unjoined_table(waiting[0].alias, waiting[0].node)
         return self._rename_columns()
 
     def _find_join(self, relation: Relation) -> _JoinKey | None:
@@ -92,13 +92,13 @@ class _Joining:
         assert relation.public is not None
         own = {relation.alias for relation in self._clause.relations if relation.private is not None}
         reached = own | {joined.alias for joined in self._done.joined}
-        equalities = self._clause.outer[relation.alias] if relation.outer else self._clause.inner
+        equalities = self._clause.outer[relation.alias] if relation.is_outer else self._clause.inner
         met: list[tuple[str, Column, Equality]] = []
         for equality in equalities:
             left, right = bare(equality.left), bare(equality.right)
             for key, other in ((left, right), (right, left)):
-                owners = self._clause.owners(other)
-                if not isinstance(key, exp.Column) or self._clause.owners(key) != {relation.alias}:
+                owners = self._clause.find_owners(other)
+                if not isinstance(key, exp.Column) or self._clause.find_owners(key) != {relation.alias}:
                     continue
                 if len(owners) != 1 or not owners <= reached:
                     continue
@@ -118,24 +118,24 @@ class _Joining:
         """
         assert relation.public is not None
         refusal: KeyholeError | None = None
-        for key, base, equality in met if not relation.outer or most == 1 else ():
+        for key, base, equality in met if not relation.is_outer or most == 1 else ():
             found = _JoinKey(relation.public, key, base, ((key, base.name),), (equality,))
-            refusal = _refusal(found, relation.node)
+            refusal = _refuse_join(found, relation.node)
             if refusal is None:
                 return found
         several = {key: (base, equality) for key, base, equality in reversed(met)}
-        if len(several) > 1 and (not relation.outer or len(several) == most):
+        if len(several) > 1 and (not relation.is_outer or len(several) == most):
             pairs = [(key, base) for key, (base, _) in several.items()]
             as_one = join_as_one(relation.public, pairs, self._done)
             if as_one is not None:
                 public, key, base = as_one
                 named = tuple((key, base.name) for key, base in pairs)
                 found = _JoinKey(public, key, base, named, tuple(equality for _, equality in several.values()))
-                refusal = _refusal(found, relation.node)
+                refusal = _refuse_join(found, relation.node)
                 if refusal is None:
                     return found
-        if relation.outer and most > 1:
-            raise more_than_one_equality(relation.node)
+        if relation.is_outer and most > 1:
+            raise refuse_several_equalities(relation.node)
         if refusal is not None:
             raise refusal
         return None
@@ -143,21 +143,23 @@ class _Joining:
     def _join(self, relation: Relation, found: _JoinKey) -> None:
         public, bases = found.public, dict(found.pairs)
         table, columns, met = self._done.table, [], None
-        own = looked_up(f"{relation.alias}.{found.key}", public, found.key, key=found.key, base=found.base, table=table)
-        if not relation.outer and isinstance(own.derivation, Lookup) and not own.derivation.is_listed:
+        own = make_lookup_column(
+            f"{relation.alias}.{found.key}", public, found.key, key=found.key, base=found.base, table=table
+        )
+        if not relation.is_outer and isinstance(own.derivation, Lookup) and not own.derivation.is_listed:
             table, met = replace(table, columns=(*table.columns, own)), own.name
         for column in public.columns:
             if column.name not in self._mentioned:
                 continue
             base = table.get_column(bases[column.name]) if column.name in bases else None
-            if base is not None and not relation.outer and base.domain is not None:
+            if base is not None and not relation.is_outer and base.domain is not None:
                 columns.append((column.name, base.name))
                 continue
-            made = looked_up(
+            made = make_lookup_column(
                 f"{relation.alias}.{column.name}", public, column.name, key=found.key, base=found.base, table=table
             )
             if is_too_long(made):
-                raise too_long(public, column.name, relation.node)
+                raise refuse_long_column(public, column.name, relation.node)
             same = next((known for known in table.columns if known.derivation == made.derivation), None)
             if same is None:
                 table = replace(table, columns=(*table.columns, made))
@@ -168,11 +170,11 @@ class _Joining:
             key=found.key,
             base=found.base.name,
             met=met,
-            values=() if met is not None or relation.outer else unique_values(public, found.key),
+            values=() if met is not None or relation.is_outer else read_unique_values(public, found.key),
             columns=tuple(columns),
             every=relation.names,
             merged=self._clause.merged[relation.alias],
-            outer=relation.outer,
+            outer=relation.is_outer,
             pairs=found.pairs,
             further=tuple(self._list_further(relation, found)),
         )
@@ -181,7 +183,7 @@ class _Joining:
     def _list_further(self, relation: Relation, found: _JoinKey) -> Iterator[tuple[str, str]]:
         """Yield the columns of USING by which the table is not joined, each with the table that it stands beside."""
         for one in self._clause.inner:
-            sides = {name(column.args["table"]): name(column.this) for column in one.columns()} if one.using else {}
+            sides = {name(column.args["table"]): name(column.this) for column in one.columns()} if one.is_using else {}
             hidden = sides.pop(relation.alias, None)
             if one not in found.equalities and hidden in self._clause.merged[relation.alias]:
                 yield from ((called, alias) for alias, called in sides.items())
@@ -218,7 +220,7 @@ class _Joining:
         )
 
 
-def row_conditions(select: exp.Select, scope: Scope, given: Given) -> Iterator[tuple[exp.Expr, Condition]]:
+def read_row_conditions(select: exp.Select, scope: Scope, given: Given) -> Iterator[tuple[exp.Expr, Condition]]:
     """Yield the conditions of WHERE and the inner joins on rows, one conjunct after the other. Raise KH2xx."""
     for joined in scope.joined:
         if not joined.outer:
@@ -228,7 +230,7 @@ def row_conditions(select: exp.Select, scope: Scope, given: Given) -> Iterator[t
     clauses = [join.args.get("on") for join in select.args.get("joins") or () if not join.side]
     where = select.args.get("where")
     for clause in (*clauses, None if where is None else where.this):
-        for part in conjuncts(clause):
+        for part in split_conjuncts(clause):
             if is_list(part):
                 continue  # it is about whole units, whose rows are the question's table
             yield part, scope.membership(part) or row_condition(part, scope, given)
@@ -241,17 +243,17 @@ def _list_other_usings(joined: JoinedTable) -> Iterator[exp.Expr]:
         yield exp.EQ(this=first, expression=second)
 
 
-def _refusal(found: _JoinKey, node: exp.Table) -> KeyholeError | None:
+def _refuse_join(found: _JoinKey, node: exp.Table) -> KeyholeError | None:
     """Return why a public table cannot be joined by a column, if it cannot."""
     public = found.public
     key = next((column for column in public.columns if column.name == found.key), None)
     at = found.equalities[0].at or position(node)
     if key is None:
-        return unknown_join_column(public, found.key, at=at)
+        return refuse_unknown_join_column(public, found.key, at=at)
     if key.sql_type is not found.base.sql_type or key.sql_type not in JOINED_TYPES:
-        return joins_two_types(public, key, found.base, at=at)
+        return refuse_join_of_types(public, key, found.base, at=at)
     try:
-        unique_values(public, found.key)
+        read_unique_values(public, found.key)
     except NotUnique as problem:
-        return could_count_twice(public, found.key, problem=str(problem), at=at)
+        return refuse_repeating_key(public, found.key, problem=str(problem), at=at)
     return None

@@ -69,7 +69,7 @@ class _Found:
     longest: int | None
 
 
-def values(table: PublicTable, column: str) -> tuple[Value | None, ...]:
+def read_public_values(table: PublicTable, column: str) -> tuple[Value | None, ...]:
     """Return the values of a column of a public table, row by row."""
 
     def read() -> tuple[Value | None, ...]:
@@ -79,7 +79,7 @@ def values(table: PublicTable, column: str) -> tuple[Value | None, ...]:
     return table.results.get(("values", column), read)
 
 
-def unique_values(table: PublicTable, column: str) -> tuple[Value, ...]:
+def read_unique_values(table: PublicTable, column: str) -> tuple[Value, ...]:
     """Return a public column by which rows can be looked up. Raise `NotUnique` if its values repeat."""
 
     def read() -> tuple[Value, ...] | str:
@@ -89,21 +89,21 @@ def unique_values(table: PublicTable, column: str) -> tuple[Value, ...]:
         different = _list_integers(found) if kind is SqlType.INTEGER else set(found)
         return "is not unique" if len(different) < len(found) else cast("tuple[Value, ...]", found)
 
-    found = values(table, column)
+    found = read_public_values(table, column)
     unique = table.results.get(("unique", column), read)
     if isinstance(unique, str):
         raise NotUnique(unique)
     return unique
 
 
-def looked_up(name: str, public: PublicTable, column: str, *, key: str, base: Column, table: Table) -> Column:
+def make_lookup_column(name: str, public: PublicTable, column: str, *, key: str, base: Column, table: Table) -> Column:
     """Return `column` of the public row whose `key` equals `base`, as a column called `name` of the private `table`.
 
     Its domain are the pinned values, its bounds the least and the greatest of them. Raises `NotUnique`.
     """
-    keys = unique_values(public, key)
+    keys = read_unique_values(public, key)
     source = f"{public.name}.{column} by {key} {public.digest}"
-    found = keys if column == key else values(public, column)
+    found = keys if column == key else read_public_values(public, column)
     known_from, found_from = (f"{public.name}.{one} {public.digest}" for one in (key, column))
     pairs = public.results.get(
         ("pairs", key, column), lambda: LookupValues(keys, found, known_from=known_from, found_from=found_from)
@@ -161,12 +161,12 @@ def _describe_found(given: Column, lookup: Lookup) -> _Found:
     if kind is SqlType.DOUBLE and declared.strip().lower() in ("real", "float4"):
         kind = SqlType.OTHER
     whole = kind is SqlType.INTEGER and present  # of whole numbers the ends say everything
-    numbers = _numbers((present[0], present[-1]) if whole else present) if kind in _MEASURES else ()
-    places = max(map(_places, numbers), default=0)
+    numbers = _read_numbers((present[0], present[-1]) if whole else present) if kind in _MEASURES else ()
+    places = max(map(_count_places, numbers), default=0)
     if kind in (SqlType.NUMERIC, SqlType.DOUBLE) and not all(map(Decimal.is_finite, numbers)):
         kind = SqlType.OTHER
     if kind is SqlType.NUMERIC:
-        precision = max(_whole_digits(end) for end in (min(numbers), max(numbers))) + places if numbers else 1
+        precision = max(_count_whole_digits(end) for end in (min(numbers), max(numbers))) + places if numbers else 1
         kind = kind if precision <= _NUMERIC_DIGITS else SqlType.OTHER
         declared = f"numeric({precision},{places})"
     bounds, grid = _measure_found(numbers, places) if kind in _MEASURES else ((Decimal(0), Decimal(0)), Decimal(1))
@@ -200,23 +200,23 @@ def _list_integers(found: Sequence[Value | None]) -> Sequence[Value]:
     return cast("list[Value]", rising[is_first].tolist())
 
 
-def _numbers(found: Sequence[Value]) -> tuple[Decimal, ...]:
+def _read_numbers(found: Sequence[Value]) -> tuple[Decimal, ...]:
     return tuple(Decimal(value) for value in found if isinstance(value, int | Decimal))
 
 
-def _places(value: Decimal) -> int:
+def _count_places(value: Decimal) -> int:
     exponent = value.normalize().as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
-def _whole_digits(value: Decimal) -> int:
+def _count_whole_digits(value: Decimal) -> int:
     return max(1, value.adjusted() + 1) if value else 1
 
 
 def _measure_found(found: tuple[Decimal, ...], places: int) -> tuple[tuple[Decimal, Decimal], Decimal]:
     """Return the least and the greatest pinned value, and the finest grid on which sums of them stay exact."""
     low, high = min(found, default=Decimal(0)), max(found, default=Decimal(0))
-    places = min(places, _DIGITS - max(_whole_digits(low), _whole_digits(high)))
+    places = min(places, _DIGITS - max(_count_whole_digits(low), _count_whole_digits(high)))
     return (low, high), Decimal(1).scaleb(-places)
 
 
@@ -232,7 +232,7 @@ def _measure_column(column: Column, found: _Found, table: Table) -> Column:
     )
 
 
-def lookups(table: Table, condition: Condition) -> frozenset[str]:
+def find_listed_lookups(table: Table, condition: Condition) -> frozenset[str]:
     """Return the looked-up columns that a condition reads, of which lists are made."""
     found = {name: table.get_column(name).derivation for name in columns(condition)}
     return frozenset(name for name, read in found.items() if isinstance(read, Lookup) and read.is_listed)
@@ -248,11 +248,11 @@ def store_conditions(question: Question) -> Question:
     if not any(isinstance(column.derivation, Lookup) for column in table.columns):
         return question
     functionals = tuple(
-        functional.map_conditions(lambda condition: _true(condition, table)) for functional in question.computed
+        functional.map_conditions(lambda condition: _resolve_true(condition, table)) for functional in question.computed
     )
     needed = set(question.keys.names) | {name for functional in functionals for name in functional.columns}
     needed |= {column.name for column in table.columns if isinstance(column.derivation, Product)}
-    where = _true(question.where, table)
+    where = _resolve_true(question.where, table)
     conjuncts = _intersect_lists(where.conjuncts())
     summed = {name for functional in functionals for name in functional.summed}
     implied = {found for column in question.keys.columns for found in _find_implied(column, conjuncts, table, summed)}
@@ -282,7 +282,7 @@ def _intersect_lists(conjuncts: tuple[Condition, ...]) -> tuple[Condition, ...]:
                 others.append(part)
                 continue
         listed[name] = listed[name] & found if name in listed else found
-    return (*others, *(_within(name, list(found)) for name, found in listed.items()))
+    return (*others, *(_make_within(name, list(found)) for name, found in listed.items()))
 
 
 def _find_implied(
@@ -308,28 +308,28 @@ def _finds_where(column: Column, key: Lookup) -> bool:
     return found.pairs.remembered.get("everywhere", lambda: None not in found.pairs.found)
 
 
-def _true(condition: Condition, table: Table) -> Condition:
+def _resolve_true(condition: Condition, table: Table) -> Condition:
     """Return a condition without looked-up columns that holds exactly where `condition` is true."""
-    return _where(condition, table, wanted=True)
+    return _resolve_where(condition, table, truth=True)
 
 
-def _where(condition: Condition, table: Table, *, wanted: bool) -> Condition:
-    read = lookups(table, condition)
+def _resolve_where(condition: Condition, table: Table, *, truth: bool) -> Condition:
+    read = find_listed_lookups(table, condition)
     if not read:
-        return condition if wanted else Not(condition)
+        return condition if truth else Not(condition)
     if len(columns(condition)) == 1:
-        return _among(condition, table.get_column(next(iter(read))), wanted=wanted)
+        return _resolve_lookup(condition, table.get_column(next(iter(read))), truth=truth)
     match condition:
         case Not(inner):
-            return _where(inner, table, wanted=not wanted)
+            return _resolve_where(inner, table, truth=not truth)
         case And(parts) | Or(parts):
-            together = all_of if isinstance(condition, And) is wanted else any_of
-            return together(_where(part, table, wanted=wanted) for part in parts)
+            together = all_of if isinstance(condition, And) is truth else any_of
+            return together(_resolve_where(part, table, truth=truth) for part in parts)
         case _:
             raise KeyholeError("KH900", "a condition on one column that reads several")
 
 
-def _among(condition: Condition, column: Column, *, wanted: bool) -> Condition:
+def _resolve_lookup(condition: Condition, column: Column, *, truth: bool) -> Condition:
     """Return where a condition on one looked-up column has the wanted truth value."""
     assert isinstance(column.derivation, Lookup)
     lookup = column.derivation
@@ -338,15 +338,15 @@ def _among(condition: Condition, column: Column, *, wanted: bool) -> Condition:
     def holds(value: Value | None) -> bool:
         if column.sql_type is SqlType.DOUBLE and isinstance(value, Decimal):
             value = Decimal(float(value))
-        return evaluate(exact, {column.name: value}) is wanted
+        return evaluate(exact, {column.name: value}) is truth
 
     if holds(None):
-        others = _within(lookup.column, [known for known, value in lookup.pairs if not holds(value)])
+        others = _make_within(lookup.column, [known for known, value in lookup.pairs if not holds(value)])
         return ALWAYS if others == NEVER else any_of((IsNull(lookup.column), Not(others)))
-    return _within(lookup.column, [known for known, value in lookup.pairs if holds(value)])
+    return _make_within(lookup.column, [known for known, value in lookup.pairs if holds(value)])
 
 
-def _within(column: str, found: list[Value]) -> Condition:
+def _make_within(column: str, found: list[Value]) -> Condition:
     match found:
         case []:
             return NEVER

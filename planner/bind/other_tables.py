@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from planner.bind.unit_join import order, same_units
+from planner.bind.unit_join import have_same_units, order_tables
 from planner.catalog.catalog import Catalog, Table, UnitPath
 from planner.errors import KeyholeError, UnknownColumn
 from planner.parser.lexer import readable
@@ -27,8 +27,8 @@ def offer_join(error: KeyholeError, table: Table, catalog: Catalog, *, alias: st
             return UnknownColumn(error.column, error.message, detail=error.detail, hint=hint, position=error.position)
     if table.row_cap is not None:
         return error
-    for other in order(catalog.tables):
-        if other.name == table.name or other.row_cap is not None or not same_units((table, other)):
+    for other in order_tables(catalog.tables):
+        if other.name == table.name or other.row_cap is not None or not have_same_units((table, other)):
             continue
         if any(column.name == error.column for column in other.columns):
             return UnknownColumn(

@@ -18,7 +18,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TypeAlias
 
-from planner.bind.groupings import bound_by_groupings, list_computed, multiply_computed, take_apart
+from planner.bind.groupings import apply_grouping_bounds, count_computed_groups, list_computed_keys, split_combined_keys
 from planner.catalog.catalog import Column, Derivation, FixedKey, Lookup, Table
 
 Names: TypeAlias = Mapping[str, str]
@@ -55,7 +55,7 @@ def join_along_path(tables: Sequence[Table]) -> tuple[Table, tuple[Names, ...]]:
     return joined, (own_names, *({own: called[named] for own, named in columns.items()} for columns in inner))
 
 
-def bound_along_path(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] = ()) -> Table:
+def apply_path_bounds(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] = ()) -> Table:
     """Return a table that was joined along its path with the bounds for a question by these keys, and no groupings.
 
     Parameters:
@@ -63,19 +63,19 @@ def bound_along_path(table: Table, keys: Sequence[Column], fixed: Sequence[Fixed
     """
     assert table.path is not None
     there = {named: own for own, named in table.path.added_columns}
-    keys = take_apart(table, keys)
+    keys = split_combined_keys(table, keys)
     read = [find_stored_key(table, key) for key in keys if not table.determines(key)]
     own = [key for key in read if key.name not in there and not key.computed]
     first = replace(table, columns=tuple(column for column in table.columns if column.name not in there))
     if own:
-        first = bound_by_groupings(first, own, [key for key in fixed if key.name not in there])
+        first = apply_grouping_bounds(first, own, [key for key in fixed if key.name not in there])
     groups = first.groups_per_unit if own else 1
     reached = [table.path.table.get_column(there[key.name]) for key in read if key.name in there]
     if reached:
-        bound = bound_along_path if table.path.table.is_joined_along_path else bound_by_groupings
+        bound = apply_path_bounds if table.path.table.is_joined_along_path else apply_grouping_bounds
         groups *= bound(table.path.table, reached).groups_per_unit
-    if made := list_computed(table, keys):
-        groups *= multiply_computed(made, first.rows_per_unit if first.row_cap is None else first.row_cap.rows)
+    if made := list_computed_keys(table, keys):
+        groups *= count_computed_groups(made, first.rows_per_unit if first.row_cap is None else first.row_cap.rows)
     per_unit = {column.name: column.per_unit for column in first.columns}
     per_unit |= {name: _bound_total(table.get_column(name), first.rows_per_unit) for name in there}
     return replace(
@@ -88,12 +88,12 @@ def bound_along_path(table: Table, keys: Sequence[Column], fixed: Sequence[Fixed
     )
 
 
-def list_declared(table: Table) -> Iterator[Table]:
+def list_declared_tables(table: Table) -> Iterator[Table]:
     """List the tables that are joined, each with what the owner declares of groups by its columns."""
     for first in [member.table for member in table.members] or [table]:
         yield first
         if first.path is not None and first.path.added_columns:
-            yield from list_declared(first.path.table)
+            yield from list_declared_tables(first.path.table)
 
 
 def find_stored_key(table: Table, column: Column) -> Column:

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from mechanisms.formula import TRUE
 from planner.aggregates.row_expression import Part, row_expression
-from planner.bind.bind_refusals import too_many_groups
+from planner.bind.bind_refusals import refuse_too_many_groups
 from planner.bind.lookup_columns import store_conditions
 from planner.bind.set_branches import read_question
 from planner.catalog.catalog import Catalog, SqlType, Table
@@ -55,13 +55,13 @@ def bind_scores(
     given = Given(parameters={}, today=today, utc=True)
     try:
         read = [_read_number(node, embedded.scope, given) for node in _list_summed(embedded.tree, len(texts))]
-        said = read_question(replace(embedded, tree=_without_having(embedded.tree)), given)
+        said = read_question(replace(embedded, tree=_drop_having(embedded.tree)), given)
         size = told_apart(said.keys.columns, said.keys.values)
         if size > catalog.max_keys:
-            raise too_many_groups(size, embedded.keys, catalog, at=said.group)
+            raise refuse_too_many_groups(size, embedded.keys, catalog, at=said.group)
         columns = (part.column for parts, _ in read for part in parts)
         table = with_products(embedded.table, columns)
-        made = [_measure(text, *one, table=table) for text, one in zip(texts, read, strict=True)]
+        made = [_read_measure(text, *one, table=table) for text, one in zip(texts, read, strict=True)]
     except KeyholeError as error:
         raise embedded.place_error(error) from None
     question = store_conditions(
@@ -77,13 +77,15 @@ def bind_scores(
         )
     )
     stored = zip(question.functionals[::2], question.functionals[1::2], made, strict=True)
-    return question, tuple(_number(value, found, step, ranges, question) for value, found, (_, step, ranges) in stored)
+    return question, tuple(
+        _make_number(value, found, step, ranges, question) for value, found, (_, step, ranges) in stored
+    )
 
 
 _Ranges = Mapping[str, tuple[int, int]]
 
 
-def _measure(
+def _read_measure(
     text: str, parts: Sequence[Part], present: Condition, *, table: Table
 ) -> tuple[tuple[Functional, Functional], Fraction, _Ranges]:
     """Return a number as the functionals of its rows' sum and count, the worth of a step, and its columns' ranges."""
@@ -104,12 +106,14 @@ def _measure(
     return pair, step, {name: (low, high) for name, (_, low, high) in grids.items()}
 
 
-def _number(value: Functional, found: Functional, step: Fraction, ranges: _Ranges, question: Question) -> RowNumber:
-    least, most = _range(value.terms, ranges, question)
+def _make_number(
+    value: Functional, found: Functional, step: Fraction, ranges: _Ranges, question: Question
+) -> RowNumber:
+    least, most = _find_range(value.terms, ranges, question)
     return RowNumber(value.name, value.terms, found.terms[0].condition, step, least, most)
 
 
-def _range(terms: tuple[Term, ...], ranges: _Ranges, question: Question) -> tuple[int, int]:
+def _find_range(terms: tuple[Term, ...], ranges: _Ranges, question: Question) -> tuple[int, int]:
     """Return the least and the greatest number of a row, in steps.
 
     With zero, unless it is one column times a constant.
@@ -139,7 +143,7 @@ def _flatten(node: exp.Expr) -> list[exp.Expr]:
     return list(node.flatten(unnest=False)) if isinstance(node, exp.And) else [node]
 
 
-def _without_having(tree: exp.Select) -> exp.Select:
+def _drop_having(tree: exp.Select) -> exp.Select:
     plain = tree.copy()
     plain.set("having", None)
     return plain

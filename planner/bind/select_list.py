@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate, list_beside_aggregates
-from planner.bind.bind_refusals import shows_more_than_keys
+from planner.bind.bind_refusals import refuse_shown_expression
 from planner.catalog.catalog import Column
 from planner.parser.tree import bare, is_star, name, write_short
 from planner.scope.key_classes import key_expression
@@ -117,7 +117,7 @@ _SHOWN_BY_NAME = frozenset(
 )
 
 
-def shows_aggregates(select: exp.Select) -> exp.Expr | None:
+def find_shown_aggregate(select: exp.Select) -> exp.Expr | None:
     """Return the first expression of the select list or ORDER BY that asks for the size of a group."""
     for part in (*select.expressions, *_list_order_items(select)):
         if contains_aggregate(part):
@@ -135,7 +135,7 @@ def _list_order_items(select: exp.Select) -> Iterator[exp.Expr]:
         yield from distinct.args["on"].expressions
 
 
-def harmless(node: exp.Expr) -> bool:
+def is_harmless(node: exp.Expr) -> bool:
     """Return True if an expression gives one value for each row from its columns and constants, everywhere the same."""
     return all(isinstance(part, (*_HARMLESS, exp.Column, exp.Identifier)) for part in node.walk()) and not any(
         isinstance(column.this, exp.Star) for column in node.find_all(exp.Column)
@@ -159,7 +159,7 @@ def check_shown(
 ) -> None:
     """Raise KH101 for shown expressions (select list, DISTINCT ON, ORDER BY) except keys, `expressions`, constants."""
     if not select.expressions:
-        raise shows_more_than_keys(select, "an empty select list")
+        raise refuse_shown_expression(select, "an empty select list")
     for item in select.expressions:
         _check(item.this if isinstance(item, exp.Alias) else item, scope, keys, expressions)
     aliases = {name(item.args["alias"]) for item in select.expressions if isinstance(item, exp.Alias)}
@@ -179,16 +179,16 @@ def check_item(
 
 def _check(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], expressions: frozenset[str]) -> None:
     if is_star(node):
-        raise shows_more_than_keys(node, "* stands for columns that are not keys")
+        raise refuse_shown_expression(node, "* stands for columns that are not keys")
     column = find_column(node, scope)
     if column is not None and column in keys:
         return
     if expressions and (found := key_expression(node, scope)) is not None and found.text in expressions:
         return
     if column is not None and isinstance(node, exp.Column):
-        raise shows_more_than_keys(node, f'"{column.name}" is not among the GROUP BY keys')
+        raise refuse_shown_expression(node, f'"{column.name}" is not among the GROUP BY keys')
     if not isinstance(node, (*_HARMLESS, *_SHOWN)) and not _is_shown_by_name(node):
-        raise shows_more_than_keys(node, f"{write_short(node)} is not a key or constant")
+        raise refuse_shown_expression(node, f"{write_short(node)} is not a key or constant")
     for child in node.iter_expressions():
         if not isinstance(child, exp.Identifier):
             _check(child, scope, keys, expressions)
@@ -207,7 +207,7 @@ def check_beside_aggregates(
     if expressions and (found := key_expression(node, scope)) is not None and found.text in expressions:
         return
     if isinstance(node, exp.Column) and column is not None:
-        raise shows_more_than_keys(node, f'"{column.name}" is not among the GROUP BY keys')
+        raise refuse_shown_expression(node, f'"{column.name}" is not among the GROUP BY keys')
     for child in list_beside_aggregates(node):
         check_beside_aggregates(child, scope, keys, expressions)
 

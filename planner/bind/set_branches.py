@@ -21,8 +21,8 @@ from planner.aggregates.having_refusals import unsupported_aggregate
 from planner.aggregates.key_thresholds import restrict_thresholds, without_missing
 from planner.aggregates.ranked_value import ranked_value
 from planner.aggregates.value_clips import describe_clips, find_clips, refuse_clips
-from planner.bind.bind_refusals import reads_rows_in_having
-from planner.bind.joins import row_conditions
+from planner.bind.bind_refusals import refuse_rows_in_having
+from planner.bind.joins import read_row_conditions
 from planner.catalog.catalog import Column, SqlType, Value
 from planner.catalog.key_space import KeySpace
 from planner.groups.inhabited.key_values import list_inhabited
@@ -41,12 +41,12 @@ from planner.values.expressions import uses_clock
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class QuestionParts:
     """The parts of a question: its groups, its rows, its formula and its predicates.
 
     The formula decides which groups are rows of the answer. Beside the formulas stand the places of a key's values at
-    which each is false for a threshold that is NULL. A ranking is a comparison of its measure with 0. `clock`: it
-    depends on the day. `clipped` says which values of expressions without a range count as they are.
+    which each is false for a threshold that is NULL. A ranking is a comparison of its measure with 0. If it
+    `reads_clock`, it depends on the day. `clipped` says which values of expressions without a range count as they are.
     """
 
     keys: KeySpace
@@ -55,7 +55,7 @@ class Said:
     predicates: tuple[Having, ...]
     false_at: tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]
     ranked: Comparison | None
-    clock: bool
+    reads_clock: bool
     group: int | None
     clipped: tuple[str, ...] = ()
 
@@ -73,14 +73,14 @@ class _Leaf:
 
 def read_question(
     embedded: Embedded, given: Given, *, per_unit: UnitRows | None = None, adds_clips: bool = False
-) -> Said:
+) -> QuestionParts:
     """Read the conditions of the question; `per_unit` are the rows of its subquery.
 
     If it `adds_clips`, values without a range are clipped by the thresholds that they are compared with. Raises KH2xx,
     KH109, with positions in its statement.
     """
     alone = embedded.joined is None
-    read = {leaf.offset: _leaf(leaf, given, per_unit, alone=alone) for leaf in leaves(embedded)}
+    read = {leaf.offset: _read_leaf(leaf, given, per_unit, is_alone=alone) for leaf in leaves(embedded)}
     said = _read_formulas(embedded, given, read, clips={})
     clips = find_clips(_list_formulas(said))
     if not clips:
@@ -92,18 +92,18 @@ def read_question(
     return replace(said, clipped=describe_clips((said.formula, *said.predicates)))
 
 
-def _list_formulas(said: Said) -> Iterator[Having]:
+def _list_formulas(said: QuestionParts) -> Iterator[Having]:
     yield said.formula
     yield from said.predicates
     if said.ranked is not None:
         yield said.ranked
 
 
-def _read_formulas(embedded: Embedded, given: Given, read: Mapping[int, "_Leaf"], *, clips: Clips) -> Said:
+def _read_formulas(embedded: Embedded, given: Given, read: Mapping[int, "_Leaf"], *, clips: Clips) -> QuestionParts:
     common = set.intersection(*(set(leaf.rows) for leaf in read.values()))
-    values = _values(embedded, read)
+    values = _find_key_values(embedded, read)
     formulas = {
-        offset: _formula(leaf, keys=embedded.keys, given=given, common=common, values=values, clips=clips)
+        offset: _read_formula(leaf, keys=embedded.keys, given=given, common=common, values=values, clips=clips)
         for offset, leaf in read.items()
     }
     whole, (predicates, ranked) = values, _read_shown(embedded, read, given, values=values, clips=clips)
@@ -112,37 +112,37 @@ def _read_formulas(embedded: Embedded, given: Given, read: Mapping[int, "_Leaf"]
     first = next(iter(read.values()))
     selects = [leaf.tree for leaf in leaves(embedded)]
     shared = [condition for meaning, (_, condition) in first.rows.items() if meaning in common]
-    return Said(
+    return QuestionParts(
         keys=KeySpace(columns=embedded.keys, values=tuple(values[key.name] for key in embedded.keys)),
-        where=all_of([*shared, *_hull(read.values(), common)]),
+        where=all_of([*shared, *_find_common_lists(read.values(), common)]),
         formula=formula,
         predicates=tuple(predicate for predicate, _ in restricted),
         false_at=tuple(places for _, places in restricted),
         ranked=ranked,
-        clock=any(uses_clock(tree) for leaf in leaves(embedded) for tree in leaf.trees),
-        group=_position_of_keys(selects[0]),
+        reads_clock=any(uses_clock(tree) for leaf in leaves(embedded) for tree in leaf.trees),
+        group=_find_key_position(selects[0]),
     )
 
 
-def _position_of_keys(select: exp.Select) -> int | None:
+def _find_key_position(select: exp.Select) -> int | None:
     group = select.args.get("group")
     return None if group is None else position(group)
 
 
-def _leaf(leaf: Embedded, given: Given, per_unit: UnitRows | None, *, alone: bool) -> _Leaf:
-    """Read one SELECT; `alone` if no set operation joins it with another, whose groups must be the same."""
+def _read_leaf(leaf: Embedded, given: Given, per_unit: UnitRows | None, *, is_alone: bool) -> _Leaf:
+    """Read one SELECT. It `is_alone` if no set operation joins it with another one, whose groups must be the same."""
     select, scope = leaf.tree, leaf.scope
     columns_ = leaf.table.columns
-    asked = (*leaf.conditions, *row_conditions(select, scope, given))
+    asked = (*leaf.conditions, *read_row_conditions(select, scope, given))
     read = [(node, of_groups(one, leaf.keys, columns_)) for node, one in asked]
     if leaf.per_unit is not None:
         read += [(select, condition) for condition in leaf.per_unit.conditions]
     formula: list[exp.Expr] = []
-    for part in _conjuncts(select.args.get("having")):
+    for part in _split_conjuncts(select.args.get("having")):
         if not contains(part, exp.Column) or contains_aggregate(part):
             formula.append(part)
         else:
-            read.append((part, _on_keys(part, scope, leaf.keys, given)))
+            read.append((part, _read_key_condition(part, scope, leaf.keys, given)))
     values = {key.name: key.domain or () for key in leaf.keys}
     rows: dict[str, tuple[exp.Expr, Condition]] = {}
     settled: dict[Condition, str] = {}
@@ -163,8 +163,8 @@ def _leaf(leaf: Embedded, given: Given, per_unit: UnitRows | None, *, alone: boo
         others = [one for one in told if settled.get(one) != key.name]
         values[key.name] = list_inhabited(key, values[key.name], others, leaf.table)
     if per_unit is not None:
-        values |= dict(_inhabited_by_units(leaf.keys, values, per_unit))
-    if alone and told and Rows.of(all_of(told)).are_none:  # as in fare > 10 AND fare < 5
+        values |= dict(_list_inhabited(leaf.keys, values, per_unit))
+    if is_alone and told and Rows.of(all_of(told)).are_none:  # as in fare > 10 AND fare < 5
         values = dict.fromkeys(values, ())
     return _Leaf(
         scope=scope,
@@ -175,7 +175,7 @@ def _leaf(leaf: Embedded, given: Given, per_unit: UnitRows | None, *, alone: boo
     )
 
 
-def _inhabited_by_units(
+def _list_inhabited(
     keys: tuple[Column, ...], values: Mapping[str, tuple[Value, ...]], per_unit: UnitRows
 ) -> Iterator[tuple[str, tuple[Value, ...]]]:
     """Yield the values of keys at which a subquery per unit has rows to add up."""
@@ -212,7 +212,7 @@ def _restrict_key(
     return None
 
 
-def _conjuncts(clause: exp.Expr | None) -> Iterator[exp.Expr]:
+def _split_conjuncts(clause: exp.Expr | None) -> Iterator[exp.Expr]:
     if clause is None:
         return
     waiting = [clause.this]
@@ -225,7 +225,7 @@ def _conjuncts(clause: exp.Expr | None) -> Iterator[exp.Expr]:
             yield inner
 
 
-def _on_keys(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], given: Given) -> Condition:
+def _read_key_condition(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], given: Given) -> Condition:
     """Read a conjunct of HAVING that reads one key and no aggregate, as if it stood in WHERE."""
     if (unknown := node.find(exp.Anonymous)) is not None:
         raise unsupported_aggregate(unknown)
@@ -234,11 +234,11 @@ def _on_keys(node: exp.Expr, scope: Scope, keys: tuple[Column, ...], given: Give
     read = [scope.table.get_column(name) for name in names]
     determined = all(any(by_key(column, key, key.domain or ()) is not None for key in keys) for column in read)
     if len(names) > 1 or not determined:
-        raise reads_rows_in_having(node)
+        raise refuse_rows_in_having(node)
     return condition
 
 
-def _formula(
+def _read_formula(
     leaf: _Leaf,
     *,
     keys: tuple[Column, ...],
@@ -295,25 +295,25 @@ def _read_shown(
 
 def _filter_aggregates(part: exp.Expr, rows: list[exp.Expr]) -> exp.Expr:
     """Return the conjunct with every aggregate over the rows that also satisfy `rows`."""
-    return part.copy().transform(_with_filter, rows, copy=False)
+    return part.copy().transform(_add_filter, rows, copy=False)
 
 
-def _with_filter(node: exp.Expr, rows: list[exp.Expr]) -> exp.Expr:
-    if not isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter) or _inside_aggregate(node):
+def _add_filter(node: exp.Expr, rows: list[exp.Expr]) -> exp.Expr:
+    if not isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter) or _is_inside_aggregate(node):
         return node
     conditions = [row.copy() for row in rows]
     if isinstance(node, exp.Filter):
         conditions.append(node.expression.this)
         node = node.this
     enclosed = [exp.Paren(this=one) if len(conditions) > 1 and isinstance(one, exp.Or) else one for one in conditions]
-    return exp.Filter(this=node, expression=exp.Where(this=reduce(_and, enclosed)))
+    return exp.Filter(this=node, expression=exp.Where(this=reduce(_join_by_and, enclosed)))
 
 
-def _and(left: exp.Expr, right: exp.Expr) -> exp.Expr:
+def _join_by_and(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     return exp.And(this=left, expression=right)
 
 
-def _inside_aggregate(node: exp.Expr) -> bool:
+def _is_inside_aggregate(node: exp.Expr) -> bool:
     return node.parent is not None and node.find_ancestor(exp.AggFunc, exp.WithinGroup, exp.Filter) is not None
 
 
@@ -330,14 +330,14 @@ def _combine_formulas(embedded: Embedded, formulas: Mapping[int, Having]) -> Hav
             return Every((left, Outside(right)))
 
 
-def _values(embedded: Embedded, leaves: Mapping[int, _Leaf]) -> Mapping[str, tuple[Value, ...]]:
+def _find_key_values(embedded: Embedded, leaves: Mapping[int, _Leaf]) -> Mapping[str, tuple[Value, ...]]:
     """Return the values of each key that the question is about.
 
     UNION was joined only where both sides restrict keys alike, EXCEPT where the right does so no further than the left.
     """
     if embedded.joined is None:
         return leaves[embedded.offset].values
-    left, right = _values(embedded.joined.left, leaves), _values(embedded.joined.right, leaves)
+    left, right = _find_key_values(embedded.joined.left, leaves), _find_key_values(embedded.joined.right, leaves)
     if embedded.joined.operation == "intersect":
         found = {name: frozenset(values) for name, values in right.items()}
         return {name: tuple(value for value in values if value in found[name]) for name, values in left.items()}
@@ -346,7 +346,7 @@ def _values(embedded: Embedded, leaves: Mapping[int, _Leaf]) -> Mapping[str, tup
     return left
 
 
-def _hull(leaves: Iterable[_Leaf], common: set[str]) -> Iterator[Condition]:
+def _find_common_lists(leaves: Iterable[_Leaf], common: set[str]) -> Iterator[Condition]:
     """Yield the conditions that every side's conjuncts imply on a common column: the values that any side takes.
 
     It changes nothing, since every aggregate is filtered by its side's own conjuncts; but rows that no side reads need

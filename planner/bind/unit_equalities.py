@@ -4,17 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from planner.bind.bind_refusals import (
-    different_units,
-    joined_with_itself,
-    joins_capped,
-    left_join_of_private,
-    not_joined_on_unit,
-    using_beside_unit,
+    refuse_capped_join,
+    refuse_different_units,
+    refuse_join_without_unit,
+    refuse_private_left_join,
+    refuse_self_join,
+    refuse_using_beside_unit,
 )
 from planner.bind.from_clause import Equality, FromClause, Relation
 from planner.bind.other_tables import describe_step
 from planner.bind.path_join import join_along_path
-from planner.bind.unit_join import joined_on_unit, same_units
+from planner.bind.unit_join import have_same_units, join_on_unit
 from planner.catalog.catalog import Table
 from planner.parser.lexer import readable
 from planner.scope.name_resolution import Scope, UnitTable
@@ -27,11 +27,11 @@ class _Chain:
     relations: tuple[Relation, ...]
     tables: tuple[Table, ...]
 
-    def then(self, other: "_Chain") -> "_Chain":
+    def append(self, other: "_Chain") -> "_Chain":
         return _Chain((*self.relations, *other.relations), (*self.tables, *other.tables))
 
 
-def private_tables(clause: FromClause) -> Scope:
+def join_private_tables(clause: FromClause) -> Scope:
     """Return the private table of a FROM, or the join of several along keys and on their unit.
 
     Guarantee: joined along keys are tables of which the policy says that rows of the one find their unit in the other,
@@ -49,7 +49,7 @@ def private_tables(clause: FromClause) -> Scope:
     followed = [join_along_path(chain.tables) for chain in chains]
     joined, names = followed[0][0], [{name: name for name in (column.name for column in followed[0][0].columns)}]
     if len(chains) > 1:
-        joined = joined_on_unit([one for one, _ in followed])
+        joined = join_on_unit([one for one, _ in followed])
         named = {member.table.name: dict(member.columns) for member in joined.members}
         names = [named[one.name] for one, _ in followed]
     columns = {
@@ -66,17 +66,17 @@ def private_tables(clause: FromClause) -> Scope:
 def _check_tables(relations: Sequence[Relation], tables: Sequence[Table]) -> None:
     """Check that the tables have the same privacy units, and that none is joined with itself. Raise KH107."""
     for index, (relation, table) in enumerate(zip(relations, tables, strict=True)):
-        if index and not same_units(tables[: index + 1]):
-            raise different_units(relation.node)
+        if index and not have_same_units(tables[: index + 1]):
+            raise refuse_different_units(relation.node)
         if table in tables[:index]:
-            raise joined_with_itself(table, relation.node)
+            raise refuse_self_join(table, relation.node)
 
 
 def _find_chains(clause: FromClause, chains: list[_Chain]) -> list[_Chain]:
     """Return the tables, those together that are joined along a path."""
     for reached in list(chains):
         head = reached.relations[0]
-        equalities = clause.outer[head.alias] if head.outer else clause.inner
+        equalities = clause.outer[head.alias] if head.is_outer else clause.inner
         for chain in chains:
             last, path = chain.relations[-1], chain.tables[-1].path
             if path is None or path.table.name != reached.tables[0].name or chain is reached:
@@ -84,17 +84,17 @@ def _find_chains(clause: FromClause, chains: list[_Chain]) -> list[_Chain]:
             wanted = {
                 ((last.alias, a), (head.alias, b)) for a, b in zip(path.from_columns, path.to_columns, strict=True)
             }
-            met = {pair for one in equalities for pair in _pairs(clause, one)}
-            if wanted <= met and (not head.outer or len(equalities) == len(wanted)):
+            met = {pair for one in equalities for pair in _list_pairs(clause, one)}
+            if wanted <= met and (not head.is_outer or len(equalities) == len(wanted)):
                 whole = next(one for one in chains if head in one.relations)
-                chains = [one.then(whole) if one is chain else one for one in chains if one is not whole]
+                chains = [one.append(whole) if one is chain else one for one in chains if one is not whole]
                 break
     return chains
 
 
-def _pairs(clause: FromClause, equality: Equality) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+def _list_pairs(clause: FromClause, equality: Equality) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
     """Yield the two columns of an equality, in both orders."""
-    left, right = clause.owner(equality.left), clause.owner(equality.right)
+    left, right = clause.find_owner(equality.left), clause.find_owner(equality.right)
     if left is not None and right is not None:
         yield left, right
         yield right, left
@@ -103,14 +103,14 @@ def _pairs(clause: FromClause, equality: Equality) -> Iterator[tuple[tuple[str, 
 def _check_joins(clause: FromClause, chains: Sequence[_Chain]) -> None:
     """Check that LEFT JOIN is only used along keys, and that no table joined on the unit caps rows. Raise KH107."""
     heads = [chain.relations[0] for chain in chains]
-    outer = next((head for head in heads if head.outer), None)
+    outer = next((head for head in heads if head.is_outer), None)
     if outer is not None:
-        raise left_join_of_private(outer.node, instead=_find_step(outer, chains))
+        raise refuse_private_left_join(outer.node, instead=_find_step(outer, chains))
     if len(chains) == 1:
         return
     for chain in chains:
         if chain.tables[0].row_cap is not None:
-            raise joins_capped(chain.tables[0], chain.relations[0].node)
+            raise refuse_capped_join(chain.tables[0], chain.relations[0].node)
     _check_units(clause, chains)
 
 
@@ -136,7 +136,11 @@ def _check_units(clause: FromClause, chains: Sequence[_Chain]) -> None:
     first = chains[0].relations[0]
     for index in range(len(units[first.alias])):
         met = {0}
-        equal = [pair for one in clause.inner if (pair := _units(clause, one, units)) is not None and pair[1] == index]
+        equal = [
+            pair
+            for one in clause.inner
+            if (pair := _find_joined_units(clause, one, units)) is not None and pair[1] == index
+        ]
         joined = [{places[alias] for alias in both} for both, _ in equal]
         while grown := {place for both in joined if both & met for place in both} - met:
             met |= grown
@@ -148,19 +152,21 @@ def _check_units(clause: FromClause, chains: Sequence[_Chain]) -> None:
                     for own, other in zip(units[relation.alias], units[first.alias], strict=True)
                 )
                 step = _find_step(relation, [one for one in chains if one is not chain])
-                raise not_joined_on_unit(relation.alias, first.alias, relation.node, wanted=wanted, along=step)
+                raise refuse_join_without_unit(relation.alias, first.alias, relation.node, wanted=wanted, along=step)
     for one in clause.inner:
-        sides = [clause.owner(side) for side in (one.left, one.right)]
+        sides = [clause.find_owner(side) for side in (one.left, one.right)]
         private = [found[0] for found in sides if found is not None and found[0] in units]
         apart = len({places[alias] for alias in private}) == 2
-        if one.using and apart and _units(clause, one, units) is None:
+        if one.is_using and apart and _find_joined_units(clause, one, units) is None:
             nodes = {relation.alias: relation.node for chain in chains for relation in chain.relations}
-            raise using_beside_unit(nodes[private[1]])
+            raise refuse_using_beside_unit(nodes[private[1]])
 
 
-def _units(clause: FromClause, equality: Equality, units: Mapping[str, tuple[str, ...]]) -> tuple[set[str], int] | None:
+def _find_joined_units(
+    clause: FromClause, equality: Equality, units: Mapping[str, tuple[str, ...]]
+) -> tuple[set[str], int] | None:
     """Return the two private tables that an equality joins by the unit's column of an index; None for any other."""
-    left, right = clause.owner(equality.left), clause.owner(equality.right)
+    left, right = clause.find_owner(equality.left), clause.find_owner(equality.right)
     if left is None or right is None or left[0] == right[0] or left[0] not in units or right[0] not in units:
         return None
     if left[1] not in units[left[0]] or right[1] not in units[right[0]]:

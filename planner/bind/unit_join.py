@@ -19,33 +19,33 @@ from dataclasses import replace
 from decimal import Decimal
 from math import prod
 
-from planner.bind.groupings import bound_by_groupings, list_computed, multiply_computed, take_apart
-from planner.bind.path_join import bound_along_path, carry_column, find_stored_key
+from planner.bind.groupings import apply_grouping_bounds, count_computed_groups, list_computed_keys, split_combined_keys
+from planner.bind.path_join import apply_path_bounds, carry_column, find_stored_key
 from planner.catalog.catalog import Column, FixedKey, Member, Table, Total
 from planner.catalog.joined_rows import share_joined_rows
 from planner.catalog.refresh import parse_refresh
 
 
-def order(tables: Sequence[Table]) -> tuple[Table, ...]:
+def order_tables(tables: Sequence[Table]) -> tuple[Table, ...]:
     """Return tables of one group in the order in which they are joined, however FROM lists them: the root first."""
     return tuple(sorted(tables, key=lambda table: (table.name != table.ledger_root.table, table.name)))
 
 
-def same_units(tables: Sequence[Table]) -> bool:
+def have_same_units(tables: Sequence[Table]) -> bool:
     """Return True if the owner promises that all these tables have the same privacy units."""
     return all(table.unit and table.ledger_root == tables[0].ledger_root for table in tables)
 
 
-def joined_on_unit(tables: Sequence[Table]) -> Table:
+def join_on_unit(tables: Sequence[Table]) -> Table:
     """Return the join of different tables of one group on all columns of their unit; none of them has a row cap."""
-    found = order(tables)
-    names = [dict(columns) for columns in _names(found)]
+    found = order_tables(tables)
+    names = [dict(columns) for columns in _name_columns(found)]
     first = found[0]
-    units = tuple(_unit_column(found, names[0], i) for i in range(len(first.unit)))
+    units = tuple(_make_unit_column(found, names[0], i) for i in range(len(first.unit)))
     columns = [*units]
     for table, named in zip(found, names, strict=True):
         rows = [other.rows_per_unit for other in found if other is not table]
-        columns += [carry_column(c, named, repeated=_product(rows)) for c in table.columns if c.name not in table.unit]
+        columns += [carry_column(c, named, repeated=_multiply(rows)) for c in table.columns if c.name not in table.unit]
     counts = [table.rows_per_unit for table in found]
     live = any(parse_refresh(table.refresh).kind == "live" for table in found)
     return Table(
@@ -54,7 +54,7 @@ def joined_on_unit(tables: Sequence[Table]) -> Table:
         columns=tuple(columns),
         unit=tuple(column.name for column in units),
         groups_per_unit=prod(table.groups_per_unit for table in found),
-        rows_per_unit=_product(counts),
+        rows_per_unit=_multiply(counts),
         row_cap=None,
         refresh="live" if live else first.refresh,
         seed=" ".join(table.seed for table in found),
@@ -63,7 +63,7 @@ def joined_on_unit(tables: Sequence[Table]) -> Table:
         totals=tuple(
             total
             for table, named in zip(found, names, strict=True)
-            for total in _totals(table, named, [other.rows_per_unit for other in found if other is not table])
+            for total in _multiply_totals(table, named, [other.rows_per_unit for other in found if other is not table])
         ),
         members=tuple(
             Member(table, tuple(named.items()), rows)
@@ -74,7 +74,7 @@ def joined_on_unit(tables: Sequence[Table]) -> Table:
     )
 
 
-def bound_table(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] = ()) -> Table:
+def apply_bounds(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] = ()) -> Table:
     """Return the table with the contribution bounds of one unit for groups by these keys.
 
     In a join, each table has the bounds for those keys that are its columns, and a unit is in the groups of the tables
@@ -84,8 +84,8 @@ def bound_table(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] 
         fixed: other keys, of which only rows with these values are bounded.
     """
     if not table.members:
-        return _bound_single(table, keys, fixed)
-    keys = take_apart(table, keys)
+        return _apply_single_bounds(table, keys, fixed)
+    keys = split_combined_keys(table, keys)
     read = [find_stored_key(table, key) for key in keys if not table.determines(key)]
     bounded: list[Table] = []
     groups = 1
@@ -93,11 +93,11 @@ def bound_table(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] 
         names = {named: stored for stored, named in member.columns}
         own = [member.table.get_column(names[key.name]) for key in read if key.name in names]
         there = [replace(key, name=names[key.name]) for key in fixed if key.name in names]
-        bounded.append(_bound_single(member.table, own, there) if own else member.table)
+        bounded.append(_apply_single_bounds(member.table, own, there) if own else member.table)
         groups *= bounded[-1].groups_per_unit if own else 1
-    joined = joined_on_unit(bounded)
-    if made := list_computed(table, keys):
-        groups *= multiply_computed(made, joined.rows_per_unit)
+    joined = join_on_unit(bounded)
+    if made := list_computed_keys(table, keys):
+        groups *= count_computed_groups(made, joined.rows_per_unit)
     per_unit = {column.name: column.per_unit for column in joined.columns}
     columns = tuple(replace(column, per_unit=per_unit.get(column.name)) for column in table.columns)
     return replace(
@@ -105,29 +105,29 @@ def bound_table(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey] 
     )
 
 
-def _bound_single(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey]) -> Table:
-    bound = bound_along_path if table.is_joined_along_path else bound_by_groupings
+def _apply_single_bounds(table: Table, keys: Sequence[Column], fixed: Sequence[FixedKey]) -> Table:
+    bound = apply_path_bounds if table.is_joined_along_path else apply_grouping_bounds
     return bound(table, keys, fixed)
 
 
-def _names(tables: Sequence[Table]) -> list[list[tuple[str, str]]]:
+def _name_columns(tables: Sequence[Table]) -> list[list[tuple[str, str]]]:
     """Return each table's columns, with unique names in the joined table; the units' columns are the first table's."""
     first = tables[0]
     own = [[column.name for column in table.columns if column.name not in table.unit] for table in tables]
     times = Counter([*first.unit, *(name for names in own for name in names)])
 
-    def unique(table: Table, name: str) -> str:
+    def make_unique(table: Table, name: str) -> str:
         return name if times[name] == 1 else f"{table.name}.{name}"
 
-    units = [unique(first, name) for name in first.unit]
+    units = [make_unique(first, name) for name in first.unit]
 
     def name_column(table: Table, name: str) -> str:
-        return units[table.unit.index(name)] if name in table.unit else unique(table, name)
+        return units[table.unit.index(name)] if name in table.unit else make_unique(table, name)
 
     return [[(column.name, name_column(table, column.name)) for column in table.columns] for table in tables]
 
 
-def _unit_column(tables: Sequence[Table], named: Mapping[str, str], index: int) -> Column:
+def _make_unit_column(tables: Sequence[Table], named: Mapping[str, str], index: int) -> Column:
     """Return the unit's column of that index.
 
     It is a key if the tables that declare it as one declare the same values.
@@ -138,9 +138,9 @@ def _unit_column(tables: Sequence[Table], named: Mapping[str, str], index: int) 
     return replace(first, domain=domains.pop() if len(domains) == 1 else None)
 
 
-def _totals(table: Table, named: Mapping[str, str], repeated: Sequence[int | None]) -> Iterator[Total]:
+def _multiply_totals(table: Table, named: Mapping[str, str], repeated: Sequence[int | None]) -> Iterator[Total]:
     """Yield the declared totals of a table's expressions, whose rows the others repeat."""
-    rows = _product(repeated)
+    rows = _multiply(repeated)
     if rows is None:
         return
     for total in table.totals:
@@ -149,6 +149,6 @@ def _totals(table: Table, named: Mapping[str, str], repeated: Sequence[int | Non
         yield Total(tuple(sorted(products)), (low * Decimal(rows), high * Decimal(rows)))
 
 
-def _product(counts: Sequence[int | None]) -> int | None:
+def _multiply(counts: Sequence[int | None]) -> int | None:
     known = [count for count in counts if count is not None]
     return prod(known) if len(known) == len(counts) else None

@@ -14,21 +14,21 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.bind_refusals import (
-    joins_totals,
-    not_by_its_groups,
-    not_by_unit,
-    row_is_unit,
-    shows_units,
-    unit_query_refusal,
+    refuse_further_groups,
+    refuse_groups_without_unit,
+    refuse_join_of_totals,
+    refuse_rows_as_units,
+    refuse_shown_units,
+    refuse_unit_query,
 )
-from planner.bind.from_clause import ON_TABLE, alias_of, conjuncts
-from planner.bind.select_list import shows_aggregates
+from planner.bind.from_clause import ON_TABLE, split_conjuncts
+from planner.bind.select_list import find_shown_aggregate
 from planner.catalog.catalog import Column, RowCap, SqlType, Table
 from planner.errors import KeyholeError
 from planner.parser.clauses import Clauses, at_offset, check_fits, clauses, clauses_at
 from planner.parser.lexer import Token, readable
 from planner.parser.subquery_readers import references
-from planner.parser.tree import bare, name, offset, position, write_node, write_short
+from planner.parser.tree import bare, name, offset, position, read_alias, write_node, write_short
 from planner.scope.embedded import UnitQuery
 from planner.scope.group_by import grouped_columns
 from planner.scope.name_resolution import Scope, find_column
@@ -40,7 +40,7 @@ MOST_READERS = 64  # questions over one subquery: each takes a copy of it, and t
 
 
 @dataclass(frozen=True, slots=True)
-class UnitReading:
+class UnitQuestion:
     """A question that reads a subquery per unit: its SELECT, the clauses of both, and what its names refer to.
 
     `before` is the WITH clause that the question needs where it stands alone.
@@ -50,13 +50,13 @@ class UnitReading:
     clauses: Clauses
     scope: Scope
     query: UnitQuery
-    shared: bool
+    is_shared: bool
     before: str
 
 
-def unit_readings(
+def read_unit_queries(
     select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]
-) -> tuple[UnitReading, ...]:
+) -> tuple[UnitQuestion, ...]:
     """Return the questions that read the SELECT from a private table as a subquery per unit; none if it is none.
 
     Raises KH110 for a subquery that adds up rows, but not per unit and key, KH106, KH107, KH201, KH202, KH215.
@@ -65,20 +65,18 @@ def unit_readings(
     if not isinstance(around, exp.Subquery | exp.CTE) or select.args.get("group") is None:
         return ()
     found = list(references(around)) if isinstance(around, exp.CTE) else [around]
-    questions = [_question(one) for one in found]
+    questions = [_find_question(one) for one in found]
     if not any(question is not None and _is_unit_query(select, question, node, table) for question in questions):
         return ()
     if len(found) > MOST_READERS:
-        raise unit_query_refusal(
-            f"more than {MOST_READERS} questions read one subquery per privacy unit", select, table
-        )
-    query = _query(select, node, table, text, tokens)
+        raise refuse_unit_query(f"more than {MOST_READERS} questions read one subquery per privacy unit", select, table)
+    query = _read_query(select, node, table, text, tokens)
     return tuple(
         _read_reader(one, question, select, query, tokens) for one, question in zip(found, questions, strict=True)
     )
 
 
-def _question(read: exp.Expr) -> exp.Select | None:
+def _find_question(read: exp.Expr) -> exp.Select | None:
     """Return the SELECT whose FROM or JOIN reads a subquery or WITH query."""
     source = read.parent
     if isinstance(source, exp.Join):
@@ -92,37 +90,37 @@ def _is_unit_query(select: exp.Select, question: exp.Select, node: exp.Table, ta
     if question.args.get("group") is None and not asks:
         return False
     try:
-        groups = grouped_columns(select, Scope(table=table, alias=alias_of(node)))
+        groups = grouped_columns(select, Scope(table=table, alias=read_alias(node)))
     except KeyholeError:
         groups = ()
     by_unit = any(column.name in table.unit for column in groups)
-    if shows_aggregates(select) is not None:
+    if find_shown_aggregate(select) is not None:
         if not shows_sizes_beside_ranks(select) and not set(table.unit) <= {column.name for column in groups}:
             return False  # a question that shows predicates, for the query around to read
         return asks or by_unit
     return any(column.domain is None for column in groups) and by_unit
 
 
-def _query(select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]) -> UnitQuery:
+def _read_query(select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]) -> UnitQuery:
     if table.is_row_unit:
-        raise row_is_unit(select, table)
+        raise refuse_rows_as_units(select, table)
     for key, value in select.args.items():
         if value and key in ("joins", "laterals"):
             message = "a subquery per privacy unit reads one table, without joins"
-            raise unit_query_refusal(message, node, table, instead=_count_apart(select, node, table))
+            raise refuse_unit_query(message, node, table, instead=_suggest_separate_count(select, node, table))
         if value and key not in _IN_SUBQUERY:
-            raise unit_query_refusal(
+            raise refuse_unit_query(
                 f"{key.strip('_').upper()} in a subquery per privacy unit is not supported", select, table
             )
         for part in value if isinstance(value, list) else [value]:
             if key != "from_" and isinstance(part, exp.Expr) and (inner := part.find(exp.Query)) is not None:
-                raise unit_query_refusal("a subquery inside a subquery per privacy unit", inner, table)
-    if any(value for key, value in node.args.items() if key not in ON_TABLE) or _named_columns(node):
-        raise unit_query_refusal("a subquery per privacy unit names its table and an alias alone", node, table)
-    scope = Scope(table=table, alias=alias_of(node))
+                raise refuse_unit_query("a subquery inside a subquery per privacy unit", inner, table)
+    if any(value for key, value in node.args.items() if key not in ON_TABLE) or _renames_columns(node):
+        raise refuse_unit_query("a subquery per privacy unit names its table and an alias alone", node, table)
+    scope = Scope(table=table, alias=read_alias(node))
     groups = grouped_columns(select, scope)
     if not any(column.name in table.unit for column in groups):
-        raise not_by_unit(select.args["group"], table)
+        raise refuse_groups_without_unit(select.args["group"], table)
     place = clauses(node, tokens)
     check_fits(place, select, tokens)
     start = tokens[place.select].start
@@ -137,14 +135,14 @@ def _query(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
     )
 
 
-def _count_apart(select: exp.Select, node: exp.Table, table: Table) -> str | None:
+def _suggest_separate_count(select: exp.Select, node: exp.Table, table: Table) -> str | None:
     """Return the question that counts a joined table's rows per unit in a subquery of its own.
 
     Return None unless the SELECT counts rows of one LEFT JOIN by the unit, of which the table has one row each, and the
     question around it groups by that number alone.
     """
     around = select.parent
-    question = _question(around) if isinstance(around, exp.Subquery) else None
+    question = _find_question(around) if isinstance(around, exp.Subquery) else None
     joins, counts = select.args.get("joins") or [], list(select.find_all(exp.Count))
     one_row = table.rows_per_unit == 1 or (table.row_cap is not None and table.row_cap.rows == 1)
     others = [part for part in (select, question) if part is not None and part.args.get("where") is not None]
@@ -152,7 +150,7 @@ def _count_apart(select: exp.Select, node: exp.Table, table: Table) -> str | Non
         return None
     if len(joins) != 1 or joins[0].side != "LEFT" or len(counts) != 1 or len(select.expressions) != 2:
         return None
-    own, joined, group = alias_of(node), joins[0].this, select.args["group"].expressions
+    own, joined, group = read_alias(node), joins[0].this, select.args["group"].expressions
     items = [bare(one.this if isinstance(one, exp.Alias) else one) for one in select.expressions]
     units = [one for one in (*items, *map(bare, group)) if _names_unit(one, table, own)]
     keys, said = _split_on(joins[0].args.get("on"), table, own)
@@ -193,7 +191,7 @@ def _split_on(on: exp.Expr | None, table: Table, own: str) -> tuple[list[exp.Col
     """Return the columns that a join's condition compares with the unit, and what else it says."""
     keys: list[exp.Column] = []
     said: list[exp.Expr] = []
-    for one in conjuncts(on):
+    for one in split_conjuncts(on):
         sides = [bare(one.this), bare(one.expression)] if isinstance(one, exp.EQ) else []
         others = [side for side in sides if isinstance(side, exp.Column) and not _names_unit(side, table, own)]
         if len(sides) == 2 and len(others) == 1:
@@ -209,7 +207,7 @@ def _names_unit(node: exp.Expr, table: Table, own: str) -> bool:
     return known and table.unit == (name(node.this),)
 
 
-def _named_columns(node: exp.Expr) -> bool:
+def _renames_columns(node: exp.Expr) -> bool:
     alias = node.args.get("alias")
     return alias is not None and bool(alias.args.get("columns"))
 
@@ -219,24 +217,24 @@ def _list_columns(select: exp.Select, scope: Scope, groups: tuple[Column, ...]) 
     taken = {column.name for column in groups} | set(scope.table.unit)
     for item in select.expressions:
         node = bare(item.this if isinstance(item, exp.Alias) else item)
-        called = name(item.args["alias"]) if isinstance(item, exp.Alias) else _default_name(node)
+        called = name(item.args["alias"]) if isinstance(item, exp.Alias) else _find_default_name(node)
         if contains_aggregate(node):
             column = called if called not in taken else f"{called} (total)"
         else:
             found = find_column(node, scope) if not isinstance(node, exp.Star) else None
             if found is None or found not in groups:
-                raise unit_query_refusal(
+                raise refuse_unit_query(
                     f"{write_short(node)} is not a column that the subquery groups by, nor a total",
                     item,
                     scope.table,
                 )
             column = found.name
         if not called:
-            raise unit_query_refusal(f"{write_short(node)} has no name", item, scope.table)
+            raise refuse_unit_query(f"{write_short(node)} has no name", item, scope.table)
         yield called, column
 
 
-def _default_name(node: exp.Expr) -> str:
+def _find_default_name(node: exp.Expr) -> str:
     """Return the name that PostgreSQL gives a column without alias; empty if none is sure."""
     if isinstance(node, exp.Filter):
         node = node.this
@@ -257,7 +255,7 @@ def _default_name(node: exp.Expr) -> str:
             return ""
 
 
-def total_columns(select: exp.Select, query: UnitQuery) -> Iterator[tuple[str, str, exp.Expr]]:
+def list_totals(select: exp.Select, query: UnitQuery) -> Iterator[tuple[str, str, exp.Expr]]:
     """Name, column and expression of every total in the subquery's select list."""
     for item, (called, column) in zip(select.expressions, query.listed, strict=True):
         node = bare(item.this if isinstance(item, exp.Alias) else item)
@@ -265,7 +263,7 @@ def total_columns(select: exp.Select, query: UnitQuery) -> Iterator[tuple[str, s
             yield called, column, node
 
 
-def unit_table(query: UnitQuery, totals: tuple[Column, ...]) -> Table:
+def make_unit_table(query: UnitQuery, totals: tuple[Column, ...]) -> Table:
     """Return the table that the subquery is to the question around it.
 
     One privacy unit has at most one row in each group.
@@ -288,16 +286,16 @@ def _read_reader(
     select: exp.Select,
     query: UnitQuery,
     tokens: tuple[Token, ...],
-) -> UnitReading:
+) -> UnitQuestion:
     table = query.table
     shared = isinstance(read, exp.Table)
     if question is None or (question.args.get("group") is None and question.args.get("having") is None):
-        raise shows_units(table, read, at=position(select))
+        raise refuse_shown_units(table, read, at=position(select))
     if question.args.get("joins") or question.args.get("laterals") or isinstance(read.parent, exp.Join):
-        raise joins_totals(read, instead=_without_joins(read, question, query))
+        raise refuse_join_of_totals(read, instead=_write_without_joins(read, question, query))
     known = ("this", "alias")
-    if any(value for key, value in read.args.items() if key not in known) or _named_columns(read):
-        raise unit_query_refusal("the subquery per privacy unit is read with an alias alone", read, table)
+    if any(value for key, value in read.args.items() if key not in known) or _renames_columns(read):
+        raise refuse_unit_query("the subquery per privacy unit is read with an alias alone", read, table)
     if shared:
         around, before = select.parent, ""
         assert isinstance(around, exp.CTE)
@@ -310,27 +308,22 @@ def _read_reader(
         before = ""
         inner = at_offset(tokens, query.offset)
         if inner < 2 or not tokens[inner - 1].is_symbol("(") or not tokens[inner - 2].is_word("from"):
-            raise unit_query_refusal(
+            raise refuse_unit_query(
                 "the FROM of a question is its subquery per privacy unit and nothing else", read, table
             )
         place = clauses_at(inner - 2, tokens)
     check_fits(place, question, tokens)
-    shape = tuple(Column(column, SqlType.OTHER, "bigint") for _, column, _ in total_columns(select, query))
-    alias = read.args.get("alias")
-    own = name(read.this) if shared else ""
-    called = name(alias.this) if alias is not None and alias.this is not None else own
-    scope = Scope(table=unit_table(query, shape), alias=called or "per_unit", listed=query.listed)
-    return UnitReading(select=question, clauses=place, scope=scope, query=query, shared=shared, before=before)
+    shape = tuple(Column(column, SqlType.OTHER, "bigint") for _, column, _ in list_totals(select, query))
+    scope = Scope(table=make_unit_table(query, shape), alias=read_alias(read) or "per_unit", listed=query.listed)
+    return UnitQuestion(select=question, clauses=place, scope=scope, query=query, is_shared=shared, before=before)
 
 
-def _without_joins(read: exp.Expr, question: exp.Select, query: UnitQuery) -> str | None:
+def _write_without_joins(read: exp.Expr, question: exp.Select, query: UnitQuery) -> str | None:
     """Return the question by its subquery's groups alone; None if it has none, or reads a joined table."""
     groups = {column.name for column in query.groups} - set(query.table.unit)
     keys = [readable(called) for called, column in query.listed if column in groups]
     having, where = question.args.get("having"), question.args.get("where")
-    alias = read.args.get("alias")
-    own = name(read.this) if isinstance(read, exp.Table) else "per_unit"
-    called = name(alias.this) if alias is not None and alias.this is not None else own
+    called = read_alias(read) or "per_unit"
     listed = {one for one, _ in query.listed}
     said = [clause for clause in (where, having) if clause is not None]
     for column in (column for clause in said for column in clause.find_all(exp.Column)):
@@ -350,12 +343,12 @@ def _check_shared(cte: exp.CTE, table: Table) -> None:
     with_ = cte.parent
     assert with_ is not None
     if with_.args.get("recursive"):
-        raise unit_query_refusal("WITH RECURSIVE over a subquery per privacy unit is not supported", cte, table)
-    if _named_columns(cte):
-        raise unit_query_refusal("a WITH query per privacy unit names its columns in its select list", cte, table)
+        raise refuse_unit_query("WITH RECURSIVE over a subquery per privacy unit is not supported", cte, table)
+    if _renames_columns(cte):
+        raise refuse_unit_query("a WITH query per privacy unit names its columns in its select list", cte, table)
     same = [one for one in cte.root().find_all(exp.CTE) if name(one.args["alias"].this) == called]
     if len(same) > 1:
-        raise unit_query_refusal(f'two WITH queries are called "{called}"', cte, table)
+        raise refuse_unit_query(f'two WITH queries are called "{called}"', cte, table)
     offset(cte.args["alias"].this)
 
 
@@ -364,4 +357,4 @@ def check_groups(query: UnitQuery, keys: tuple[Column, ...], group: exp.Expr) ->
     named = {key.name for key in keys}
     more = [column.name for column in query.groups if column.name not in named and column.name not in query.table.unit]
     if more:
-        raise not_by_its_groups(group, query.table, more=more)
+        raise refuse_further_groups(group, query.table, more=more)

@@ -21,10 +21,15 @@ from planner.aggregates.aggregate import AGGREGATES, Aggregate, GroupScope
 from planner.aggregates.arithmetic import linear
 from planner.aggregates.comparison import Comparison, Slack
 from planner.aggregates.row_expression import Arithmetic, Values
-from planner.bind.bind_refusals import no_total, not_by_whole_unit, show_question, unit_query_refusal
-from planner.bind.fixed_keys import bound_fixed
-from planner.bind.joins import row_conditions
-from planner.bind.unit_query import total_columns, unit_table
+from planner.bind.bind_refusals import (
+    refuse_groups_by_partial_unit,
+    refuse_unit_query,
+    refuse_unknown_total,
+    suggest_with_own_numbers,
+)
+from planner.bind.fixed_keys import narrow_by_fixed_keys
+from planner.bind.joins import read_row_conditions
+from planner.bind.unit_query import list_totals, make_unit_table
 from planner.catalog.catalog import Column, SqlType, Table
 from planner.catalog.row_terms import TermKind
 from planner.errors import KeyholeError
@@ -60,7 +65,7 @@ _FIRST_DAY = exp.Literal.string("1970-01-01")
 
 
 @dataclass(slots=True)
-class _Totals:
+class _UnitTotals:
     """The totals met so far, by what they mean; `table` has the products that they add up."""
 
     query: UnitQuery
@@ -69,12 +74,12 @@ class _Totals:
     made: dict[str, tuple[UnitTotal, Column]] = field(default_factory=dict)
     meanings: dict[str, str] = field(default_factory=dict)
 
-    def add(self, column: str, called: str, node: exp.Expr) -> str:
+    def find_column(self, column: str, called: str, node: exp.Expr) -> str:
         """Return the column of the total that the expression is.
 
         It is a new one under the given name, or one with its meaning.
         """
-        total, made, self.table = _total(node, self.within, self.table, column=column, called=called)
+        total, made, self.table = _make_total(node, self.within, self.table, column=column, called=called)
         known = self.meanings.setdefault(identify_total(total), column)
         self.made.setdefault(known, (total, made))
         return known
@@ -93,7 +98,7 @@ def resolve_unit_query(embedded: Embedded, given: Given) -> tuple[Embedded, Unit
     try:
         return _resolve(embedded, query, given)
     except KeyholeError as error:
-        raise show_question(error, query.table, embedded.tree, query.tree) from None
+        raise suggest_with_own_numbers(error, query.table, embedded.tree, query.tree) from None
 
 
 def _resolve(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embedded, UnitRows]:
@@ -102,36 +107,36 @@ def _resolve(embedded: Embedded, query: UnitQuery, given: Given) -> tuple[Embedd
     whole: list[Condition] = []
     rows: list[Condition] = []
     groups = {column.name for column in query.groups} & {column.name for column in embedded.table.columns}
-    for part in _conjuncts(condition for _, condition in row_conditions(select, scope, given)):
+    for part in _split_conjuncts(condition for _, condition in read_row_conditions(select, scope, given)):
         (whole if columns(part) <= groups else rows).append(part)
     _check_unit(query, select, fixed_columns(all_of([*whole, *rows])))
     within = GroupScope(scope=scope, keys=embedded.keys, given=given, fixed=frozenset(), where=all_of(rows))
     bounded = query.table
     if query.declared is not None:
-        bounded = bound_fixed(query.declared, bounded, keys=embedded.keys, where=all_of(rows))
-    totals = _Totals(query, bounded, within)
+        bounded = narrow_by_fixed_keys(query.declared, bounded, keys=embedded.keys, where=all_of(rows))
+    totals = _UnitTotals(query, bounded, within)
     read = {name(column.this) for tree in embedded.trees for column in tree.find_all(exp.Column)}
     names: dict[str, str] = {}
     shown: list[tuple[str, str]] = []
     composed: dict[str, exp.Expr] = {}
-    for called, column, node in total_columns(select, query):
+    for called, column, node in list_totals(select, query):
         if called not in read:
             continue
         try:
-            names[column] = totals.add(column, called, node)
+            names[column] = totals.find_column(column, called, node)
         except KeyholeError as error:
             if error.code != "KH110" or isinstance(bare(node), AGGREGATES):
                 raise
-            composed[called] = _on_totals(node, totals, shown, where=called)
+            composed[called] = _put_columns(node, totals, shown, where=called)
     embedded = _compose(embedded, composed)
     having = select.args.get("having")
     if having is not None:
         inside = [(column.name, column.name) for column in query.groups if column.name in groups]
-        condition = _on_totals(having.this, totals, inside, where="HAVING")
-        own = unit_table(query, tuple(column for _, column in totals.made.values()))
+        condition = _put_columns(having.this, totals, inside, where="HAVING")
+        own = make_unit_table(query, tuple(column for _, column in totals.made.values()))
         inner = Scope(table=own, alias=query.alias, listed=tuple(inside))
-        whole += _conjuncts([row_condition(condition, inner, given)])
-    table = unit_table(query, tuple(column for _, column in totals.made.values()))
+        whole += _split_conjuncts([row_condition(condition, inner, given)])
+    table = make_unit_table(query, tuple(column for _, column in totals.made.values()))
     listed = (*((called, names.get(column, column)) for called, column in query.listed), *shown)
     written = tuple((write_node(node), called) for called, node in composed.items())
     resolved_query = replace(query, listed=listed, conditions=tuple(whole), composed=written)
@@ -148,15 +153,15 @@ def read_group_totals(query: UnitQuery, condition: exp.Expr, within: GroupScope)
 
     Raises KH110 for what is no total, KH2xx, KH005.
     """
-    totals = _Totals(query, query.table, within)
+    totals = _UnitTotals(query, query.table, within)
     inside = list(query.listed)
-    read = _on_totals(condition, totals, inside, where="HAVING")
-    shown = unit_table(query, tuple(column for _, column in totals.made.values()))
+    read = _put_columns(condition, totals, inside, where="HAVING")
+    shown = make_unit_table(query, tuple(column for _, column in totals.made.values()))
     truth = row_truth(read, Scope(table=shown, alias=query.alias, listed=tuple(inside)), within.given)
     return UnitRows(totals.table, within.where, tuple(total for total, _ in totals.made.values())), shown, truth
 
 
-def _conjuncts(conditions: Iterable[Condition]) -> Iterator[Condition]:
+def _split_conjuncts(conditions: Iterable[Condition]) -> Iterator[Condition]:
     for condition in conditions:
         yield from condition.conjuncts()
 
@@ -165,7 +170,7 @@ def _check_unit(query: UnitQuery, select: exp.Select, fixed: frozenset[str]) -> 
     grouped = {column.name for column in query.groups} | fixed
     missing = [name_ for name_ in query.table.unit if name_ not in grouped]
     if missing:
-        raise not_by_whole_unit(select.args["group"], query.table, missing=missing)
+        raise refuse_groups_by_partial_unit(select.args["group"], query.table, missing=missing)
 
 
 def _compose(embedded: Embedded, composed: Mapping[str, exp.Expr]) -> Embedded:
@@ -190,23 +195,23 @@ def _compose(embedded: Embedded, composed: Mapping[str, exp.Expr]) -> Embedded:
     )
 
 
-def _free_name(text: str, where: str, listed: Iterable[tuple[str, str]]) -> str:
+def _find_free_name(text: str, where: str, listed: Iterable[tuple[str, str]]) -> str:
     """Return a name for an aggregate without one: its text, and its place as well if another column has that name."""
     return text if all(text != taken for taken, _ in listed) else f"{text} in {where}"
 
 
-def _on_totals(node: exp.Expr, totals: _Totals, listed: list[tuple[str, str]], *, where: str) -> exp.Expr:
+def _put_columns(node: exp.Expr, totals: _UnitTotals, listed: list[tuple[str, str]], *, where: str) -> exp.Expr:
     """Return an expression of totals with a column in the place of every aggregate; its name is added to `listed`."""
 
-    def column(inner: exp.Expr) -> exp.Expr:
+    def put_column(inner: exp.Expr) -> exp.Expr:
         if not isinstance(inner, AGGREGATES):
             return inner
-        called = _free_name(write_node(inner), where, (*totals.query.listed, *listed))
-        listed.append((called, totals.add(called, "", inner)))
+        called = _find_free_name(write_node(inner), where, (*totals.query.listed, *listed))
+        listed.append((called, totals.find_column(called, "", inner)))
         return exp.Column(this=exp.Identifier(this=called, quoted=True))
 
     numbered = node.copy().transform(partial(_number_days, within=totals.within), copy=False)
-    return numbered.transform(column, copy=False)
+    return numbered.transform(put_column, copy=False)
 
 
 def _number_days(node: exp.Expr, *, within: GroupScope) -> exp.Expr:
@@ -223,17 +228,17 @@ def _number_days(node: exp.Expr, *, within: GroupScope) -> exp.Expr:
     return node
 
 
-def _total(
+def _make_total(
     node: exp.Expr, within: GroupScope, table: Table, *, column: str, called: str
 ) -> tuple[UnitTotal, Column, Table]:
     """Return the total, its column in the question around it, and the table.
 
     The table has the products that the total adds up.
     """
-    taken = _taken(node)
+    taken = _read_taken_values(node)
     if taken is not None:
-        return _taken_total(*taken, node, within, table, column=column, called=called)
-    found = _aggregate(node, within, table)
+        return _make_taken_total(*taken, node, within, table, column=column, called=called)
+    found = _read_aggregate(node, within, table)
     comparison = Comparison(
         text=found.text,
         left=found.text,
@@ -251,23 +256,23 @@ def _total(
     )
     table = with_products(table, (part.column for part in found.parts))
     made, step = make_functional(comparison, table=table, min_rows=1, where=within.where)
-    low, high = _range(made, table, where=within.where)
+    low, high = _find_range(made, table, where=within.where)
     exact = terminating_decimal(step)
     if exact is None:
-        raise unit_query_refusal(f"{found.text} comes in steps that no decimal number is", node, table)
+        raise refuse_unit_query(f"{found.text} comes in steps that no decimal number is", node, table)
     kind, declared = _TYPES[found.arithmetic]
     if kind is SqlType.INTEGER and step.denominator != 1:
         kind, declared = _TYPES[Arithmetic.EXACT]
     bounds = (exact * low, exact * high)
     described = f"{called} = {found.text}" if called else found.text
     return (
-        UnitTotal(column, described, made, _present(found.values), low, high),
+        UnitTotal(column, described, made, _make_presence(found.values), low, high),
         Column(column, kind, declared, bounds=bounds, grid=exact),
         table,
     )
 
 
-def _taken(node: exp.Expr) -> tuple[Measure, exp.Expr] | None:
+def _read_taken_values(node: exp.Expr) -> tuple[Measure, exp.Expr] | None:
     """Return how a min, max or avg takes its values, and the sum of the same; None for other aggregates."""
     call = bare(node.this) if isinstance(bare(node), exp.Filter) else bare(node)
     measure = _TAKEN.get(type(call))
@@ -277,7 +282,7 @@ def _taken(node: exp.Expr) -> tuple[Measure, exp.Expr] | None:
     return measure, exp.Filter(this=summed, expression=node.expression.copy()) if call is not bare(node) else summed
 
 
-def _taken_total(
+def _make_taken_total(
     measure: Measure,
     summed: exp.Expr,
     node: exp.Expr,
@@ -291,16 +296,16 @@ def _taken_total(
 
     It is within the bounds of a value, however many rows there are.
     """
-    found = _aggregate(summed, within, table)
+    found = _read_aggregate(summed, within, table)
     (part, *others) = found.parts or (None,)
     if part is None or others or part.column is None or part.power != 1:
-        raise no_total(node, table)
+        raise refuse_unknown_total(node, table)
     table = with_products(table, [part.column])
     ends = find_grid(part.column, table, position=position(node))
     terms, step = make_row_terms(found.parts, {part.column.name: ends})
     (term,) = terms
     low, high = sorted(term.coefficient * end for end in ends[1:])
-    present, parts, arithmetic = _present(found.values), 0, found.arithmetic
+    present, parts, arithmetic = _make_presence(found.values), 0, found.arithmetic
     if measure is Measure.MEAN:  # above the least value, divided by how many there are
         terms = (term, Term(-low, None, term.condition, 0)) if low else terms
         present = _count_values(found.values, table)
@@ -319,7 +324,7 @@ def _taken_total(
         low, high, step = 2 * parts * low, 2 * parts * high, step / (2 * parts)
     exact = terminating_decimal(step)
     if exact is None:
-        raise unit_query_refusal(f"{text} comes in steps that no decimal number is", node, table)
+        raise refuse_unit_query(f"{text} comes in steps that no decimal number is", node, table)
     kind, declared = _TYPES[arithmetic]
     if kind is SqlType.INTEGER and step.denominator != 1:
         kind, declared = _TYPES[Arithmetic.EXACT]
@@ -333,7 +338,7 @@ def _taken_total(
     )
 
 
-def _aggregate(node: exp.Expr, within: GroupScope, table: Table) -> Aggregate:
+def _read_aggregate(node: exp.Expr, within: GroupScope, table: Table) -> Aggregate:
     try:
         found = linear(node, within)
     except KeyholeError as error:
@@ -342,16 +347,16 @@ def _aggregate(node: exp.Expr, within: GroupScope, table: Table) -> Aggregate:
         found = None
     single = found is not None and len(found.summands) == 1 and not found.constant and found.missing is None
     if found is None or not single:
-        raise no_total(node, table)
+        raise refuse_unknown_total(node, table)
     ((aggregate, coefficient),) = found.summands
     if coefficient != 1 or aggregate.per or aggregate.measure is Measure.UNITS:
-        raise no_total(node, table)
+        raise refuse_unknown_total(node, table)
     if len(aggregate.values) > 1:
-        raise no_total(node, table)
+        raise refuse_unknown_total(node, table)
     return replace(aggregate, arithmetic=found.arithmetic)
 
 
-def _range(made: Functional, table: Table, *, where: Condition) -> tuple[int, int]:
+def _find_range(made: Functional, table: Table, *, where: Condition) -> tuple[int, int]:
     """Return the range of one unit's total: its clipping bounds, or the range of its counted rows."""
     if made.unit_range is not None:
         low, high = made.unit_range
@@ -362,7 +367,7 @@ def _range(made: Functional, table: Table, *, where: Condition) -> tuple[int, in
     return low * table.row_cap.rows, high * table.row_cap.rows
 
 
-def _present(values: tuple[Values, ...]) -> Functional | None:
+def _make_presence(values: tuple[Values, ...]) -> Functional | None:
     """Return a functional of whether a unit has a summed value."""
     return None if not values else make_existence(Term(1, values[0].column, values[0].condition, 0))
 

@@ -51,7 +51,7 @@ def spell_out_bands(read: PrivateRead) -> tuple[Edit, ...]:
     parts, having = [*read.select.expressions, read.select.args.get("order")], read.select.args.get("having")
     if not any(part is not None and contains(part, exp.WidthBucket) for part in (*parts, having)):
         return ()
-    edits = [edit for part in parts if part is not None for edit in _edits(part, read)]
+    edits = [edit for part in parts if part is not None for edit in _list_edits(part, read)]
     try:
         return (*edits, *(() if having is None else _compare_bands(having, read, _find_width_bucket)))
     except KeyholeError:
@@ -99,7 +99,7 @@ def _spell_comparison(comparison: exp.Expr, aggregate: str, bands: Bands) -> str
         return None
     operands = [comparison.args.get(name) for name in ("expression", "low", "high")]
     listed = [*comparison.expressions, *(one for one in operands if one is not None)]
-    numbers = [number for one in listed if (number := _number(one)) is not None and number.denominator == 1]
+    numbers = [number for one in listed if (number := _read_number(one)) is not None and number.denominator == 1]
     if not numbers or len(numbers) < len(listed):
         return None
     first = int(numbers[0])
@@ -122,31 +122,31 @@ def _spell_comparison(comparison: exp.Expr, aggregate: str, bands: Bands) -> str
 
 
 def _find_width_bucket(node: exp.Expr, read: PrivateRead) -> _Banded | None:
-    thresholds, at = (_thresholds(node), start(node)) if isinstance(node, exp.WidthBucket) else (None, None)
+    thresholds, at = (_read_thresholds(node), start(node)) if isinstance(node, exp.WidthBucket) else (None, None)
     if thresholds is None or at is None or not contains_aggregate(node.this) or contains(node, exp.Parameter):
         return None
     first = at_offset(read.tokens, node.meta["start"]) + 2
-    aggregate = read.text[read.tokens[first].start : _argument_end(read.tokens, first)]
+    aggregate = read.text[read.tokens[first].start : _find_argument_end(read.tokens, first)]
     return aggregate, Bands("sum", tuple(map(Decimal, thresholds)))
 
 
-def _edits(part: exp.Expr, read: PrivateRead) -> Iterator[Edit]:
+def _list_edits(part: exp.Expr, read: PrivateRead) -> Iterator[Edit]:
     for call in part.find_all(exp.WidthBucket):
-        thresholds, at = _thresholds(call), start(call)
+        thresholds, at = _read_thresholds(call), start(call)
         if thresholds is None or at is None or not contains_aggregate(call.this):
             continue
         first = at_offset(read.tokens, call.meta["start"])
         last = closing_index(read.tokens, first + 1)
-        value = read.text[read.tokens[first + 2].start : _argument_end(read.tokens, first + 2)]
+        value = read.text[read.tokens[first + 2].start : _find_argument_end(read.tokens, first + 2)]
         reached = " + ".join(f"({value} >= {threshold})::int" for threshold in thresholds)
         end = read.tokens[last].end
         yield Edit(read.tokens[first].start, end, (f"({reached})",))
         if _names_item(call):
-            item_end = _end_of_casts(read.tokens, last)
+            item_end = _find_end_of_casts(read.tokens, last)
             yield Edit(item_end, item_end, (" AS width_bucket",))
 
 
-def _thresholds(call: exp.WidthBucket) -> tuple[str, ...] | None:
+def _read_thresholds(call: exp.WidthBucket) -> tuple[str, ...] | None:
     """Return the thresholds in rising order as SQL; None if they are not constants that PostgreSQL would take.
 
     Parameters are taken to rise as they are listed, since no value is known yet.
@@ -154,14 +154,14 @@ def _thresholds(call: exp.WidthBucket) -> tuple[str, ...] | None:
     listed = call.args.get("threshold")
     cast, listed = (listed.to, listed.this) if isinstance(listed, exp.Cast) else (None, listed)
     if isinstance(listed, exp.Array):
-        rising = [number for one in listed.expressions if (number := _number(one)) is not None]
+        rising = [number for one in listed.expressions if (number := _read_number(one)) is not None]
         given = sum(isinstance(one, exp.Parameter) for one in listed.expressions)
         if len(rising) + given != len(listed.expressions) or rising != sorted(rising):
             return None
-        if not 0 < len(listed.expressions) <= MOST_BANDS or (cast is not None and not _keeps(cast, rising)):
+        if not 0 < len(listed.expressions) <= MOST_BANDS or (cast is not None and not _keeps_numbers(cast, rising)):
             return None
         return tuple(write_node(one) for one in listed.expressions)
-    low, high, count = (_number(call.args.get(name)) for name in ("min_value", "max_value", "num_buckets"))
+    low, high, count = (_read_number(call.args.get(name)) for name in ("min_value", "max_value", "num_buckets"))
     if low is None or high is None or count is None or count.denominator != 1:
         return None
     if low >= high or not 0 < count < MOST_BANDS:
@@ -170,7 +170,7 @@ def _thresholds(call: exp.WidthBucket) -> tuple[str, ...] | None:
     return None if None in steps else tuple(f"{step:f}" for step in steps)
 
 
-def _keeps(cast: exp.DataType, numbers: list[Fraction]) -> bool:
+def _keeps_numbers(cast: exp.DataType, numbers: list[Fraction]) -> bool:
     """Return True if a list of numbers is the same after a cast to another type of array."""
     element = cast.expressions[0] if len(cast.expressions) == 1 else None
     if not isinstance(element, exp.DataType) or element.expressions:
@@ -179,15 +179,15 @@ def _keeps(cast: exp.DataType, numbers: list[Fraction]) -> bool:
     return element.this is exp.DataType.Type.DECIMAL or (whole and all(one.denominator == 1 for one in numbers))
 
 
-def _number(node: exp.Expr | None) -> Fraction | None:
+def _read_number(node: exp.Expr | None) -> Fraction | None:
     inner = None if node is None else bare(node)
     if isinstance(inner, exp.Neg):
-        found = _number(inner.this)
+        found = _read_number(inner.this)
         return None if found is None else -found
     return Fraction(str(inner.this)) if isinstance(inner, exp.Literal) and not inner.is_string else None
 
 
-def _argument_end(tokens: tuple[Token, ...], first: int) -> int:
+def _find_argument_end(tokens: tuple[Token, ...], first: int) -> int:
     """Return the end of the argument that begins with a token."""
     return tokens[end_of(tokens, first, before=(), commas=True) - 1].end
 
@@ -200,7 +200,7 @@ def _names_item(call: exp.Expr) -> bool:
     return isinstance(node.parent, exp.Select) and node.arg_key == "expressions"
 
 
-def _end_of_casts(tokens: tuple[Token, ...], last: int) -> int:
+def _find_end_of_casts(tokens: tuple[Token, ...], last: int) -> int:
     """Return the end of an item whose last call ends with a token: of the parentheses and casts behind it."""
     index = last + 1
     depth = 0
@@ -219,24 +219,24 @@ def spell_out_band_columns(read: PrivateRead) -> tuple[Edit, ...]:
     if not any(token.names and token.value in known for token in read.tokens):
         return ()
     parts, having = [*read.select.expressions, read.select.args.get("order")], read.select.args.get("having")
-    edits = [edit for part in parts if part is not None for edit in _column_edits(part, read)]
+    edits = [edit for part in parts if part is not None for edit in _list_column_edits(part, read)]
     try:
         return (*edits, *(() if having is None else _compare_bands(having, read, _find_banded)))
     except KeyholeError:
         return tuple(edits)
 
 
-def _column_edits(part: exp.Expr, read: PrivateRead) -> Iterator[Edit]:
+def _list_column_edits(part: exp.Expr, read: PrivateRead) -> Iterator[Edit]:
     for call in part.find_all(*_OF_EQUAL_VALUES):
         banded = None if isinstance(call.parent, exp.Filter | exp.Window) else _find_banded(call, read)
         if banded is None:
             continue
-        first, last = _span(call, read.tokens)
+        first, last = _find_span(call, read.tokens)
         band = band_sql(*banded)  # a whole number, whose mean has decimals to PostgreSQL
         spelled = f"({band})::numeric" if isinstance(call, exp.Avg) else band
         yield Edit.of(read.tokens[first].start, read.tokens[last].end, spelled)
         if _names_item(call):  # PostgreSQL would name it after the call that was there
-            at = _end_of_casts(read.tokens, last)
+            at = _find_end_of_casts(read.tokens, last)
             yield Edit.of(at, at, f" AS {call.key}")
 
 
@@ -246,10 +246,10 @@ def _find_banded(call: exp.Expr, read: PrivateRead) -> _Banded | None:
         return None
     if call.find_ancestor(exp.Select) is not read.select or not _is_own(column, read):
         return None
-    shown = _column(name(column.this), read)
+    shown = _find_band_column(name(column.this), read)
     if shown is None:
         return None
-    first, last = _span(call, read.tokens)
+    first, last = _find_span(call, read.tokens)
     written = [
         token for token in read.tokens[first + 2 : last] if not token.is_symbol("(") and not token.is_symbol(")")
     ]
@@ -257,7 +257,7 @@ def _find_banded(call: exp.Expr, read: PrivateRead) -> _Banded | None:
     return aggregate_sql(shown, read.table, qualifier=qualifier), shown.bands
 
 
-def _column(wanted: str, read: PrivateRead) -> BandColumn | None:
+def _find_band_column(wanted: str, read: PrivateRead) -> BandColumn | None:
     return next((shown for shown in read.table.band_columns if shown.name == wanted), None)
 
 
@@ -269,7 +269,7 @@ def _is_own(column: exp.Column, read: PrivateRead) -> bool:
     return qualifier in ("", alias or read.table.name)
 
 
-def _span(call: exp.Expr, tokens: tuple[Token, ...]) -> tuple[int, int]:
+def _find_span(call: exp.Expr, tokens: tuple[Token, ...]) -> tuple[int, int]:
     """Return the first and the last token of a call."""
     first = at_offset(tokens, call.meta["start"])
     return first, closing_index(tokens, first + 1)
@@ -282,7 +282,7 @@ def drop_having_of_rows(read: PrivateRead) -> tuple[Edit, ...]:
     them have any; count(*) > 0, which people write, is that question.
     """
     group, having = read.select.args.get("group"), read.select.args.get("having")
-    if group is None or not group.expressions or having is None or not _says_that_there_are_rows(having.this):
+    if group is None or not group.expressions or having is None or not _only_says_rows_exist(having.this):
         return ()
     has_bands = read.catalog.defaults.numbers == "bands"
     if not any(find_predicates(item) or (has_bands and shows_size(item)) for item in read.select.expressions):
@@ -294,7 +294,7 @@ def drop_having_of_rows(read: PrivateRead) -> tuple[Edit, ...]:
     return (Edit.of(read.tokens[at - 1].end, read.tokens[place.end - 1].end, ""),)
 
 
-def _says_that_there_are_rows(condition: exp.Expr) -> bool:
+def _only_says_rows_exist(condition: exp.Expr) -> bool:
     match bare(condition):
         case exp.GT(this=exp.Count(this=exp.Literal(this="1")), expression=exp.Literal(this="0", is_string=False)):
             return True

@@ -18,7 +18,7 @@ _BEFORE_WHERE = frozenset(("with_", "from_", "joins", "laterals", "where"))
 _REPLACEABLE = frozenset(("this", "db", "catalog", "alias", "joins", "laterals"))
 
 
-def idle_tables(tree: exp.Expr) -> frozenset[int]:
+def find_idle_tables(tree: exp.Expr) -> frozenset[int]:
     """Return the identities of the table nodes on whose rows no result can depend; if in doubt, they are left out.
 
     Guarantee: a table is among them only if some query around it has LIMIT 0, or filters everything away and looks at
@@ -27,50 +27,50 @@ def idle_tables(tree: exp.Expr) -> frozenset[int]:
     waiting, found = [(tree, False)], set()
     while waiting:
         node, inside = waiting.pop()
-        inside = inside or (isinstance(node, exp.Query) and _is_unmoved(node))
-        if inside and isinstance(node, exp.Table) and _plain(node):
+        inside = inside or (isinstance(node, exp.Query) and _is_constant(node))
+        if inside and isinstance(node, exp.Table) and _is_plain(node):
             found.add(id(node))
         waiting.extend((child, inside) for child in node.iter_expressions())
     return frozenset(found)
 
 
 def _is_idle(table: exp.Table, tree: exp.Expr) -> bool:
-    """Return True if `idle_tables` has the table, found from the table upward."""
+    """Return True if `find_idle_tables` would return the table. The search goes from the table upward."""
     node: exp.Expr | None = table
     while node is not None:
-        if isinstance(node, exp.Query) and _is_unmoved(node):
-            return _plain(table)
+        if isinstance(node, exp.Query) and _is_constant(node):
+            return _is_plain(table)
         node = None if node is tree else node.parent
     return False
 
 
-def _plain(table: exp.Table) -> bool:
+def _is_plain(table: exp.Table) -> bool:
     """Return True if a subquery may stand in its place: neither ONLY nor a sample."""
     sampled = isinstance(table.parent, exp.TableSample)
     return not sampled and not any(value for key, value in table.args.items() if key not in _REPLACEABLE)
 
 
-def constantly_empty(tree: exp.Expr, tables: Iterable[exp.Table], asking: Asking) -> bool:
+def is_constantly_empty(tree: exp.Expr, tables: Iterable[exp.Table], asking: Asking) -> bool:
     """Return True if no answer to what is embedded, which `tables` read, can change the result; if in doubt, False."""
     if not all(one.keys for one in asking.questions):
-        return _limit_zero(tree)  # a table that is one group is a row even of nothing
+        return _has_limit_zero(tree)  # a table that is one group is a row even of nothing
     if all(_is_idle(table, tree) for table in tables):
         return True
     if any(isinstance(part, EmbeddedVirtual) for part in asking.embedded):
         return False
-    return all(one.joined is None and _never(one.tree.args.get("where")) for one in asking.questions)
+    return all(one.joined is None and _is_never_true(one.tree.args.get("where")) for one in asking.questions)
 
 
-def _is_unmoved(query: exp.Query) -> bool:
+def _is_constant(query: exp.Query) -> bool:
     """Return True if its result is the same whatever the tables in it hold: an aggregate over nothing is one row."""
-    if _limit_zero(query):
+    if _has_limit_zero(query):
         return True
-    if not isinstance(query, exp.Select) or not _never(query.args.get("where")):
+    if not isinstance(query, exp.Select) or not _is_never_true(query.args.get("where")):
         return False
-    return not any(part.find(exp.Query, exp.Table) for part in _seen_after_where(query))
+    return not any(part.find(exp.Query, exp.Table) for part in _list_clauses_after_where(query))
 
 
-def _seen_after_where(select: exp.Select) -> Iterator[exp.Expr]:
+def _list_clauses_after_where(select: exp.Select) -> Iterator[exp.Expr]:
     for key, value in select.args.items():
         if key not in _BEFORE_WHERE:
             for part in value if isinstance(value, list) else [value]:
@@ -78,11 +78,11 @@ def _seen_after_where(select: exp.Select) -> Iterator[exp.Expr]:
                     yield part
 
 
-def _limit_zero(tree: exp.Expr) -> bool:
+def _has_limit_zero(tree: exp.Expr) -> bool:
     return is_number(read_limit(tree), 0)
 
 
-def _never(where: exp.Expr | None) -> bool:
+def _is_never_true(where: exp.Expr | None) -> bool:
     """Return True if some conjunct of the clause is true for no row."""
     if where is None:
         return False
@@ -91,12 +91,12 @@ def _never(where: exp.Expr | None) -> bool:
         node = bare(waiting.pop())
         if isinstance(node, exp.And):
             waiting.extend((node.this, node.expression))
-        elif not contains(node, exp.Column, exp.Query) and not uses_clock(node) and _untrue(node):
+        elif not contains(node, exp.Column, exp.Query) and not uses_clock(node) and _is_untrue(node):
             return True
     return False
 
 
-def _untrue(node: exp.Expr) -> bool:
+def _is_untrue(node: exp.Expr) -> bool:
     if isinstance(node, exp.Null):
         return True
     try:

@@ -5,23 +5,23 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from planner.bind.bind_refusals import no_key
-from planner.bind.joins import joins
+from planner.bind.bind_refusals import suggest_group_by_key
+from planner.bind.joins import read_joins
 from planner.bind.other_tables import offer_join
-from planner.bind.path_join import list_declared
-from planner.bind.unit_join import bound_table
+from planner.bind.path_join import list_declared_tables
+from planner.bind.unit_join import apply_bounds
 from planner.bind.unit_lists.read_lists import read_lists
-from planner.bind.unit_query import NOTHING, UnitReading, check_groups, unit_readings
+from planner.bind.unit_query import NOTHING, UnitQuestion, check_groups, read_unit_queries
 from planner.bind.unit_values.find_sources import ValueSource
-from planner.bind.unit_values.read_rows import RowsReading, rows_readings
+from planner.bind.unit_values.read_rows import RowsQuestion, read_row_values
 from planner.bind.unit_values.read_values import list_read_sources, read_values
 from planner.catalog.catalog import Catalog, Column, MergedKeys, Table, ValueGroups
 from planner.errors import KeyholeError
-from planner.extract.extract_refusals import example_question, no_threshold, outside_question
-from planner.extract.form import checked_keys, partition_keys
+from planner.extract.extract_refusals import refuse_outside_question, refuse_without_threshold, write_example_question
+from planner.extract.form import check_form, find_partition_keys
 from planner.extract.hints.curve_thresholds import ask_by_thresholds
-from planner.extract.key_edits import key_edits, shown_keys
-from planner.extract.private_read import QuestionReading
+from planner.extract.key_edits import edit_keys, show_keys
+from planner.extract.private_read import ParsedQuestion
 from planner.groups.computed_keys import add_computed_keys
 from planner.groups.shown_values import wrap_answer
 from planner.parser.clauses import Clauses, at_offset, check_fits, clauses, clauses_at
@@ -42,7 +42,7 @@ from planner.scorecard.shown_numbers import find_numbers, name_sorting, numbers_
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CutQuestion:
     """A question in its statement: its SELECT, and the edits that leave the statement around it."""
 
     select: exp.Select
@@ -50,36 +50,36 @@ class Place:
     edits: tuple[Edit, ...]
 
 
-def question_edits(
+def cut_question(
     node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...], catalog: Catalog
-) -> tuple[Place, ...]:
+) -> tuple[CutQuestion, ...]:
     """Return the question that reads a private table, and the edits that leave the statement around it.
 
     They are several where the table is read by a WITH query per privacy unit that several questions read.
     Raises KH100, KH101, KH103-KH107, KH110, KH201, KH202, KH215.
     """
-    select = _select(node, table)
-    rows = rows_readings(select, node, table, tokens)
+    select = _find_select(node, table)
+    rows = read_row_values(select, node, table, tokens)
     if rows:
-        return tuple(_over_rows(node, reading, text, tokens, catalog) for reading in rows)
-    readings = unit_readings(select, node, table, text, tokens)
+        return tuple(_cut_over_rows(node, reading, text, tokens, catalog) for reading in rows)
+    readings = read_unit_queries(select, node, table, text, tokens)
     if readings:
-        return tuple(_over_units(node, reading, text, tokens, catalog) for reading in readings)
+        return tuple(_cut_over_units(node, reading, text, tokens, catalog) for reading in readings)
     sources = list_read_sources(select, catalog)
     try:
-        found = _find_clauses(select, node, tokens, behind=bool(sources))
+        found = _find_clauses(select, node, tokens, is_behind=bool(sources))
     except KeyholeError as error:
-        hint = example_question(table, node)
-        raise outside_question(table, node, hint=hint) if error.code == "KH103" else error from None
+        hint = write_example_question(table, node)
+        raise refuse_outside_question(table, node, hint=hint) if error.code == "KH103" else error from None
     check_fits(found, select, tokens)
-    scope = joins(select, node, table, catalog, beside=[id(source.node) for source in sources])
+    scope = read_joins(select, node, table, catalog, beside=[id(source.node) for source in sources])
     scope, own = read_values(select, sources, scope, catalog)
     scope = _compute_keys(select, scope)
     lists = read_lists(select, scope, catalog)
-    reading = QuestionReading(node, select, scope, text, tokens, found, lists=lists, own=own, catalog=catalog)
-    reading = _with_numbers(reading, catalog)
+    reading = ParsedQuestion(node, select, scope, text, tokens, found, lists=lists, own=own, catalog=catalog)
+    reading = _read_numbers(reading, catalog)
     try:
-        place = _place(reading, catalog)
+        place = _make_place(reading, catalog)
         return (replace(place, edits=(*place.edits, *_empty_queries(sources, tokens))),)
     except KeyholeError as error:
         raise offer_join(error, scope.table, catalog, alias=scope.alias) from None
@@ -97,23 +97,25 @@ def _compute_keys(select: exp.Select, scope: Scope) -> Scope:
         raise error if instead is None else error.replace_hint(instead) from None
 
 
-def _over_rows(node: exp.Table, reading: RowsReading, text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Place:
+def _cut_over_rows(
+    node: exp.Table, reading: RowsQuestion, text: str, tokens: tuple[Token, ...], catalog: Catalog
+) -> CutQuestion:
     """Return the question over a table's rows with values of their units."""
     select, scope = reading.select, _compute_keys(reading.select, reading.scope)
     check_fits(reading.clauses, select, tokens)
     lists = read_lists(select, scope, catalog)
-    found = QuestionReading(node, select, scope, text, tokens, reading.clauses, lists=lists, own=(reading.query,))
-    place = _place(_with_numbers(found, catalog), catalog)
+    found = ParsedQuestion(node, select, scope, text, tokens, reading.clauses, lists=lists, own=(reading.query,))
+    place = _make_place(_read_numbers(found, catalog), catalog)
     if reading.emptied is None:
         return place
     first, past = reading.emptied
     return replace(place, edits=(*place.edits, Edit(tokens[first].start, tokens[past - 1].end, (NOTHING,))))
 
 
-def _find_clauses(select: exp.Select, node: exp.Table, tokens: tuple[Token, ...], *, behind: bool) -> Clauses:
-    """Return the question's clauses; its table may stand `behind` subqueries of values."""
+def _find_clauses(select: exp.Select, node: exp.Table, tokens: tuple[Token, ...], *, is_behind: bool) -> Clauses:
+    """Return the question's clauses. If the table `is_behind` them, subqueries of values follow FROM first."""
     first = select.args["from_"].this
-    if not behind:
+    if not is_behind:
         return clauses(first if isinstance(first, exp.Table) else node, tokens)
     source = find_from(tokens, at_offset(tokens, locate_name(node)))
     return clauses(node, tokens) if source is None else clauses_at(source, tokens)
@@ -127,21 +129,23 @@ def _empty_queries(sources: Sequence[ValueSource], tokens: tuple[Token, ...]) ->
             yield Edit(tokens[inner.select].start, tokens[inner.end - 1].end, (NOTHING,))
 
 
-def _over_units(node: exp.Table, reading: UnitReading, text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Place:
+def _cut_over_units(
+    node: exp.Table, reading: UnitQuestion, text: str, tokens: tuple[Token, ...], catalog: Catalog
+) -> CutQuestion:
     query, scope = reading.query, reading.scope
-    found = QuestionReading(node, reading.select, scope, text, tokens, reading.clauses, reading.before, query)
+    found = ParsedQuestion(node, reading.select, scope, text, tokens, reading.clauses, reading.before, query)
     try:
-        place = _place(_with_numbers(found, catalog), catalog)
+        place = _make_place(_read_numbers(found, catalog), catalog)
     except KeyholeError as error:
-        raise no_key(error, query.table, reading.select) if error.code == "KH202" else error from None
+        raise suggest_group_by_key(error, query.table, reading.select) if error.code == "KH202" else error from None
     check_groups(query, place.embedded.keys, reading.select.args.get("group") or reading.select)
-    if not reading.shared:
+    if not reading.is_shared:
         return place
     emptied = Edit(query.offset, query.offset + len(query.text), (NOTHING,))
     return replace(place, edits=(*place.edits, emptied))
 
 
-def _with_numbers(place: QuestionReading, catalog: Catalog) -> QuestionReading:
+def _read_numbers(place: ParsedQuestion, catalog: Catalog) -> ParsedQuestion:
     """Return the question with its shown and sorted expressions beside its keys."""
     select, found, tokens, chosen = place.select, place.clauses, place.tokens, catalog.defaults.numbers
     shown = () if chosen == "refuse" else find_numbers(select, found, tokens)
@@ -151,7 +155,7 @@ def _with_numbers(place: QuestionReading, catalog: Catalog) -> QuestionReading:
     if not shown:
         return place
     is_banded = chosen == "bands" and ranked is None
-    bands, asked = band_numbers(shown, place.scope, _keys_if_any(place), predicates) if is_banded else ((), ())
+    bands, asked = band_numbers(shown, place.scope, _find_keys(place), predicates) if is_banded else ((), ())
     written = () if ranked is not None else sorted_numbers(select, found, tokens, shown)
     return replace(
         place,
@@ -167,32 +171,32 @@ def _with_numbers(place: QuestionReading, catalog: Catalog) -> QuestionReading:
     )
 
 
-def _keys_if_any(place: QuestionReading) -> tuple[Column, ...]:
+def _find_keys(place: ParsedQuestion) -> tuple[Column, ...]:
     try:
         return read_group_by(place.select, place.scope)
     except KeyholeError:
         return ()
 
 
-def _place(place: QuestionReading, catalog: Catalog) -> Place:
+def _make_place(place: ParsedQuestion, catalog: Catalog) -> CutQuestion:
     text, tokens, scope, select = place.text, place.tokens, place.scope, place.select
-    keys = checked_keys(place)
+    keys = check_form(place)
     ranked = place.ranked
     first, past = tokens[place.clauses.select].start, tokens[place.clauses.end - 1].end
     end = past if ranked is None else max(past, tokens[ranked.end - 1].end)
-    table, per_unit = _bound(place, keys)
+    table, per_unit = _apply_bounds(place, keys)
     embedded = Embedded(
         text=text[first:end],
         offset=first,
-        table=_with(table, keys),
+        table=_add_key_columns(table, keys),
         alias=scope.alias,
         keys=keys,
         stored=None,
         looked_up=scope.joined,
         members=scope.members,
-        per_unit=None if per_unit is None else replace(per_unit, alone=_behind_one_with(select)),
-        declared=_with(scope.table, keys) if per_unit is None and _has_groupings(scope.table) else None,
-        unless_public=None if place.is_of_thresholds else no_threshold(place),
+        per_unit=None if per_unit is None else replace(per_unit, alone=_follows_one_with(select)),
+        declared=_add_key_columns(scope.table, keys) if per_unit is None and _has_groupings(scope.table) else None,
+        unless_public=None if place.has_thresholds else refuse_without_threshold(place),
         predicates=(
             *list_predicates(place.predicates, text, tokens),
             *(Predicate(text=write_node(node), name="", tree=node) for node in place.numbers.asked),
@@ -202,7 +206,7 @@ def _place(place: QuestionReading, catalog: Catalog) -> Place:
         numbers=told_numbers(
             place.numbers, scope, select.args.get("having"), keys=keys, is_ranked=place.ranked is not None
         ),
-        ranked=None if ranked is None else _ranked_expression(ranked, partition_keys(place, keys)),
+        ranked=None if ranked is None else _make_ranked(ranked, find_partition_keys(place, keys)),
         tree=select,
     )
     before, behind = around = wrap_answer(keys, embedded.table)
@@ -213,15 +217,15 @@ def _place(place: QuestionReading, catalog: Catalog) -> Place:
     body = Edit(tokens[place.clauses.source].start, past, (f"FROM {before}", 0, f"{behind} AS {alias}"))
     answered = tuple(stored_key(key, scope.table.columns) for key in keys)
     answered += tuple(embedded.table.get_column(name) for name in dict.fromkeys(inner))
-    edits = [body, *key_edits(place, answered)]
-    embedded = replace(embedded, shown_keys=shown_keys(place, keys, answered, around))
+    edits = [body, *edit_keys(place, answered)]
+    embedded = replace(embedded, shown_keys=show_keys(place, keys, answered, around))
     if place.numbers.shown:
         source = empty_source(select, place.clauses, text, tokens, catalog)
         edits += NumberSql(place.numbers, select, scope, text, tokens, source).edits()
-    return Place(select, embedded, tuple(edits))
+    return CutQuestion(select, embedded, tuple(edits))
 
 
-def _ranked_expression(ranked: RankedItem, partition: tuple[Column, ...]) -> RankedExpression:
+def _make_ranked(ranked: RankedItem, partition: tuple[Column, ...]) -> RankedExpression:
     cut = ranked.cut
     return RankedExpression(
         tree=ranked.node,
@@ -235,29 +239,29 @@ def _ranked_expression(ranked: RankedItem, partition: tuple[Column, ...]) -> Ran
     )
 
 
-def _bound(place: QuestionReading, keys: tuple[Column, ...]) -> tuple[Table, UnitQuery | None]:
+def _apply_bounds(place: ParsedQuestion, keys: tuple[Column, ...]) -> tuple[Table, UnitQuery | None]:
     """Return the question's table with one unit's contribution bounds for these keys, and the subquery per unit.
 
     The rows of such a subquery are one per unit and key.
     """
     if place.per_unit is None:
-        return bound_table(place.scope.table, keys), None
-    query = replace(place.per_unit, table=bound_table(place.per_unit.table, keys), declared=place.per_unit.table)
+        return apply_bounds(place.scope.table, keys), None
+    query = replace(place.per_unit, table=apply_bounds(place.per_unit.table, keys), declared=place.per_unit.table)
     groups = query.table.groups_per_unit
     return replace(place.scope.table, groups_per_unit=groups, groupings=()), query
 
 
 def _has_groupings(table: Table) -> bool:
-    return any(one.groupings for one in list_declared(table))
+    return any(one.groupings for one in list_declared_tables(table))
 
 
-def _behind_one_with(select: exp.Select) -> bool:
+def _follows_one_with(select: exp.Select) -> bool:
     """Return True if a SELECT is a statement that starts with one WITH query."""
     with_ = select.args.get("with_")
     return select.parent is None and with_ is not None and len(with_.expressions) == 1
 
 
-def _with(table: Table, keys: tuple[Column, ...]) -> Table:
+def _add_key_columns(table: Table, keys: tuple[Column, ...]) -> Table:
     """Return the table with the question's own columns: classes of the values of its keys."""
     own = {key.name: key for key in keys}
     inner = {name for key in keys if isinstance(key.derivation, MergedKeys) for name in key.derivation.columns}
@@ -266,10 +270,10 @@ def _with(table: Table, keys: tuple[Column, ...]) -> Table:
     return replace(table, columns=(*kept, *(key for name, key in own.items() if name not in known)))
 
 
-def _select(node: exp.Table, table: Table) -> exp.Select:
+def _find_select(node: exp.Table, table: Table) -> exp.Select:
     source = node.parent
     if isinstance(source, exp.Join) and isinstance(source.parent, exp.Select) and "from_" in source.parent.args:
         return source.parent
     if not isinstance(source, exp.From) or not isinstance(source.parent, exp.Select):
-        raise outside_question(table, node, hint=example_question(table, node))
+        raise refuse_outside_question(table, node, hint=write_example_question(table, node))
     return source.parent

@@ -9,17 +9,17 @@ from sqlglot import exp
 from planner.catalog.catalog import Catalog, StoredQuestion, Table
 from planner.catalog.monitor import Monitor
 from planner.errors import KeyholeError, refuse_unsupported
-from planner.extract.constant_result import constantly_empty, idle_tables
-from planner.extract.cut import Place, question_edits
+from planner.extract.constant_result import find_idle_tables, is_constantly_empty
+from planner.extract.cut import CutQuestion, cut_question
 from planner.extract.extract_refusals import (
-    like_keyholes_table,
-    monitor_asks_nothing,
-    nested_questions,
-    parameter_outside,
-    refused_monitor,
-    refused_stored,
-    stored_asks_nothing,
-    too_many_questions,
+    hide_monitor_text,
+    hide_stored_text,
+    refuse_monitor_without_question,
+    refuse_nested_question,
+    refuse_outer_parameter,
+    refuse_reserved_name,
+    refuse_stored_without_question,
+    refuse_too_many_questions,
 )
 from planner.extract.normalise import normalise
 from planner.extract.outer_query import Asking
@@ -29,7 +29,7 @@ from planner.extract.virtual_relations import (
     VIRTUAL_SCHEMA,
     MonitorRelation,
     VirtualRelation,
-    monitor_relation,
+    make_monitor_relation,
 )
 from planner.parser.clauses import at_offset
 from planner.parser.edited_query import EditedQuery
@@ -52,7 +52,7 @@ def embed(text: str, tokens: tuple[Token, ...], catalog: Catalog) -> Asking | No
     Raises KH100-KH107 and KH2xx for keys; positions are in `text`.
     """
     _check_reading_only(tokens)
-    names = _names(catalog)
+    names = _list_known_names(catalog)
     if not any(token.names and token.value in names for token in tokens):
         return None
     written = EditedQuery(parse(text, tokens), Origin(text))
@@ -74,16 +74,16 @@ def _take_normalised(written: EditedQuery, catalog: Catalog) -> Asking | None:
     normalised: EditedQuery | None = None
     try:
         normalised = normalise(written, catalog)
-        return _take_apart(normalised, catalog, unread=_none)
+        return _take_apart(normalised, catalog, find_unread=_find_no_tables)
     except KeyholeError:
-        idle = private & idle_tables(written.query.tree)
+        idle = private & find_idle_tables(written.query.tree)
         instead = written if idle == private else normalised
         if not idle or instead is None:
             raise
-    return _take_apart(instead, catalog, unread=idle_tables)
+    return _take_apart(instead, catalog, find_unread=find_idle_tables)
 
 
-def _none(_: exp.Expr) -> frozenset[int]:
+def _find_no_tables(_: exp.Expr) -> frozenset[int]:
     return frozenset()
 
 
@@ -96,15 +96,15 @@ def _check_query(query: Parsed) -> None:
         raise refuse_unsupported(f"{type(node).__name__.upper()} is not allowed", position=position(node))
 
 
-def _take_apart(read: EditedQuery, catalog: Catalog, *, unread: _Unread) -> Asking | None:
-    """Take the query apart; the private tables that `unread` finds are empty ones."""
-    idle = unread(read.query.tree)
+def _take_apart(read: EditedQuery, catalog: Catalog, *, find_unread: _Unread) -> Asking | None:
+    """Cut the questions out of the query. The private tables that `find_unread` finds become empty relations."""
+    idle = find_unread(read.query.tree)
     found = list_relations(read.query, catalog, idle=idle)
     if not found:
         return None
     _check_ctes(read, catalog)
     try:
-        asking = _taken_apart(read.query, catalog, found, unread=idle)
+        asking = _cut_questions(read.query, catalog, found, unread=idle)
     except KeyholeError as error:
         raise read.origin.place_error(error) from None
     return replace(asking, embedded=tuple(_cut_out(part, read.origin) for part in asking.embedded))
@@ -121,7 +121,7 @@ def _cut_out(part: Embedded | EmbeddedVirtual, origin: Origin) -> Embedded | Emb
     return replace(part, origin=origin) if origin.edits else part
 
 
-def _names(catalog: Catalog) -> frozenset[str]:
+def _list_known_names(catalog: Catalog) -> frozenset[str]:
     """Return the names that a statement must contain if Keyhole answers it."""
     return catalog.answered_names | {one.name for one in catalog.source_names} | {VIRTUAL_SCHEMA}
 
@@ -140,7 +140,7 @@ def _check_ctes(read: EditedQuery, catalog: Catalog) -> None:
     answered = catalog.answered_names | {VIRTUAL_SCHEMA}
     for called, identifier in read.query.list_ctes():
         if called in answered:
-            raise read.origin.place_error(like_keyholes_table(identifier))
+            raise read.origin.place_error(refuse_reserved_name(identifier))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,21 +151,21 @@ class _Hole:
     embedded: tuple[Embedded | EmbeddedVirtual, ...]
 
 
-def _taken_apart(
+def _cut_questions(
     query: Parsed, catalog: Catalog, found: list[tuple[exp.Table, Relation]], *, unread: frozenset[int]
 ) -> Asking:
     text, tokens, tree = query.text, query.tokens, query.tree
     holes: list[_Hole] = []
-    places: list[Place] = []
+    places: list[CutQuestion] = []
     if sum(isinstance(what, StoredQuestion) for _, what in found) > MOST_QUESTIONS:
-        raise too_many_questions(most=MOST_QUESTIONS)
+        raise refuse_too_many_questions(most=MOST_QUESTIONS)
     for node, what in found:
         if isinstance(what, Table) and id(node) not in unread:
-            if any(_from(node) is place.select for place in places):
+            if any(_find_select(node) is place.select for place in places):
                 continue  # joined there with another private table
-            places.extend(question_edits(node, what, text, tokens, catalog))
+            places.extend(cut_question(node, what, text, tokens, catalog))
         else:
-            holes.append(_relation(node, what, tokens, catalog))
+            holes.append(_replace_relation(node, what, tokens, catalog))
             holes.extend(_Hole(edit, ()) for edit in _cut_qualifiers(node, tree, tokens))
     whole = join_branches(tuple(places), text, tokens)
     holes.extend(_Hole(edit, (embedded,)) for embedded, edit in whole)
@@ -174,16 +174,16 @@ def _taken_apart(
             holes.extend(_Hole(edit, (place.embedded,) if 0 in edit.replacement else ()) for edit in place.edits)
     asking = _join_holes(text, holes)
     if len(asking.questions) > MOST_QUESTIONS:
-        raise too_many_questions(most=MOST_QUESTIONS)
-    return replace(asking, constantly_empty=constantly_empty(tree, (node for node, _ in found), asking))
+        raise refuse_too_many_questions(most=MOST_QUESTIONS)
+    return replace(asking, is_constantly_empty=is_constantly_empty(tree, (node for node, _ in found), asking))
 
 
-def _from(node: exp.Table) -> exp.Expr | None:
+def _find_select(node: exp.Table) -> exp.Expr | None:
     """Return the SELECT in whose FROM or JOIN a table stands."""
     return node.parent.parent if isinstance(node.parent, exp.From | exp.Join) else None
 
 
-def _relation(node: exp.Table, what: Relation, tokens: tuple[Token, ...], catalog: Catalog) -> _Hole:
+def _replace_relation(node: exp.Table, what: Relation, tokens: tuple[Token, ...], catalog: Catalog) -> _Hole:
     first = at_offset(tokens, locate_name(node))
     last = at_offset(tokens, offset(node.this))
     alias = node.args.get("alias")
@@ -218,13 +218,13 @@ def _take_stored(question: StoredQuestion, catalog: Catalog) -> Asking:
         tokens = lex(sql)
         asking = embed(sql, tokens, alone)
     except KeyholeError as error:
-        raise refused_stored(error, question) from None
+        raise hide_stored_text(error, question) from None
     if asking is None or not asking.questions:
-        raise stored_asks_nothing(question)
+        raise refuse_stored_without_question(question)
     around = " q ".join(part for part in asking.outer if isinstance(part, str))
     given = any(token.kind == "parameter" for token in tokens)
     if given and any(token.kind == "parameter" for token in lex(around)):
-        raise parameter_outside(question)
+        raise refuse_outer_parameter(question)
     embedded = tuple(
         replace(part, stored=question.name, parameters=question.parameters) if isinstance(part, Embedded) else part
         for part in asking.embedded
@@ -241,10 +241,10 @@ def declare_monitor(monitor: Monitor, catalog: Catalog) -> MonitorRelation:
     try:
         asking = embed(sql, lex(sql), replace(catalog, stored_questions=(), monitors=()).replace_numbers("refuse"))
     except KeyholeError as error:
-        raise refused_monitor(error, monitor) from None
+        raise hide_monitor_text(error, monitor) from None
     if asking is None or len(asking.questions) != 1 or len(asking.embedded) != 1:
-        raise monitor_asks_nothing(monitor)
-    return monitor_relation(monitor, asking.questions[0])
+        raise refuse_monitor_without_question(monitor)
+    return make_monitor_relation(monitor, asking.questions[0])
 
 
 def _cut_qualifiers(node: exp.Table, tree: exp.Expr, tokens: tuple[Token, ...]) -> list[Edit]:
@@ -274,11 +274,13 @@ def _join_holes(text: str, holes: list[_Hole]) -> Asking:
         if (edit.start, edit.end) in seen:
             continue
         if edit.start < at:
-            raise nested_questions(at=edit.start + 1)
+            raise refuse_nested_question(at=edit.start + 1)
         seen.add((edit.start, edit.end))
         outer.append(text[at : edit.start])
         outer.extend(part if isinstance(part, str) else part + len(embedded) for part in edit.replacement)
         embedded.extend(hole.embedded)
         at = edit.end
     outer.append(text[at:])
-    return Asking(embedded=tuple(embedded), outer=tuple(part for part in outer if part != ""), constantly_empty=False)
+    return Asking(
+        embedded=tuple(embedded), outer=tuple(part for part in outer if part != ""), is_constantly_empty=False
+    )

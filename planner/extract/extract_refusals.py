@@ -8,23 +8,23 @@ from planner.catalog.monitor import Monitor
 from planner.errors import KeyholeError
 from planner.extract.hints.answerable_questions import (
     INSTEAD,
-    by_keys,
-    by_positions,
-    each_grouping,
     join_ways,
+    suggest_by_keys,
+    suggest_by_positions,
+    suggest_each_grouping,
     suggest_question,
-    whole_table,
-    window_around,
+    suggest_whole_table,
+    suggest_window_around,
 )
 from planner.extract.hints.curve_thresholds import ask_by_thresholds
-from planner.extract.private_read import QuestionReading
+from planner.extract.private_read import ParsedQuestion
 from planner.parser.lexer import Token, readable
 from planner.parser.tree import bare, name, position, write_node, write_short
 
 _CLAUSES = {"windows": "WINDOW", "locks": "FOR UPDATE", "sample": "TABLESAMPLE", "only": "ONLY"}
 
 
-def outside_question(table: Table, node: exp.Expr, *, hint: str | None) -> KeyholeError:
+def refuse_outside_question(table: Table, node: exp.Expr, *, hint: str | None) -> KeyholeError:
     """Return KH103 for a private table that is read outside of a question."""
     return KeyholeError(
         "KH103",
@@ -35,7 +35,7 @@ def outside_question(table: Table, node: exp.Expr, *, hint: str | None) -> Keyho
     )
 
 
-def example_question(table: Table, node: exp.Expr) -> str | None:
+def write_example_question(table: Table, node: exp.Expr) -> str | None:
     """Return a question about the table, by a key that the refused text around `node` names, or else its first.
 
     Return None if it has no key.
@@ -50,7 +50,7 @@ def example_question(table: Table, node: exp.Expr) -> str | None:
     return f"{INSTEAD}SELECT {column} FROM {readable(table.name)} GROUP BY {column} HAVING count(*) > 1000;"
 
 
-def like_keyholes_table(alias: exp.Expr) -> KeyholeError:
+def refuse_reserved_name(alias: exp.Expr) -> KeyholeError:
     """Return KH106 for a WITH query that hides a table of Keyhole."""
     return KeyholeError(
         "KH106",
@@ -60,39 +60,39 @@ def like_keyholes_table(alias: exp.Expr) -> KeyholeError:
     )
 
 
-def too_many_questions(*, most: int) -> KeyholeError:
+def refuse_too_many_questions(*, most: int) -> KeyholeError:
     """Return KH107 for a statement with many questions."""
     return KeyholeError("KH107", f"more than {most} questions in one statement", hint="Ask them apart.")
 
 
-def nested_questions(*, at: int) -> KeyholeError:
+def refuse_nested_question(*, at: int) -> KeyholeError:
     """Return KH107 for a question that stands in another one."""
     return KeyholeError("KH107", "a question inside a question", position=at)
 
 
-def refused_stored(error: KeyholeError, question: StoredQuestion) -> KeyholeError:
+def hide_stored_text(error: KeyholeError, question: StoredQuestion) -> KeyholeError:
     """Return the refusal of a stored question, whose text the analyst does not see."""
     return KeyholeError(
         error.code, f'the stored question "{question.name}": {error.message}', detail=error.detail, hint=error.hint
     )
 
 
-def stored_asks_nothing(question: StoredQuestion) -> KeyholeError:
+def refuse_stored_without_question(question: StoredQuestion) -> KeyholeError:
     """Return KH106 for a stored question whose SQL is not a question."""
     return KeyholeError("KH106", f'"{question.name}" is not a question', hint="Its owner must correct the policy.")
 
 
-def refused_monitor(error: KeyholeError, monitor: Monitor) -> KeyholeError:
+def hide_monitor_text(error: KeyholeError, monitor: Monitor) -> KeyholeError:
     """Return the refusal of a monitor's question, whose text the analyst does not see."""
     return KeyholeError(error.code, f'the monitor "{monitor.name}": {error.message}', detail=error.detail)
 
 
-def monitor_asks_nothing(monitor: Monitor) -> KeyholeError:
+def refuse_monitor_without_question(monitor: Monitor) -> KeyholeError:
     """Return KH106 for a monitor whose SQL is not one question."""
     return KeyholeError("KH106", f'"{monitor.name}" is not one question', hint="Its owner must correct the policy.")
 
 
-def parameter_outside(question: StoredQuestion) -> KeyholeError:
+def refuse_outer_parameter(question: StoredQuestion) -> KeyholeError:
     """Return KH106 for a stored question with a parameter in the text around it."""
     return KeyholeError(
         "KH106",
@@ -101,7 +101,7 @@ def parameter_outside(question: StoredQuestion) -> KeyholeError:
     )
 
 
-def shows_sizes(node: exp.Expr, *, hint: str | None) -> KeyholeError:
+def refuse_shown_size(node: exp.Expr, *, hint: str | None) -> KeyholeError:
     """Return KH101 for an aggregate among what is shown."""
     return KeyholeError(
         "KH101",
@@ -111,7 +111,7 @@ def shows_sizes(node: exp.Expr, *, hint: str | None) -> KeyholeError:
     )
 
 
-def no_threshold(place: QuestionReading) -> KeyholeError:
+def refuse_without_threshold(place: ParsedQuestion) -> KeyholeError:
     """Return KH104 for a GROUP BY that would show which groups there are."""
     group = place.select.args.get("group")
     return KeyholeError(
@@ -123,7 +123,7 @@ def no_threshold(place: QuestionReading) -> KeyholeError:
     )
 
 
-def parts_by_no_key(item: exp.Expr, keys: tuple[Column, ...], *, is_looked_up: bool) -> KeyholeError:
+def refuse_partition(item: exp.Expr, keys: tuple[Column, ...], *, is_looked_up: bool) -> KeyholeError:
     """Return KH106 for a ranking in partitions that are no key's values."""
     return KeyholeError(
         "KH106",
@@ -135,7 +135,7 @@ def parts_by_no_key(item: exp.Expr, keys: tuple[Column, ...], *, is_looked_up: b
     )
 
 
-def ties_in_ranking(limit: exp.Expr, count: exp.Expr | None) -> KeyholeError:
+def refuse_ties_in_ranking(limit: exp.Expr, count: exp.Expr | None) -> KeyholeError:
     """Return KH106 for a ranking that would return all groups that tie with its last, or a part of them all."""
     kept = bare(count).name if count is not None and limit.args["limit_options"].args.get("with_ties") else "5"
     return KeyholeError(
@@ -147,12 +147,12 @@ def ties_in_ranking(limit: exp.Expr, count: exp.Expr | None) -> KeyholeError:
     )
 
 
-def shows_no_key(error: KeyholeError, place: QuestionReading) -> KeyholeError:
+def suggest_shown_keys(error: KeyholeError, place: ParsedQuestion) -> KeyholeError:
     """Return the refusal of a question's shown expression, with the question as it could be asked.
 
     It has the same keys, or the select list's expression under the name of a column.
     """
-    clash = by_positions(place) if error.code == "KH101" else None
+    clash = suggest_by_positions(place) if error.code == "KH101" else None
     detail, hint = clash or (error.detail, (suggest_question(place) if error.code == "KH101" else None) or error.hint)
     return KeyholeError(
         error.code,
@@ -163,37 +163,40 @@ def shows_no_key(error: KeyholeError, place: QuestionReading) -> KeyholeError:
     )
 
 
-def groups_by_no_key(error: KeyholeError, place: QuestionReading) -> KeyholeError:
+def suggest_known_keys(error: KeyholeError, place: ParsedQuestion) -> KeyholeError:
     """Return the refusal of an expression that a question groups by, with the question by keys that its text names.
 
     KH105 has one about the whole table as well. Without such a key, the refusal stays as it was.
     """
     thresholds = ask_by_thresholds(place.select, place.scope) if error.code == "KH202" else None
-    shown = (whole_table(place), suggest_question(place)) if error.code == "KH105" else (by_keys(place),)
+    shown = (
+        (suggest_whole_table(place), suggest_question(place)) if error.code == "KH105" else (suggest_by_keys(place),)
+    )
     hint = thresholds or join_ways(*shown) or error.hint
     return KeyholeError(error.code, error.message, detail=error.detail, hint=hint, position=error.position)
 
 
-def several_groupings(
-    error: KeyholeError, place: QuestionReading, sets: tuple[tuple[Column, ...], ...]
+def suggest_single_groupings(
+    error: KeyholeError, place: ParsedQuestion, sets: tuple[tuple[Column, ...], ...]
 ) -> KeyholeError:
     """Return the refusal of several groupings at once, with a question for each."""
-    return KeyholeError(error.code, error.message, hint=each_grouping(place, sets), position=error.position)
+    return KeyholeError(error.code, error.message, hint=suggest_each_grouping(place, sets), position=error.position)
 
 
-def over_the_answer(window: exp.Window, place: QuestionReading) -> KeyholeError:
+def refuse_window_over_answer(window: exp.Window, place: ParsedQuestion) -> KeyholeError:
     """Return KH101 for a window over the answer's rows, which belongs around the question."""
     spelled = write_node(window)
     return KeyholeError(
         "KH101",
         f"{spelled[:80]} is over the answer's rows, and stands in the question itself",
         detail="Around a question, windows and aggregates work on its answer as in PostgreSQL, for nothing.",
-        hint=window_around(place, window) or f"Write {spelled} around the question: SELECT q.*, ... FROM (...) AS q.",
+        hint=suggest_window_around(place, window)
+        or f"Write {spelled} around the question: SELECT q.*, ... FROM (...) AS q.",
         position=position(window),
     )
 
 
-def compares_scorecards(node: exp.Expr, *, at: int, hint: str | None) -> KeyholeError:
+def refuse_scorecard_comparison(node: exp.Expr, *, at: int, hint: str | None) -> KeyholeError:
     """Return KH106 for INTERSECT or EXCEPT between scorecards."""
     operation = "INTERSECT" if isinstance(node, exp.Intersect) else "EXCEPT"
     return KeyholeError(
@@ -206,14 +209,14 @@ def compares_scorecards(node: exp.Expr, *, at: int, hint: str | None) -> Keyhole
     )
 
 
-def reads_several(node: exp.Expr) -> KeyholeError:
+def refuse_inner_subquery(node: exp.Expr) -> KeyholeError:
     """Return KH107 for a subquery, or a table of another kind, in a question."""
     return KeyholeError(
         "KH107", "a question reads one table, without joins or subqueries", hint=APART, position=position(node)
     )
 
 
-def value_of_all_rows(inner: exp.Query, *, instead: str) -> KeyholeError:
+def refuse_value_of_all_rows(inner: exp.Query, *, instead: str) -> KeyholeError:
     """Return KH107 for a condition that compares rows with an aggregate over the rows of all privacy units."""
     return KeyholeError(
         "KH107",
@@ -225,7 +228,7 @@ def value_of_all_rows(inner: exp.Query, *, instead: str) -> KeyholeError:
     )
 
 
-def threshold_in_subquery(inner: exp.Query) -> KeyholeError:
+def refuse_threshold_in_subquery(inner: exp.Query) -> KeyholeError:
     """Return KH208 for HAVING count(*) > (SELECT 8000)."""
     select = inner.this if isinstance(inner, exp.Subquery) else inner
     shown = select.expressions[0].unalias() if isinstance(select, exp.Select) and select.expressions else None
@@ -237,7 +240,7 @@ def threshold_in_subquery(inner: exp.Query) -> KeyholeError:
     )
 
 
-def hides_alias(column: exp.Column, meant: exp.Expr, *, hint: str | None) -> KeyholeError:
+def refuse_hidden_alias(column: exp.Column, meant: exp.Expr, *, hint: str | None) -> KeyholeError:
     """Return KH207 for a name in HAVING that is a column's, and that the select list gives to an aggregate."""
     return KeyholeError(
         "KH207",
@@ -248,7 +251,7 @@ def hides_alias(column: exp.Column, meant: exp.Expr, *, hint: str | None) -> Key
     )
 
 
-def threshold_of_other_rows(node: exp.Expr, *, hint: str) -> KeyholeError:
+def refuse_threshold_from_rows(node: exp.Expr, *, hint: str) -> KeyholeError:
     """Return KH107 for a threshold that a subquery would take from rows, as the share of a total."""
     return KeyholeError(
         "KH107",
@@ -260,7 +263,7 @@ def threshold_of_other_rows(node: exp.Expr, *, hint: str) -> KeyholeError:
     )
 
 
-def list_in_having(inner: exp.Query) -> KeyholeError:
+def refuse_list_in_having(inner: exp.Query) -> KeyholeError:
     """Return KH107 for count(*) FILTER (WHERE customer_id IN (SELECT ...)) > 10.
 
     IN and EXISTS elsewhere in HAVING get it, too.
@@ -274,7 +277,7 @@ def list_in_having(inner: exp.Query) -> KeyholeError:
     )
 
 
-def question_in_where(inner: exp.Query, *, together: str) -> KeyholeError:
+def refuse_question_in_where(inner: exp.Query, *, together: str) -> KeyholeError:
     """Return KH107 for `key IN (question)`; `together` is the same as one statement."""
     return KeyholeError(
         "KH107",
@@ -285,7 +288,7 @@ def question_in_where(inner: exp.Query, *, together: str) -> KeyholeError:
     )
 
 
-def unsupported_clause(place: QuestionReading, key: str) -> KeyholeError:
+def refuse_clause(place: ParsedQuestion, key: str) -> KeyholeError:
     """Return KH106 for a clause that no question has; `key` is sqlglot's name of it."""
     return KeyholeError(
         "KH106",
@@ -296,7 +299,7 @@ def unsupported_clause(place: QuestionReading, key: str) -> KeyholeError:
     )
 
 
-def unsupported_operator(operator: Token) -> KeyholeError:
+def refuse_operator(operator: Token) -> KeyholeError:
     """Return KH106 for an operator of PostgreSQL that would be read as something else."""
     return KeyholeError(
         "KH106",
@@ -306,17 +309,17 @@ def unsupported_operator(operator: Token) -> KeyholeError:
     )
 
 
-def subquery_in_list() -> KeyholeError:
+def refuse_public_list() -> KeyholeError:
     """Return KH107 for a public list whose rows are not those of one public table alone."""
     return KeyholeError("KH107", "a subquery inside a subquery")
 
 
-def unreadable_list(select: exp.Select) -> KeyholeError:
+def refuse_empty_item(select: exp.Select) -> KeyholeError:
     """Return KH106 for a select list with an empty item."""
     return KeyholeError("KH106", "the select list cannot be read", position=position(select))
 
 
-def unsupported_spelling(first: Token) -> KeyholeError:
+def refuse_spelling(first: Token) -> KeyholeError:
     """Return KH106 for a derived key written in a way that cannot be replaced by its column."""
     return KeyholeError(
         "KH106",
@@ -326,7 +329,7 @@ def unsupported_spelling(first: Token) -> KeyholeError:
     )
 
 
-def lacks_groups(public: PublicTable, column: str, key: str, node: exp.Expr) -> KeyholeError:
+def refuse_missing_groups(public: PublicTable, column: str, key: str, node: exp.Expr) -> KeyholeError:
     """Return KH107 for an outer join that keeps public rows of which the policy knows no group."""
     values = f"{public.name}.{column}"
     return KeyholeError(

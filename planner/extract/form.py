@@ -6,45 +6,45 @@ from math import prod
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.from_clause import ON_TABLE, conjuncts
-from planner.bind.select_list import check_beside_aggregates, check_item, check_shown, shows_aggregates
+from planner.bind.from_clause import ON_TABLE, split_conjuncts
+from planner.bind.select_list import check_beside_aggregates, check_item, check_shown, find_shown_aggregate
 from planner.bind.unit_lists.find_lists import find_lists
 from planner.catalog.catalog import Column, Lookup
 from planner.errors import KeyholeError, UnknownColumn
 from planner.extract.extract_refusals import (
-    groups_by_no_key,
-    hides_alias,
-    list_in_having,
-    no_threshold,
-    outside_question,
-    over_the_answer,
-    parts_by_no_key,
-    question_in_where,
-    reads_several,
-    several_groupings,
-    shows_no_key,
-    shows_sizes,
-    threshold_in_subquery,
-    threshold_of_other_rows,
-    ties_in_ranking,
-    unsupported_clause,
-    unsupported_operator,
-    value_of_all_rows,
+    refuse_clause,
+    refuse_hidden_alias,
+    refuse_inner_subquery,
+    refuse_list_in_having,
+    refuse_operator,
+    refuse_outside_question,
+    refuse_partition,
+    refuse_question_in_where,
+    refuse_shown_size,
+    refuse_threshold_from_rows,
+    refuse_threshold_in_subquery,
+    refuse_ties_in_ranking,
+    refuse_value_of_all_rows,
+    refuse_window_over_answer,
+    refuse_without_threshold,
+    suggest_known_keys,
+    suggest_shown_keys,
+    suggest_single_groupings,
 )
 from planner.extract.hints.answerable_questions import (
     excludes_emptiness,
     join_ways,
-    set_operation,
     spell_out_aliases,
     suggest_domain,
+    suggest_public_total,
     suggest_question,
-    with_public_total,
+    suggest_set_operation,
 )
 from planner.extract.hints.number_in_place import put_number_in_place
 from planner.extract.hints.people import refuse_people
 from planner.extract.hints.scorecards import suggest_ranking, suggest_scorecard
 from planner.extract.key_domains import lists_domain
-from planner.extract.private_read import QuestionReading
+from planner.extract.private_read import ParsedQuestion
 from planner.groups.computed_keys import add_computed_keys
 from planner.parser.tree import bare, contains, name, read_limit
 from planner.scope.group_by import grouped_expressions, grouping_sets, read_group_by, resolve_item
@@ -88,7 +88,7 @@ _OVER_ROWS = (
 )
 
 
-def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
+def check_form(place: ParsedQuestion) -> tuple[Column, ...]:
     """Return the keys of a question in the right form. Raise KH100, KH101, KH103-KH107, KH202, KH207, KH208, KH215."""
     _check_clauses(place)
     _check_operators(place)
@@ -98,17 +98,17 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
     over_groups = place.shown
     windows = tuple(_find_windows(over_groups, place))
     select = with_constants(over_groups, windows)
-    shown = shows_aggregates(select)
+    shown = find_shown_aggregate(select)
     _check_aliases(place)
     if shown is not None:
-        raise shows_sizes(shown, hint=suggest_domain(place) or _suggest_shown(place))
+        raise refuse_shown_size(shown, hint=suggest_domain(place) or _suggest_shown(place))
     group = select.args.get("group")
-    if group is None and not place.is_of_thresholds:
-        raise outside_question(place.scope.table, place.node, hint=suggest_question(place))
+    if group is None and not place.has_thresholds:
+        raise refuse_outside_question(place.scope.table, place.node, hint=suggest_question(place))
     keys = _read_keys(place, select)
     _check_hidden_aliases(place, keys)
-    if not place.is_of_thresholds and not _lists_domain(place, keys):
-        raise no_threshold(place)
+    if not place.has_thresholds and not _lists_domain(place, keys):
+        raise refuse_without_threshold(place)
     _check_rows(place, keys)
     try:
         grouped = grouped_expressions(select, place.scope)
@@ -118,11 +118,11 @@ def checked_keys(place: QuestionReading) -> tuple[Column, ...]:
         for window in (*windows, *(select.args.get("windows") or ())):
             _check_window(window, place, *grouped)
     except KeyholeError as error:
-        raise shows_no_key(error, place) from None
+        raise suggest_shown_keys(error, place) from None
     return keys
 
 
-def _find_windows(select: exp.Select, place: QuestionReading) -> Iterator[exp.Window]:
+def _find_windows(select: exp.Select, place: ParsedQuestion) -> Iterator[exp.Window]:
     """Yield the windows over the answer's rows in the shown expressions.
 
     Windows that read a size are left out: they are refused with it.
@@ -135,18 +135,18 @@ def _find_windows(select: exp.Select, place: QuestionReading) -> Iterator[exp.Wi
     alike = zip(select.find_all(exp.Window), windows, strict=True)
     as_written = {id(window): written for window, written in alike}
     for window in (found for part in parts if part is not None for found in part.find_all(exp.Window)):
-        if _of_groups(window):
+        if _reads_groups(window):
             continue
         for column in window.find_all(exp.Column):
             place.scope.column(column)
         written = as_written[id(window)]
         filtered = isinstance(written.this, exp.Filter) and written.this.expression.find(exp.AggFunc) is not None
         if filtered or place.ranked is not None or not isinstance(_find_called(window), _OVER_ROWS):
-            raise over_the_answer(written, place)  # in PostgreSQL, too, no aggregate stands in FILTER
+            raise refuse_window_over_answer(written, place)  # in PostgreSQL, too, no aggregate stands in FILTER
         yield window
 
 
-def _check_window(window: exp.Window, place: QuestionReading, keys: tuple[Column, ...], texts: frozenset[str]) -> None:
+def _check_window(window: exp.Window, place: ParsedQuestion, keys: tuple[Column, ...], texts: frozenset[str]) -> None:
     """Refuse a window that reads anything but predicates, which are constants here, keys and expressions of these."""
     aliases = {name(item.args["alias"]) for item in place.select.expressions if isinstance(item, exp.Alias)}
     order, frame = window.args.get("order"), window.args.get("spec")
@@ -160,10 +160,10 @@ def _check_window(window: exp.Window, place: QuestionReading, keys: tuple[Column
         check_item(one, place.scope, keys, texts)
     for column in window.find_all(exp.Column):
         if not column.table and name(column.this) in aliases and find_column(column, place.scope) not in keys:
-            raise over_the_answer(window, place)
+            raise refuse_window_over_answer(window, place)
 
 
-def _check_numbers(place: QuestionReading) -> None:
+def _check_numbers(place: ParsedQuestion) -> None:
     """Refuse numbers that something else is computed from, and those of every group without a threshold."""
     numbers = place.numbers
     if not numbers.shown:
@@ -174,10 +174,10 @@ def _check_numbers(place: QuestionReading) -> None:
     several = place.select.args.get("distinct") is not None and not _is_first_of_each(place)  # numbers tell rows apart
     if several or not numbers.passed.only or not asks:
         node = numbers.shown[0].node
-        raise shows_sizes(node.find(exp.AggFunc) or node, hint=suggest_domain(place) or _suggest_shown(place))
+        raise refuse_shown_size(node.find(exp.AggFunc) or node, hint=suggest_domain(place) or _suggest_shown(place))
 
 
-def _is_first_of_each(place: QuestionReading) -> bool:
+def _is_first_of_each(place: ParsedQuestion) -> bool:
     """Return True for DISTINCT ON keys, with ORDER BY a number, which returns the first group of each by its rank."""
     on = place.select.args["distinct"].args.get("on")
     if on is None or place.ranked is None:
@@ -186,7 +186,7 @@ def _is_first_of_each(place: QuestionReading) -> bool:
     return not any(contains_aggregate(one) or named_number(one, place.select, shown) for one in on.expressions)
 
 
-def _check_rows(place: QuestionReading, keys: tuple[Column, ...]) -> None:
+def _check_rows(place: ParsedQuestion, keys: tuple[Column, ...]) -> None:
     """Refuse a question that is sorted by numbers and cut where the order decides which groups are returned."""
     numbers, select = place.numbers, place.select
     if not numbers.shown or place.ranked is not None:
@@ -197,10 +197,10 @@ def _check_rows(place: QuestionReading, keys: tuple[Column, ...]) -> None:
     few = most is not None and groups <= most and select.args.get("offset") is None
     if (numbers.sorts and cut and not few) or (around is not None and groups > around):
         node = numbers.shown[0].node
-        raise shows_sizes(node.find(exp.AggFunc) or node, hint=_suggest_shown(place))
+        raise refuse_shown_size(node.find(exp.AggFunc) or node, hint=_suggest_shown(place))
 
 
-def _suggest_shown(place: QuestionReading) -> str | None:
+def _suggest_shown(place: ParsedQuestion) -> str | None:
     """Return a permitted form of the sizes that it shows.
 
     It is a ranking if it is cut to the greatest, and else a scorecard or question.
@@ -208,7 +208,7 @@ def _suggest_shown(place: QuestionReading) -> str | None:
     return join_ways(suggest_ranking(place), suggest_scorecard(place) or suggest_question(place))
 
 
-def _check_aliases(place: QuestionReading) -> None:
+def _check_aliases(place: ParsedQuestion) -> None:
     """Refuse names of the select list in HAVING, as PostgreSQL does, and show what they stand for. Raise KH201."""
     having = place.select.args.get("having")
     if having is None or spell_out_aliases(place.select, {one.name for one in place.scope.table.columns}) is None:
@@ -221,7 +221,7 @@ def _check_aliases(place: QuestionReading) -> None:
             raise
 
 
-def _check_hidden_aliases(place: QuestionReading, keys: tuple[Column, ...]) -> None:
+def _check_hidden_aliases(place: ParsedQuestion, keys: tuple[Column, ...]) -> None:
     """Refuse to compare a column in HAVING whose name the select list gives to an aggregate, and show that (KH207)."""
     having = place.select.args.get("having")
     items = [item for item in place.select.expressions if isinstance(item, exp.Alias) and contains_aggregate(item.this)]
@@ -232,19 +232,19 @@ def _check_hidden_aliases(place: QuestionReading, keys: tuple[Column, ...]) -> N
             continue
         if place.scope.knows(name(column.this)) and find_column(column, place.scope) not in keys:
             meant = suggest_question(place, aliases=frozenset((name(column.this),)))
-            raise hides_alias(column, called[name(column.this)], hint=meant)
+            raise refuse_hidden_alias(column, called[name(column.this)], hint=meant)
 
 
-def _check_cut(place: QuestionReading) -> None:
+def _check_cut(place: ParsedQuestion) -> None:
     """Refuse what would show of a ranking which keys stand level."""
     select = place.select
     limit = select.args.get("limit")
     options = None if limit is None else limit.args.get("limit_options")
     if limit is not None and options is not None and (options.args.get("with_ties") or options.args.get("percent")):
-        raise ties_in_ranking(limit, read_limit(select))
+        raise refuse_ties_in_ranking(limit, read_limit(select))
 
 
-def partition_keys(place: QuestionReading, keys: tuple[Column, ...]) -> tuple[Column, ...]:
+def find_partition_keys(place: ParsedQuestion, keys: tuple[Column, ...]) -> tuple[Column, ...]:
     """Return the keys whose values part a ranking.
 
     Raise KH106 for an expression that is no key, and KH101 for what windows show beside.
@@ -262,16 +262,16 @@ def partition_keys(place: QuestionReading, keys: tuple[Column, ...]) -> tuple[Co
     found: list[Column] = []
     for item, node in parts:
         key = find_column(node, place.scope)
-        computed = () if key in keys else _keys_of_parts(node, [part for _, part in parts], place, keys)
+        computed = () if key in keys else _list_further_keys(node, [part for _, part in parts], place, keys)
         computed = computed or (() if key in keys else _find_alike(node, place, keys))
         if key not in keys and not computed:
-            raise parts_by_no_key(item, keys, is_looked_up=key is not None and isinstance(key.derivation, Lookup))
+            raise refuse_partition(item, keys, is_looked_up=key is not None and isinstance(key.derivation, Lookup))
         found.extend(computed or [one for one in keys if one == key])
     return tuple(dict.fromkeys(found))
 
 
-def _keys_of_parts(
-    node: exp.Expr, parts: list[exp.Expr], place: QuestionReading, keys: tuple[Column, ...]
+def _list_further_keys(
+    node: exp.Expr, parts: list[exp.Expr], place: ParsedQuestion, keys: tuple[Column, ...]
 ) -> tuple[Column, ...]:
     """Return the keys of which an item of GROUP BY is made, if no item beside the `parts` reads them.
 
@@ -288,7 +288,7 @@ def _keys_of_parts(
     return () if shared & set(found) else found
 
 
-def _find_alike(node: exp.Expr, place: QuestionReading, keys: tuple[Column, ...]) -> tuple[Column, ...]:
+def _find_alike(node: exp.Expr, place: ParsedQuestion, keys: tuple[Column, ...]) -> tuple[Column, ...]:
     """Return the key that puts rows into the same groups as an expression that is spelled otherwise, if one does."""
     alone = place.select.copy()
     alone.set("group", exp.Group(expressions=[node.copy()]))
@@ -300,26 +300,26 @@ def _find_alike(node: exp.Expr, place: QuestionReading, keys: tuple[Column, ...]
     return tuple(key for key in keys if len(found) == 1 and key.identity in wanted)
 
 
-def _lists_domain(place: QuestionReading, keys: tuple[Column, ...]) -> bool:
+def _lists_domain(place: ParsedQuestion, keys: tuple[Column, ...]) -> bool:
     return place.per_unit is None and lists_domain(place.select, place.scope, keys)
 
 
-def _check_clauses(place: QuestionReading) -> None:
+def _check_clauses(place: ParsedQuestion) -> None:
     for key, value in place.select.args.items():
         if value and key == "laterals":
-            raise reads_several(value[0] if isinstance(value, list) else value)
+            raise refuse_inner_subquery(value[0] if isinstance(value, list) else value)
         if key == "windows" and value and not any(one.find(exp.AggFunc) for one in value):
             continue
         if value and key != "joins" and key not in _ALLOWED_CLAUSES:
-            raise unsupported_clause(place, key)
+            raise refuse_clause(place, key)
     for key, value in place.node.args.items():
         if value and key == "joins":
-            raise reads_several(place.node)
+            raise refuse_inner_subquery(place.node)
         if value and key not in ON_TABLE:
-            raise unsupported_clause(place, key)
+            raise refuse_clause(place, key)
     alias = place.node.args.get("alias")
     if alias is not None and alias.args.get("columns"):
-        raise unsupported_clause(place, "column aliases")
+        raise refuse_clause(place, "column aliases")
     for key, value in place.select.args.items():
         for part in value if isinstance(value, list) else [value]:
             if (
@@ -331,7 +331,7 @@ def _check_clauses(place: QuestionReading) -> None:
                 raise _refuse_subquery(place, inner, key)
 
 
-def _find_query(part: exp.Expr, key: str, place: QuestionReading) -> exp.Query | None:
+def _find_query(part: exp.Expr, key: str, place: ParsedQuestion) -> exp.Query | None:
     """Return a subquery in a clause, without the lists of units that WHERE asks for, and what JOIN reads values of."""
     own = {id(query.tree) for query in place.own}
     if key == "joins" and any(id(node) in own for node in part.this.walk()):
@@ -340,7 +340,7 @@ def _find_query(part: exp.Expr, key: str, place: QuestionReading) -> exp.Query |
     if key != "where" or not place.lists:
         return part.find(exp.Query)
     known = {id(listed.tree) for clause in place.lists for listed in clause}
-    for one in conjuncts(part.this):
+    for one in split_conjuncts(part.this):
         asked = [listed for clause in find_lists(one) or () for listed in clause]
         read = bool(asked) and all(id(listed.inner) in known for listed in asked)
         if not read and (inner := one.find(exp.Query)) is not None:
@@ -348,21 +348,21 @@ def _find_query(part: exp.Expr, key: str, place: QuestionReading) -> exp.Query |
     return None
 
 
-def _refuse_subquery(place: QuestionReading, inner: exp.Query, key: str) -> KeyholeError:
+def _refuse_subquery(place: ParsedQuestion, inner: exp.Query, key: str) -> KeyholeError:
     """Return the refusal of a subquery in a clause of the question, with another form of its question if possible."""
     if key == "having" and not contains(inner, exp.Table):
-        return threshold_in_subquery(inner)
+        return refuse_threshold_in_subquery(inner)
     if key == "having" and _is_list(inner):
-        return list_in_having(inner)
+        return refuse_list_in_having(inner)
     if key == "having":
-        return threshold_of_other_rows(inner, hint=with_public_total(place))
-    refusal = reads_several(inner)
+        return refuse_threshold_from_rows(inner, hint=suggest_public_total(place))
+    refusal = refuse_inner_subquery(inner)
     if key == "where" and not place.before and (instead := put_number_in_place(place, inner)) is not None:
-        return value_of_all_rows(inner, instead=instead)
+        return refuse_value_of_all_rows(inner, instead=instead)
     if key != "where" or place.before or place.select.args.get("joins"):
         return refusal
-    together = set_operation(place.select, place.scope, place.clauses, place.text, place.tokens)
-    return refusal if together is None else question_in_where(inner, together=together)
+    together = suggest_set_operation(place.select, place.scope, place.clauses, place.text, place.tokens)
+    return refusal if together is None else refuse_question_in_where(inner, together=together)
 
 
 def _is_list(inner: exp.Query) -> bool:
@@ -373,14 +373,14 @@ def _is_list(inner: exp.Query) -> bool:
     return isinstance(around, exp.In | exp.Exists)
 
 
-def _check_operators(place: QuestionReading) -> None:
+def _check_operators(place: ParsedQuestion) -> None:
     """Refuse PostgreSQL's operators with @, of which the parser takes one for a parameter."""
     for token in place.tokens[place.clauses.select : place.clauses.end]:
         if token.kind == "symbol" and "@" in token.value:
-            raise unsupported_operator(token)
+            raise refuse_operator(token)
 
 
-def _of_groups(window: exp.Window) -> bool:
+def _reads_groups(window: exp.Window) -> bool:
     """Return True if a window reads an aggregate of each group, beyond the rows of the answer."""
     called = _find_called(window)
     return any(found is not called for found in window.find_all(exp.AggFunc))
@@ -391,7 +391,7 @@ def _find_called(window: exp.Window) -> exp.Expr:
     return called
 
 
-def _list_looked_up(place: QuestionReading) -> Iterator[str]:
+def _list_looked_up(place: ParsedQuestion) -> Iterator[str]:
     """Yield the names of looked-up columns by whose values groups are ranked if these are never negative.
 
     Others determine them, so that some combinations have no row: these are the last.
@@ -405,7 +405,7 @@ def _list_looked_up(place: QuestionReading) -> Iterator[str]:
             yield column.name
 
 
-def _is_never_negative(node: exp.Expr, place: QuestionReading) -> bool:
+def _is_never_negative(node: exp.Expr, place: ParsedQuestion) -> bool:
     """Return True if the ranking is by a count, or by a sum or mean of a column that is never negative."""
     node = bare(node.this) if isinstance(node, exp.Filter) else node
     if isinstance(node, exp.Count):
@@ -416,7 +416,7 @@ def _is_never_negative(node: exp.Expr, place: QuestionReading) -> bool:
     return column is not None and column.bounds is not None and column.bounds[0] >= 0
 
 
-def _read_keys(place: QuestionReading, shown: exp.Select) -> tuple[Column, ...]:
+def _read_keys(place: ParsedQuestion, shown: exp.Select) -> tuple[Column, ...]:
     """Return the keys, of the SELECT as it shows them.
 
     Several groupings at once are refused with the questions for each.
@@ -432,8 +432,8 @@ def _read_keys(place: QuestionReading, shown: exp.Select) -> tuple[Column, ...]:
         if error.code == "KH202" and (refusal := refuse_people(error, place)) is not None:
             raise refusal from None
         if error.code in ("KH100", "KH105", "KH202", "KH215"):
-            raise groups_by_no_key(error, place) from None
+            raise suggest_known_keys(error, place) from None
         sets = grouping_sets(place.select, place.scope) if error.code == "KH106" else ()
         if not sets or place.select.args.get("having") is None:
             raise
-        raise several_groupings(error, place, sets) from None
+        raise suggest_single_groupings(error, place, sets) from None

@@ -22,13 +22,13 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Catalog, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
-from planner.extract.extract_refusals import subquery_in_list
+from planner.extract.extract_refusals import refuse_public_list
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import clauses, closing_index
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token
 from planner.parser.spans import Searched, spans
-from planner.parser.tree import MOST_CHARACTERS, bare, contains, name, write_node
+from planner.parser.tree import MOST_CHARACTERS, bare, contains, name, read_alias, write_node
 from planner.predicates.condition import row_condition
 from planner.question.condition import evaluate
 from planner.scope.name_resolution import Scope
@@ -85,19 +85,17 @@ def inline_public_values(read: PrivateRead) -> tuple[Edit, ...]:
 
 def _compute_value(select: exp.Select, catalog: Catalog) -> str | None:
     """Return the value of a subquery of aggregates over a public table, as SQL; None for NULL and other subqueries."""
-    node = _table(select)
+    node = _find_table(select)
     if node is None or any(value for key, value in select.args.items() if key not in _AGGREGATING):
         return None
     public = _find_public(node, select, catalog)
     if public is None or len(public.rows) > _MOST_ROWS or len(select.expressions) != 1:
         return None
-    alias = node.args.get("alias")
-    called = name(alias.this) if alias is not None and alias.this is not None else public.name
-    scope = Scope(table=_as_table(public), alias=called)
+    scope = Scope(table=_make_table(public), alias=read_alias(node))
     shown = bare(select.expressions[0].unalias())
     try:
-        rows = list(_rows(select, scope, public))
-        found = {id(one): _aggregate(one, rows, scope) for one in _list_calls(shown)}
+        rows = list(_list_rows(select, scope, public))
+        found = {id(one): _write_aggregate(one, rows, scope) for one in _list_calls(shown)}
     except KeyholeError:
         return None
     if not found or None in found.values() or contains(shown, exp.Query, exp.Filter, exp.Window):
@@ -119,7 +117,7 @@ def _list_calls(node: exp.Expr) -> Iterator[exp.Expr]:
     return node.find_all(*_CALLS)
 
 
-def _aggregate(call: exp.Expr, rows: list[dict[str, Value | None]], scope: Scope) -> str | None:
+def _write_aggregate(call: exp.Expr, rows: list[dict[str, Value | None]], scope: Scope) -> str | None:
     """Return an aggregate of exact numbers or dates as PostgreSQL types it, as SQL.
 
     Return None for another one, and for NULL.
@@ -155,7 +153,7 @@ def _find_public(node: exp.Table, select: exp.Select, catalog: Catalog) -> Publi
         return None
     alias = node.args.get("alias")
     public = next((one for one in catalog.public_tables if one.name == name(node.this)), None)
-    if public is None or name(node.args.get("db")) not in ("", "public") or public.name in _hidden(select):
+    if public is None or name(node.args.get("db")) not in ("", "public") or public.name in _list_hidden_names(select):
         return None
     return None if alias is not None and alias.args.get("columns") else public
 
@@ -166,10 +164,10 @@ def _inline_list(node: exp.In, tokens: tuple[Token, ...], catalog: Catalog) -> I
     if not isinstance(inner, exp.Select):
         return
     try:
-        found = _values(inner, catalog)
+        found = _list_values(inner, catalog)
         if found is None:
             return
-        at = _table(inner)
+        at = _find_table(inner)
         assert at is not None
         first = clauses(at, tokens).select - 1
     except KeyholeError:
@@ -182,15 +180,14 @@ def _inline_list(node: exp.In, tokens: tuple[Token, ...], catalog: Catalog) -> I
 def _inline_exists(node: exp.Exists, read: PrivateRead) -> Iterator[Edit]:
     """Yield a test for a public row whose column equals one of this row, as a test for the list of such values."""
     inner = node.this.this if isinstance(node.this, exp.Subquery) else node.this
-    table = _table(inner) if isinstance(inner, exp.Select) else None
+    table = _find_table(inner) if isinstance(inner, exp.Select) else None
     where = inner.args.get("where")
-    if table is None or where is None or name(table.this) in _hidden(read.select):
+    if table is None or where is None or name(table.this) in _list_hidden_names(read.select):
         return
     public = next((one for one in read.catalog.public_tables if one.name == name(table.this)), None)
     if public is None:
         return
-    alias = table.args.get("alias")
-    called = name(alias.this) if alias is not None and alias.this is not None else public.name
+    called = read_alias(table)
     own = {column.name for column in public.columns}
 
     def is_own(column: exp.Column) -> bool:
@@ -213,7 +210,7 @@ def _inline_exists(node: exp.Exists, read: PrivateRead) -> Iterator[Edit]:
     if kept:
         asked.set("where", exp.Where(this=reduce(lambda a, b: exp.And(this=a, expression=b), (k.copy() for k in kept))))
     try:
-        found = _values(asked, read.catalog, skip_nulls=True)
+        found = _list_values(asked, read.catalog, skips_nulls=True)
         (first, past), (begin, end) = spans(
             [Searched(node, 0, len(read.tokens)), Searched(other, 0, len(read.tokens))], read.text, read.tokens
         )
@@ -235,26 +232,25 @@ def _list_conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
         yield node
 
 
-def _table(select: exp.Select) -> exp.Table | None:
+def _find_table(select: exp.Select) -> exp.Table | None:
     source = select.args.get("from_")
     return source.this if source is not None and isinstance(source.this, exp.Table) else None
 
 
-def _hidden(select: exp.Select) -> set[str]:
+def _list_hidden_names(select: exp.Select) -> set[str]:
     """Return the names of WITH queries, which hide tables."""
     return {name(cte.args["alias"].this) for cte in select.root().find_all(exp.CTE)}
 
 
-def _values(select: exp.Select, catalog: Catalog, *, skip_nulls: bool = False) -> list[str] | None:
+def _list_values(select: exp.Select, catalog: Catalog, *, skips_nulls: bool = False) -> list[str] | None:
     """Return the subquery's values, as constants in SQL; None if it is not plain, or holds NULL, or is nothing."""
-    node = _table(select)
+    node = _find_table(select)
     if node is None or any(value for key, value in select.args.items() if key not in _PLAIN):
         return None
-    public, alias = _find_public(node, select, catalog), node.args.get("alias")
+    public = _find_public(node, select, catalog)
     if public is None or len(select.expressions) != 1:
         return None
-    called = name(alias.this) if alias is not None and alias.this is not None else public.name
-    scope = Scope(table=_as_table(public), alias=called)
+    scope = Scope(table=_make_table(public), alias=read_alias(node))
     shown = bare(select.expressions[0].unalias())
     if not isinstance(shown, exp.Column) or isinstance(shown.this, exp.Star):
         return None
@@ -262,9 +258,9 @@ def _values(select: exp.Select, catalog: Catalog, *, skip_nulls: bool = False) -
     if column.sql_type not in _TYPES or column.declared.startswith(("character(", "bpchar")):
         return None
     values: dict[Value, None] = {}
-    for row in _rows(select, scope, public):  # of which there may be a million
+    for row in _list_rows(select, scope, public):  # of which there may be a million
         value = row[column.name]
-        if value is None and skip_nulls:
+        if value is None and skips_nulls:
             continue
         if value is None or len(values) > MOST_VALUES:
             return None
@@ -274,11 +270,11 @@ def _values(select: exp.Select, catalog: Catalog, *, skip_nulls: bool = False) -
     return [STANDARD.constant(value, column=column) for value in values]
 
 
-def _rows(select: exp.Select, scope: Scope, public: PublicTable) -> Iterator[dict[str, Value | None]]:
+def _list_rows(select: exp.Select, scope: Scope, public: PublicTable) -> Iterator[dict[str, Value | None]]:
     names = [column.name for column in public.columns]
     where = select.args.get("where")
     if where is not None and (contains(where, exp.Query, exp.Parameter) or uses_clock(where)):
-        raise subquery_in_list()
+        raise refuse_public_list()
     given = Given(parameters={}, today=date.min)
     condition = None if where is None else row_condition(where.this, scope, given)
     for row in public.rows:
@@ -287,7 +283,7 @@ def _rows(select: exp.Select, scope: Scope, public: PublicTable) -> Iterator[dic
             yield values
 
 
-def _as_table(public: PublicTable) -> Table:
+def _make_table(public: PublicTable) -> Table:
     """Return the public table as one whose rows conditions may be asked of."""
     return Table(
         name=public.name,

@@ -10,12 +10,12 @@ Its answer is the pinned key domain, with rows or without: what BI tools fill th
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.joins import joins
-from planner.bind.select_list import check_shown, shows_aggregates
+from planner.bind.joins import read_joins
+from planner.bind.select_list import check_shown, find_shown_aggregate
 from planner.catalog.catalog import Column
 from planner.errors import KeyholeError
-from planner.extract.constant_result import idle_tables
-from planner.extract.hints.answerable_questions import about_keys
+from planner.extract.constant_result import find_idle_tables
+from planner.extract.hints.answerable_questions import reads_keys_alone
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import clauses, fits
 from planner.parser.edits import Edit
@@ -35,12 +35,12 @@ def write_out_grouping_sets(read: PrivateRead) -> tuple[Edit, ...]:
     several = group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
     if not several:
         return ()
-    if any(value and key not in _GROUPED for key, value in select.args.items()) or not _asks(select):
+    if any(value and key not in _GROUPED for key, value in select.args.items()) or not _asks_threshold(select):
         return ()
     if (distinct := select.args.get("distinct")) is not None and distinct.args.get("on") is not None:
         return ()
     try:
-        scope = joins(select, read.node, read.table, read.catalog)
+        scope = read_joins(select, read.node, read.table, read.catalog)
         first = select.args["from_"].this
         place = clauses(first if isinstance(first, exp.Table) else read.node, read.tokens)
         if not fits(place, select, read.tokens):
@@ -50,7 +50,7 @@ def write_out_grouping_sets(read: PrivateRead) -> tuple[Edit, ...]:
         return ()
 
 
-def _asks(select: exp.Select) -> bool:
+def _asks_threshold(select: exp.Select) -> bool:
     """Return True if it asks something of its groups."""
     called = (found for item in select.expressions for found in item.find_all(exp.AggFunc, exp.WithinGroup))
     return select.args.get("having") is not None or any(not isinstance(one, exp.Grouping) for one in called)
@@ -65,7 +65,7 @@ def group_by_listed_keys(read: PrivateRead) -> tuple[Edit, ...]:
     distinct = select.args.get("distinct")
     if any(value and key not in _CLAUSES for key, value in select.args.items()):
         return ()
-    if id(read.node) in idle_tables(read.query.tree):
+    if id(read.node) in find_idle_tables(read.query.tree):
         return ()
     if not select.expressions or (distinct is not None and distinct.args.get("on") is not None):
         return ()
@@ -73,7 +73,7 @@ def group_by_listed_keys(read: PrivateRead) -> tuple[Edit, ...]:
     positions = [exp.Literal.number(number) for number in range(1, len(select.expressions) + 1)]
     grouped.set("group", exp.Group(expressions=positions))
     try:
-        scope = joins(select, read.node, read.table, read.catalog)
+        scope = read_joins(select, read.node, read.table, read.catalog)
         keys = read_group_by(grouped, scope)
         check_shown(grouped, scope, *grouped_expressions(grouped, scope))
         first = select.args["from_"].this
@@ -92,9 +92,9 @@ def lists_domain(select: exp.Select, scope: Scope, keys: tuple[Column, ...]) -> 
 
     It restricts no rows, and nothing around it counts what it lists.
     """
-    if scope.members or scope.listed is not None or shows_aggregates(select) is not None:
+    if scope.members or scope.listed is not None or find_shown_aggregate(select) is not None:
         return False
-    return about_keys(select, scope, keys) and _is_shown(select)
+    return reads_keys_alone(select, scope, keys) and _is_shown(select)
 
 
 def _is_shown(select: exp.Select) -> bool:

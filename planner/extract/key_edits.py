@@ -6,8 +6,8 @@ from sqlglot import exp
 
 from planner.aggregates.order_statistics import is_truth
 from planner.catalog.catalog import Column, Derivation, Lookup, MergedKeys, SqlType, Table, ValueGroups
-from planner.extract.extract_refusals import unreadable_list, unsupported_spelling
-from planner.extract.private_read import QuestionReading
+from planner.extract.extract_refusals import refuse_empty_item, refuse_spelling
+from planner.extract.private_read import ParsedQuestion
 from planner.parser.clauses import at_offset, closing_index, end_of, opening_index
 from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier
@@ -25,7 +25,7 @@ from planner.scope.truth_keys import find_truth, value_name
 _CALLS = ("date_trunc", "extract", "date_part", "date")
 
 
-def key_edits(place: QuestionReading, keys: tuple[Column, ...]) -> list[Edit]:
+def edit_keys(place: ParsedQuestion, keys: tuple[Column, ...]) -> list[Edit]:
     """Return edits of the select list and ORDER BY.
 
     Derived expressions become their column, qualified names lose schemas.
@@ -35,23 +35,23 @@ def key_edits(place: QuestionReading, keys: tuple[Column, ...]) -> list[Edit]:
     windows = select.args.get("windows") or ()
     for part in (*select.expressions, select.args.get("order"), select.args.get("distinct"), *windows):
         if part is not None:
-            edits.extend(_part_edits(place, part, keys))
-    edits.extend(_predicate_edits(place))
-    edits.extend(_ranked_edit(place))
+            edits.extend(_edit_part(place, part, keys))
+    edits.extend(_edit_predicates(place))
+    edits.extend(_edit_ranking(place))
     if len(select.expressions) != len(place.clauses.items):
-        raise unreadable_list(select)
+        raise refuse_empty_item(select)
     numbers = {one.item for one in place.numbers.shown}
     for index, (projection, (_, past)) in enumerate(zip(select.expressions, place.clauses.items, strict=True)):
         if index in numbers:
             continue
-        label = _label(place, projection, keys)
+        label = _find_label(place, projection, keys)
         if label is not None:
             end = place.tokens[past - 1].end
             edits.append(Edit(end, end, (f" AS {quote_identifier(label)}",)))
     return edits
 
 
-def _key_of(node: exp.Expr, scope: Scope, keys: tuple[Column, ...]) -> Column | None:
+def _find_key(node: exp.Expr, scope: Scope, keys: tuple[Column, ...]) -> Column | None:
     written = derivation(node, scope)
     if written is None:
         return None
@@ -59,14 +59,14 @@ def _key_of(node: exp.Expr, scope: Scope, keys: tuple[Column, ...]) -> Column | 
     return next((key for key in (*keys, *parted) if same(key.derivation, written)), None)
 
 
-def _predicate_edits(place: QuestionReading) -> Iterator[Edit]:
+def _edit_predicates(place: ParsedQuestion) -> Iterator[Edit]:
     """Yield edits that make every predicate its column, as a test: PostgreSQL names neither that nor a formula."""
     for shown in place.predicates:
         column = f"{quote_identifier(place.scope.alias)}.{quote_identifier(predicate_column(shown.number))}"
         yield Edit(place.tokens[shown.first].start, place.tokens[shown.past - 1].end, (f"({column} IS TRUE)",))
 
 
-def _ranked_edit(place: QuestionReading) -> Iterator[Edit]:
+def _edit_ranking(place: ParsedQuestion) -> Iterator[Edit]:
     """Yield edits that make the ranking's measure a place, the first of which comes first."""
     if (ranked := place.ranked) is not None:
         column = f"{quote_identifier(place.scope.alias)}.{quote_identifier(PLACE)}"
@@ -74,7 +74,7 @@ def _ranked_edit(place: QuestionReading) -> Iterator[Edit]:
             yield Edit(place.tokens[first].start, place.tokens[past - 1].end, (column,))
 
 
-def _part_edits(place: QuestionReading, node: exp.Expr, keys: tuple[Column, ...]) -> list[Edit]:
+def _edit_part(place: ParsedQuestion, node: exp.Expr, keys: tuple[Column, ...]) -> list[Edit]:
     if any(shown.node is node for shown in place.predicates) or any(node is one for one in place.numbers.nodes):
         return []
     if place.ranked is not None and any(node is size for size in place.ranked.sizes):
@@ -91,10 +91,10 @@ def _part_edits(place: QuestionReading, node: exp.Expr, keys: tuple[Column, ...]
             value += "::double precision"
         # as a sum: PostgreSQL gives that no name
         return [Edit(place.tokens[begin].start, place.tokens[past - 1].end, (f"(+{value})",))]
-    column = _key_of(node, place.scope, keys)
+    column = _find_key(node, place.scope, keys)
     if column is not None:
-        first, last = _key_span(place, node)
-        cast = _cast(place, node, column, place.tokens[first].value)
+        first, last = _find_key_span(place, node)
+        cast = _write_cast(place, node, column, place.tokens[first].value)
         text = f"{quote_identifier(place.scope.alias)}.{quote_identifier(column.name)}{cast}"
         return [Edit(place.tokens[first].start, place.tokens[last].end, (text,))]
     if isinstance(node, exp.Column) and (found := stand_in(node, place.scope)) is not None and found in keys:
@@ -126,10 +126,10 @@ def _part_edits(place: QuestionReading, node: exp.Expr, keys: tuple[Column, ...]
     if isinstance(node, exp.Column) and node.args.get("db") is not None:
         start = offset(node.args.get("catalog") or node.args["db"])
         return [Edit(start, offset(node.args["table"]), ())]
-    return [edit for child in node.iter_expressions() for edit in _part_edits(place, child, keys)]
+    return [edit for child in node.iter_expressions() for edit in _edit_part(place, child, keys)]
 
 
-def _cast(place: QuestionReading, node: exp.Expr, column: Column, spelled: str) -> str:
+def _write_cast(place: ParsedQuestion, node: exp.Expr, column: Column, spelled: str) -> str:
     """Return the type to which the derived column is cast, for the type of the expression as written."""
     if isinstance(node, exp.Extract):
         return "::double precision" if spelled == "date_part" else "::numeric"
@@ -147,12 +147,16 @@ def _is_of_date(column: Column, table: Table) -> bool:
     return any(known.name == base and known.sql_type is SqlType.DATE for known in table.columns)
 
 
-def _is_in_parts(place: QuestionReading, node: exp.Column, keys: tuple[Column, ...]) -> bool:
+def _is_in_parts(place: ParsedQuestion, node: exp.Column, keys: tuple[Column, ...]) -> bool:
     """Return True if a reference to a joined table's column is to one of which parts are keys."""
     parted = {key.derivation.column for key in keys if isinstance(key.derivation, ValueGroups)}
     if not parted or not _has_names_of_its_own(place.scope) or isinstance(node.this, exp.Star):
         return False
-    if isinstance(node.parent, exp.Ordered) and node.args.get("table") is None and name(node.this) in _aliases(place):
+    if (
+        isinstance(node.parent, exp.Ordered)
+        and node.args.get("table") is None
+        and name(node.this) in _list_aliases(place)
+    ):
         return False
     return place.scope.column(node).name in parted
 
@@ -161,23 +165,27 @@ def _has_names_of_its_own(scope: Scope) -> bool:
     return bool(scope.joined or scope.members) or scope.listed is not None
 
 
-def _loses_meaning(place: QuestionReading, node: exp.Column, keys: tuple[Column, ...]) -> bool:
+def _loses_meaning(place: ParsedQuestion, node: exp.Column, keys: tuple[Column, ...]) -> bool:
     """Return True if the reference would mean nothing to the relation that takes the place of the joined tables."""
-    if isinstance(node.parent, exp.Ordered) and node.args.get("table") is None and name(node.this) in _aliases(place):
+    if (
+        isinstance(node.parent, exp.Ordered)
+        and node.args.get("table") is None
+        and name(node.this) in _list_aliases(place)
+    ):
         return False
     found = place.scope.column(node)
     shown = found.name == name(node.this) and found in keys
     return name(node.args.get("table")) not in ("", place.scope.alias) or not shown
 
 
-def _aliases(place: QuestionReading) -> set[str]:
+def _list_aliases(place: ParsedQuestion) -> set[str]:
     return {name(item.args["alias"]) for item in place.select.expressions if isinstance(item, exp.Alias)}
 
 
-def _label(place: QuestionReading, projection: exp.Expr, keys: tuple[Column, ...]) -> str | None:
+def _find_label(place: ParsedQuestion, projection: exp.Expr, keys: tuple[Column, ...]) -> str | None:
     """Return the name that PostgreSQL gives a derived expression as written. It is kept when it becomes a column."""
     node = bare(projection)
-    while isinstance(node, exp.Cast | exp.Case) and _key_of(node, place.scope, keys) is None:
+    while isinstance(node, exp.Cast | exp.Case) and _find_key(node, place.scope, keys) is None:
         inner = node.args.get("default") if isinstance(node, exp.Case) else node.this
         if inner is None:
             return None
@@ -191,16 +199,16 @@ def _label(place: QuestionReading, projection: exp.Expr, keys: tuple[Column, ...
     if isinstance(node, exp.Column) and _has_names_of_its_own(place.scope):
         written = name(node.this)
         return None if place.scope.column(node).name == written else written
-    if _key_of(node, place.scope, keys) is None:
+    if _find_key(node, place.scope, keys) is None:
         return None
     while isinstance(node, exp.Cast):
         node = bare(node.this)
     if isinstance(node, exp.Column):
         return name(node.this)
-    return place.tokens[_key_span(place, node)[0]].value
+    return place.tokens[_find_key_span(place, node)[0]].value
 
 
-def _key_span(place: QuestionReading, node: exp.Expr) -> tuple[int, int]:
+def _find_key_span(place: ParsedQuestion, node: exp.Expr) -> tuple[int, int]:
     """Return the first and last token of a derived expression."""
     column = node.find(exp.Column)
     assert column is not None
@@ -212,11 +220,11 @@ def _key_span(place: QuestionReading, node: exp.Expr) -> tuple[int, int]:
         inner = inner.parent if inner is not None else None
         if isinstance(inner, exp.DataType | exp.Var | exp.Literal):
             continue
-        first, last = _around(place, inner, first, last)
+        first, last = _widen_span(place, inner, first, last)
     return first, last
 
 
-def _around(place: QuestionReading, node: exp.Expr | None, first: int, last: int) -> tuple[int, int]:
+def _widen_span(place: ParsedQuestion, node: exp.Expr | None, first: int, last: int) -> tuple[int, int]:
     """Return the tokens of an expression around those of the one inside it."""
     tokens = place.tokens
     if isinstance(node, exp.Cast) and last + 2 < len(tokens) and tokens[last + 1].is_symbol("::"):
@@ -233,11 +241,11 @@ def _around(place: QuestionReading, node: exp.Expr | None, first: int, last: int
     called = called or (node is not None and around is not None and tokens[around - 1].is_word(*_CALLS))
     if around is not None and around > 0 and called:
         return around - 1, closing_index(tokens, around)
-    raise unsupported_spelling(tokens[first])
+    raise refuse_spelling(tokens[first])
 
 
-def shown_keys(
-    place: QuestionReading, keys: tuple[Column, ...], answered: tuple[Column, ...], around: tuple[str, str]
+def show_keys(
+    place: ParsedQuestion, keys: tuple[Column, ...], answered: tuple[Column, ...], around: tuple[str, str]
 ) -> ShownKeys | None:
     """Return the items of GROUP BY as SQL over the `answered` columns, with what stands `around` these.
 
@@ -251,7 +259,7 @@ def shown_keys(
         return None
     found: dict[tuple[str, tuple[int, ...]], ShownKey] = {}
     for item, span in zip(group.expressions, _list_spans(place), strict=False):
-        shown = _show(place, item, span, keys, answered)
+        shown = _show_item(place, item, span, keys, answered)
         if shown is not None:
             found.setdefault((shown.sql, shown.reads), shown)
     if not found:
@@ -265,7 +273,7 @@ def _is_computed(key: Column) -> bool:
     return isinstance(derived, MergedKeys | ValueGroups) or (isinstance(derived, Lookup) and derived.classes)
 
 
-def _list_spans(place: QuestionReading) -> Iterator[tuple[int, int]]:
+def _list_spans(place: ParsedQuestion) -> Iterator[tuple[int, int]]:
     """Yield the first token of each item of GROUP BY, and the one past its last."""
     mark = place.clauses.mark("group")
     assert mark is not None, "it groups by computed keys"
@@ -276,8 +284,8 @@ def _list_spans(place: QuestionReading) -> Iterator[tuple[int, int]]:
         first = past + 1
 
 
-def _show(
-    place: QuestionReading,
+def _show_item(
+    place: ParsedQuestion,
     item: exp.Expr,
     span: tuple[int, int],
     keys: tuple[Column, ...],
@@ -297,24 +305,24 @@ def _show(
     read = {column.name for _, column in expression.columns} if expression is not None else set()
     if plain is not None and isinstance(plain.derivation, Lookup) and not _is_listed(plain.derivation.column, place):
         read = {plain.derivation.column}
-    reads = tuple(number for number, key in enumerate(keys) if _is_of(key, read))
+    reads = tuple(number for number, key in enumerate(keys) if _covers_any(key, read))
     if not reads and expression is not None:  # it is computed of what is looked up by a key
         found = [groups[0] for _, column in expression.columns if (groups := find_groups(column, scope)) is not None]
         read = {base for base in found if not _is_listed(base, place)}
-        reads = tuple(number for number, key in enumerate(keys) if _is_of(key, read))
+        reads = tuple(number for number, key in enumerate(keys) if _covers_any(key, read))
     if not reads:
         return None
-    edits = sorted(_part_edits(place, item.unalias(), answered))
+    edits = sorted(_edit_part(place, item.unalias(), answered))
     text, at = "", place.tokens[span[0]].start
     for edit in edits:
         text += place.text[at : edit.start] + edit.text
         at = edit.end
-    text += place.text[at : place.tokens[_past_expression(place, item, span) - 1].end]
+    text += place.text[at : place.tokens[_find_expression_end(place, item, span) - 1].end]
     called = name(node.this) if isinstance(node, exp.Column) else write_node(node)
     return ShownKey(label or called, text, known_text(node, scope), reads)
 
 
-def _is_listed(column: str, place: QuestionReading) -> bool:
+def _is_listed(column: str, place: ParsedQuestion) -> bool:
     """Return True if a column is an item of GROUP BY, under its own name or that of a public table."""
     items = (resolve_item(bare(item), place.select, place.scope) for item in place.select.args["group"].expressions)
     found = [find_plain(item, place.scope) for item in items]
@@ -325,7 +333,7 @@ def _is_named(item: exp.Expr, node: exp.Expr) -> bool:
     return isinstance(item, exp.Alias) and bare(item.this) == node
 
 
-def _past_expression(place: QuestionReading, item: exp.Expr, span: tuple[int, int]) -> int:
+def _find_expression_end(place: ParsedQuestion, item: exp.Expr, span: tuple[int, int]) -> int:
     """Return the end of an item's expression, before its alias."""
     if not isinstance(item, exp.Alias):
         return span[1]
@@ -333,7 +341,7 @@ def _past_expression(place: QuestionReading, item: exp.Expr, span: tuple[int, in
     return at - 1 if place.tokens[at - 1].is_word("as") else at
 
 
-def _is_of(key: Column, names: set[str]) -> bool:
+def _covers_any(key: Column, names: set[str]) -> bool:
     """Return True if a key is among the columns of these names, or puts their values into groups."""
     match key.derivation:
         case MergedKeys(columns=columns):

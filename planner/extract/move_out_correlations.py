@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.from_clause import ON_TABLE
-from planner.bind.select_list import harmless
+from planner.bind.select_list import is_harmless
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import Clauses, clauses, fits
@@ -72,7 +72,7 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
     moved = [one for one in conjuncts if one.column is not None]
     hidden = {id(part) for one in moved for part in one.node.walk()}
     rest = [column for column in select.find_all(exp.Column) if id(column) not in hidden]
-    if not moved or not all(map(own.has, rest)):
+    if not moved or not all(map(own.has_column, rest)):
         return []
     keys = _list_keys(select, moved, own)
     if keys is None:
@@ -89,7 +89,7 @@ class _OwnColumns:
         self._names = {column.name for column in read.table.columns}
         self._outside = set(_list_sources(read.select))
 
-    def has(self, column: exp.Column) -> bool:
+    def has_column(self, column: exp.Column) -> bool:
         """Return True if a name means a column of the table."""
         qualifier = name(column.args.get("table"))
         known = name(column.this) in self._names and column.args.get("db") is None
@@ -103,7 +103,12 @@ class _OwnColumns:
         for one, other in ((equality.this, equality.expression), (equality.expression, equality.this)):
             column, outside = bare(one), list(other.find_all(exp.Column))
             qualifiers = {name(found.args.get("table")) for found in outside}
-            if not isinstance(column, exp.Column) or not self.has(column) or not outside or not harmless(other):
+            if (
+                not isinstance(column, exp.Column)
+                or not self.has_column(column)
+                or not outside
+                or not is_harmless(other)
+            ):
                 continue
             if qualifiers <= self._outside - {self.alias}:
                 return column
@@ -134,7 +139,7 @@ def _list_keys(select: exp.Select, moved: list[_Conjunct], own: _OwnColumns) -> 
         return None
     keys: list[str] = []
     if group is None:
-        if not isinstance(select.parent, exp.Exists) or not _is_untrue_of_nothing(select.args["having"].this):
+        if not isinstance(select.parent, exp.Exists) or not _is_untrue_without_rows(select.args["having"].this):
             return None
     elif any(value for key, value in group.args.items() if key != "expressions"):
         return None
@@ -143,7 +148,7 @@ def _list_keys(select: exp.Select, moved: list[_Conjunct], own: _OwnColumns) -> 
             column = bare(item)
             if isinstance(column, exp.Literal) and column.name.isdecimal() and 0 < int(column.name) <= len(items):
                 column = bare(items[int(column.name) - 1].unalias())
-            if not isinstance(column, exp.Column) or not own.has(column):
+            if not isinstance(column, exp.Column) or not own.has_column(column):
                 return None
             keys.append(name(column.this))
     keys += [name(one.column.this) for one in moved if one.column is not None]
@@ -151,11 +156,11 @@ def _list_keys(select: exp.Select, moved: list[_Conjunct], own: _OwnColumns) -> 
     return list(dict.fromkeys(keys)) if read <= set(keys) else None
 
 
-def _is_untrue_of_nothing(having: exp.Expr) -> bool:
+def _is_untrue_without_rows(having: exp.Expr) -> bool:
     """Return True if HAVING is false or NULL of no rows, as its form shows: counts are 0, other aggregates NULL."""
     node = bare(having)
     if isinstance(node, exp.And | exp.Or):
-        sides = [_is_untrue_of_nothing(side) for side in (node.this, node.expression)]
+        sides = [_is_untrue_without_rows(side) for side in (node.this, node.expression)]
         return any(sides) if isinstance(node, exp.And) else all(sides)
     if not isinstance(node, _COMPARISONS):
         return False
@@ -174,11 +179,11 @@ def _write(
     """Write the question with its keys alone, in parentheses, under its table's name; the correlations behind it."""
     text, tokens = read.text, read.tokens
 
-    def written(*, correlated: bool) -> str:
-        found = [one for one in conjuncts if (one.column is not None) is correlated]
+    def write_conjuncts(*, are_correlated: bool) -> str:
+        found = [one for one in conjuncts if (one.column is not None) is are_correlated]
         return " AND ".join(text[tokens[one.first].start : tokens[one.past - 1].end] for one in found)
 
-    listed, kept = ", ".join(keys), written(correlated=False)
+    listed, kept = ", ".join(keys), write_conjuncts(are_correlated=False)
     source, end = tokens[place.source].start, tokens[place.end - 1].end
     yield Edit.of(source, source, f"FROM (SELECT {listed} ")
     where, group, having = (place.mark(word) for word in ("where", "group", "having"))
@@ -189,5 +194,5 @@ def _write(
         yield Edit.of(tokens[having].start, tokens[having].start, f"GROUP BY {listed} ")
     else:
         yield Edit.of(tokens[group].start, tokens[having - 1].end, f"GROUP BY {listed}")
-    behind = f") AS {quote_identifier(alias)} WHERE {written(correlated=True)}"
+    behind = f") AS {quote_identifier(alias)} WHERE {write_conjuncts(are_correlated=True)}"
     yield Edit.of(end, end, behind, tokens[next(one.first for one in conjuncts if one.column is not None)].start)

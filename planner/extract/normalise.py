@@ -137,7 +137,7 @@ def normalise(read: EditedQuery, catalog: Catalog) -> EditedQuery:
         if reading < 0:
             break
         try:
-            step = next(_steps(read.query, catalog, room=room), None)
+            step = next(_list_steps(read.query, catalog, room=room), None)
         except KeyholeError as error:
             raise read.origin.place_error(error) from None
         if step is None:
@@ -147,7 +147,7 @@ def normalise(read: EditedQuery, catalog: Catalog) -> EditedQuery:
     return read
 
 
-def _steps(query: Parsed, catalog: Catalog, *, room: int) -> Iterator[_FiredRule]:
+def _list_steps(query: Parsed, catalog: Catalog, *, room: int) -> Iterator[_FiredRule]:
     """Yield the changes of the rules where private tables are read, as far as there is room for what is repeated."""
     every = [
         PrivateRead(query, node.parent.parent, node, table, catalog)

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
-from planner.bind.from_clause import conjuncts
-from planner.bind.joins import joins
+from planner.bind.from_clause import split_conjuncts
+from planner.bind.joins import read_joins
 from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
@@ -45,7 +45,7 @@ def spell_out_listed_texts(read: PrivateRead) -> tuple[Edit, ...]:
     if not listed:
         return ()
     try:
-        scope = joins(select, read.node, read.table, read.catalog)
+        scope = read_joins(select, read.node, read.table, read.catalog)
         items = [bare(resolve_item(bare(item), select, scope)) for item in group.expressions]
         for item in items:
             texts = next((found for node, found in listed if node == item), ())
@@ -65,7 +65,7 @@ def spell_out_simple_cases(read: PrivateRead) -> tuple[Edit, ...]:
     if not cases:
         return ()
     try:
-        scope = joins(select, read.node, read.table, read.catalog)
+        scope = read_joins(select, read.node, read.table, read.catalog)
         for case in cases:
             if _is_open(bare(case.this), scope):
                 return tuple(_spell_out(read, case))
@@ -87,7 +87,7 @@ def _spell_out(read: PrivateRead, case: exp.Case) -> Iterator[Edit]:
 
 def _list_texts(condition: exp.Expr) -> Iterator[tuple[exp.Expr, tuple[str, ...]]]:
     """Find the expressions that WHERE compares with few texts, each with these texts."""
-    for part in conjuncts(condition):
+    for part in split_conjuncts(condition):
         found = [_read_texts(bare(one)) for one in _list_alternatives(part)]
         nodes = [node for node, _ in found]
         if nodes and nodes[0] is not None and all(node == nodes[0] for node in nodes):
@@ -139,7 +139,7 @@ def _write_out(read: PrivateRead, item: exp.Expr, texts: Sequence[str]) -> Itera
         if node == item and node.find_ancestor(exp.AggFunc, exp.Filter) is None
     ]
     shown = {id(one) for one in select.expressions}
-    if any(id(one) not in shown and _names(one, select) for one in nodes):
+    if any(id(one) not in shown and _names_item(one, select) for one in nodes):
         return
     for node, (first, end) in zip(
         nodes, spans([Searched(node, 0, past) for node in nodes], read.text, read.tokens), strict=True
@@ -153,7 +153,7 @@ def _write_out(read: PrivateRead, item: exp.Expr, texts: Sequence[str]) -> Itera
         yield Edit.of(start, stop, f"CASE {whens} ELSE {last} END{label}", start)
 
 
-def _names(node: exp.Expr, select: exp.Select) -> bool:
+def _names_item(node: exp.Expr, select: exp.Select) -> bool:
     """Return True if PostgreSQL names this item of the select list after its content."""
     while node.parent is not None and node.parent is not select:
         node = node.parent

@@ -13,17 +13,17 @@ from planner.scope.embedded import Embedded, EmbeddedVirtual
 class Asking:
     """A statement with something inside for Keyhole to answer.
 
-    `outer` is its text: strings, and indices into `embedded` where a relation goes. If `constantly_empty`, its result
-    does not depend on any answer, as in LIMIT 0 or WHERE false: the relations may be left empty and nothing is asked.
-    `beforehand` are statements of no effect that must succeed in the session before anything else is done for this one.
-    `rehearsal` are statements that undo this one once it has run over no keys, where running it so shows, for free,
-    whether it would fail for another reason than its question. `spelled` is the statement as PostgreSQL can read it, if
-    it takes a name for ambiguous that means one column.
+    `outer` is its text: strings, and indices into `embedded` where a relation goes. If it `is_constantly_empty`, its
+    result does not depend on any answer, as with LIMIT 0 or WHERE false. Then the relations may stay empty, and nothing
+    is asked. `beforehand` are statements without effect that must succeed in the session first. `rehearsal` are
+    statements that undo this one after a run over no keys. Such a run is free, and shows whether the statement would
+    fail for another reason than its question. `spelled` is the statement as PostgreSQL can read it, if PostgreSQL takes
+    a name for ambiguous that means one column to Keyhole.
     """
 
     embedded: tuple[Embedded | EmbeddedVirtual, ...]
     outer: tuple[str | int, ...]
-    constantly_empty: bool
+    is_constantly_empty: bool
     rehearsal: tuple[str, ...] = ()
     beforehand: tuple[str, ...] = ()
     spelled: str = ""
@@ -57,7 +57,7 @@ class OuterSql:
     arrays: tuple[ArrayParameter, ...]
 
 
-def outer_sql(statement: Asking, *, first_parameter: int) -> OuterSql:
+def write_outer_sql(statement: Asking, *, first_parameter: int) -> OuterSql:
     """Return the statement for the shadow.
 
     Its arrays are numbered from `first_parameter` on, after the analyst's own.
@@ -71,13 +71,13 @@ def outer_sql(statement: Asking, *, first_parameter: int) -> OuterSql:
             )
             for column, (_, declared) in enumerate(embedded.columns)
         )
-        relations.append(_relation(embedded, own))
+        relations.append(_write_relation(embedded, own))
         arrays.extend(own)
     sql = "".join(part if isinstance(part, str) else relations[part] for part in statement.outer)
     return OuterSql(sql=sql, arrays=tuple(arrays))
 
 
-def _relation(embedded: Embedded | EmbeddedVirtual, arrays: tuple[ArrayParameter, ...]) -> str:
+def _write_relation(embedded: Embedded | EmbeddedVirtual, arrays: tuple[ArrayParameter, ...]) -> str:
     selected = ", ".join(
         f"u.k{array.column + 1}::{array.declared} AS {quote_identifier(name)}"
         for array, (name, _) in zip(arrays, embedded.columns, strict=True)

@@ -37,7 +37,7 @@ class PrivateRead:
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionReading:
+class ParsedQuestion:
     """A question where it stands; `before` is the WITH clause without which it does not stand alone.
 
     `predicates` are what it shows and sorts by beside its keys, `ranked` is the value that they are ranked by,
@@ -61,7 +61,7 @@ class QuestionReading:
     own: tuple[UnitValuesQuery, ...] = ()
 
     @property
-    def is_of_thresholds(self) -> bool:
+    def has_thresholds(self) -> bool:
         """Return True if it asks something of its groups, beyond the public values of its keys."""
         return (
             bool(self.predicates or self.numbers.asked)

@@ -20,16 +20,16 @@ from planner.extract.private_read import PrivateRead
 from planner.extract.push_down_thresholds import (
     IN_QUESTION,
     Conjunct,
-    Item,
+    SelectItem,
+    drop_aggregates,
+    find_mentioned_item,
     is_kept_side,
-    list_conjuncts,
     list_items,
-    mentioned_item,
-    mentions,
+    list_outer_conjuncts,
+    may_be_unit_query,
     plan_beside_sizes,
-    seems_per_unit,
+    reads_aggregates_elsewhere,
     spell_inside,
-    without_aggregates,
 )
 from planner.extract.ranks.expand_stars import is_plain_star, write_out_stars
 from planner.parser.clauses import clauses, fits
@@ -71,28 +71,28 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
     first_node = select.args["from_"].this
     place = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
     found = readers(select, place.select, tokens) if fits(place, select, tokens) else None
-    if found is None or len(found) != 1 or seems_per_unit(read):
+    if found is None or len(found) != 1 or may_be_unit_query(read):
         return []
     (reader,) = found
     if any(value for key, value in reader.select.args.items() if key not in _IN_READER):
         return []
     items = list_items(select, place, tokens)
-    if items is None or not reader.alias or not is_kept_side(reader) or _names_inside(reader, items):
+    if items is None or not reader.alias or not is_kept_side(reader) or _is_named_inside(reader, items):
         return []
     moved = list(_find_moved(reader, items, read))
-    conjuncts = list_conjuncts(reader, items, tokens)
+    conjuncts = list_outer_conjuncts(reader, items, tokens)
     if not moved or conjuncts is None:
         return []
-    spans = tuple(Conjunct(one.first, one.past, moves=True) for one in moved)
+    spans = tuple(Conjunct(one.first, one.past, can_move=True) for one in moved)
     stars = [item for item in reader.select.expressions if is_star(item)]
     if stars and not (reader.alone and all(is_plain_star(item, reader) for item in stars)):
         return []
-    apart = mentions(reader, items, (*conjuncts, *spans), tokens)
+    apart = reads_aggregates_elsewhere(reader, items, (*conjuncts, *spans), tokens)
     if apart and read.catalog.defaults.numbers == "refuse":
         return []
     room = Room(text)
     shown = dict.fromkeys(
-        f", {spell_inside(Conjunct(one.first, one.past, moves=True), reader, items, room, text, tokens)} "
+        f", {spell_inside(Conjunct(one.first, one.past, can_move=True), reader, items, room, text, tokens)} "
         f"AS {quote_identifier(one.called)}"
         for one in moved
     )
@@ -100,31 +100,31 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
     changes = [Edit.of(tokens[one.first].start, tokens[one.past - 1].end, one.spelled) for one in moved]
     changes.append(Edit.of(end, end, "".join(shown), tokens[moved[0].first].start))
     changes += write_out_stars(reader, items, tokens)
-    if not apart and not any(one.moves for one in conjuncts):
-        inside = without_aggregates(select, place, items, tokens)
+    if not apart and not any(one.can_move for one in conjuncts):
+        inside = drop_aggregates(select, place, items, tokens)
         if inside is None:
             return []
         changes += inside
     return changes
 
 
-def _names_inside(reader: Reader, items: Mapping[str, Item]) -> bool:
+def _is_named_inside(reader: Reader, items: Mapping[str, SelectItem]) -> bool:
     """Return True if a further subquery contains the name of an aggregate. It may be that of a column of its own."""
-    aggregates = {item.name for item in items.values() if item.aggregate}
+    aggregates = {item.name for item in items.values() if item.is_aggregate}
     return any(
         name(column.this) in aggregates and column.find_ancestor(exp.Query) is not reader.select
         for column in reader.columns()
     )
 
 
-def _find_moved(reader: Reader, items: Mapping[str, Item], read: PrivateRead) -> Iterator[_Moved]:
+def _find_moved(reader: Reader, items: Mapping[str, SelectItem], read: PrivateRead) -> Iterator[_Moved]:
     """Yield the largest formulas, and bands, over the subquery's aggregates in shown and sorted expressions."""
     known = {one.name for one in items.values()}
     called: dict[exp.Expr, str] = {}
     expressions = dict(zip(items, read.select.expressions, strict=True))
     searched = [
         (Searched(node, first, past), is_item)
-        for part, first, past in _parts(reader, read)
+        for part, first, past in _list_parts(reader, read)
         for node, is_item in find_movable(part, reader, items, expressions)
     ]
     places = spans([one for one, _ in searched], read.text, read.tokens)
@@ -138,7 +138,7 @@ def _find_moved(reader: Reader, items: Mapping[str, Item], read: PrivateRead) ->
         yield _Moved(start, end, called[node], spelled)
 
 
-def _parts(reader: Reader, read: PrivateRead) -> Iterator[tuple[exp.Expr, int, int]]:
+def _list_parts(reader: Reader, read: PrivateRead) -> Iterator[tuple[exp.Expr, int, int]]:
     for item, (first, past) in zip(reader.select.expressions, reader.clauses.items, strict=True):
         yield item, first, past
     if (group := reader.select.args.get("group")) is not None and (mark := reader.clauses.mark("group")) is not None:
@@ -148,7 +148,7 @@ def _parts(reader: Reader, read: PrivateRead) -> Iterator[tuple[exp.Expr, int, i
 
 
 def find_movable(
-    part: exp.Expr, reader: Reader, items: Mapping[str, Item], expressions: Mapping[str, exp.Expr]
+    part: exp.Expr, reader: Reader, items: Mapping[str, SelectItem], expressions: Mapping[str, exp.Expr]
 ) -> Iterator[tuple[exp.Expr, bool]]:
     """Yield what moves of a part without aggregates of its own, and of the arguments of those that it has.
 
@@ -165,8 +165,8 @@ def find_movable(
     originals = {id(copied): node for node, copied in zip(list(part.walk()), list(twin.walk()), strict=True)}
     for copied in list(twin.find_all(exp.Column)):
         column = originals[id(copied)]
-        called = mentioned_item(column, reader, items) if isinstance(column, exp.Column) else None
-        if called is not None and items[called].aggregate:
+        called = find_mentioned_item(column, reader, items) if isinstance(column, exp.Column) else None
+        if called is not None and items[called].is_aggregate:
             copied.replace(exp.Paren(this=expressions[called].unalias().copy()))
     found = [originals[id(node)] for node in find_predicates(twin) if id(node) in originals]
     inside = {id(node) for one in found for node in one.walk()}

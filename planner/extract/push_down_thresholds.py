@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.select_list import shows_aggregates
-from planner.bind.unit_query import unit_readings
+from planner.bind.select_list import find_shown_aggregate
+from planner.bind.unit_query import read_unit_queries
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
-from planner.extract.extract_refusals import shows_sizes
+from planner.extract.extract_refusals import refuse_shown_size
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import Clauses, at_offset, clauses, fits
 from planner.parser.edits import Edit, Origin, Room
@@ -34,22 +34,22 @@ _NAMES: dict[type[exp.Expr], str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class SelectItem:
     """An item of the subquery's select list: its name, its tokens without that, and whether it is an aggregate."""
 
     name: str
     first: int
     past: int
-    aggregate: bool
+    is_aggregate: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Conjunct:
-    """A condition of the WHERE around, by its tokens; `moves` if it compares an aggregate of the subquery."""
+    """A condition of the WHERE around, by its tokens. It `can_move` if it compares an aggregate of the subquery."""
 
     first: int
     past: int
-    moves: bool
+    can_move: bool
 
 
 def push_down_thresholds(read: PrivateRead) -> tuple[Edit, ...]:
@@ -59,7 +59,7 @@ def push_down_thresholds(read: PrivateRead) -> tuple[Edit, ...]:
 
     Raises KH101, with the question that keeps the thresholds, where the query around shows an aggregate as well.
     """
-    shown = shows_aggregates(read.select)
+    shown = find_shown_aggregate(read.select)
     if shown is None or read.select.args.get("group") is None or not any(map(shows_size, read.select.expressions)):
         return ()
     try:
@@ -71,7 +71,7 @@ def push_down_thresholds(read: PrivateRead) -> tuple[Edit, ...]:
     inside, around = found
     if around is not None:
         return (*inside, *around)
-    raise shows_sizes(shown, hint=f"{_alone(read, inside)};")
+    raise refuse_shown_size(shown, hint=f"{_write_alone(read, inside)};")
 
 
 def _plan_push(read: PrivateRead) -> tuple[list[Edit], list[Edit] | None] | None:
@@ -84,35 +84,35 @@ def _plan_push(read: PrivateRead) -> tuple[list[Edit], list[Edit] | None] | None
     first_node = select.args["from_"].this
     place = clauses(first_node if isinstance(first_node, exp.Table) else node, tokens)
     found = readers(select, place.select, tokens) if fits(place, select, tokens) else None
-    if found is None or len(found) != 1 or seems_per_unit(read):
+    if found is None or len(found) != 1 or may_be_unit_query(read):
         return None
     (reader,) = found
     items = list_items(select, place, tokens)
-    if items is None or not any(item.aggregate for item in items.values()):
+    if items is None or not any(item.is_aggregate for item in items.values()):
         return None
-    conjuncts = list_conjuncts(reader, items, tokens)
-    if conjuncts is None or not is_kept_side(reader) or not _unambiguous(reader, items, read.catalog):
+    conjuncts = list_outer_conjuncts(reader, items, tokens)
+    if conjuncts is None or not is_kept_side(reader) or not _is_unambiguous(reader, items, read.catalog):
         return None
     room = Room(text)
-    moved = [spell_inside(one, reader, items, room, text, tokens) for one in conjuncts if one.moves]
+    moved = [spell_inside(one, reader, items, room, text, tokens) for one in conjuncts if one.can_move]
     if not moved and select.args.get("having") is None:
         return None
-    written = [tokens[one.first].start for one in conjuncts if one.moves]
-    apart = mentions(reader, items, conjuncts, tokens)
+    written = [tokens[one.first].start for one in conjuncts if one.can_move]
+    apart = reads_aggregates_elsewhere(reader, items, conjuncts, tokens)
     kept = apart and read.catalog.defaults.numbers != "refuse"
-    inside = _inside(select, place, items, moved, min(written, default=None), tokens, kept=kept)
+    inside = _edit_inside(select, place, items, moved, min(written, default=None), tokens, keeps_aggregates=kept)
     if inside is None:
         return None
-    moving = (token for one in conjuncts if one.moves for token in tokens[one.first : one.past])
+    moving = (token for one in conjuncts if one.can_move for token in tokens[one.first : one.past])
     if apart and any(token.is_word("null") for token in moving):
         return None  # whether an aggregate is NULL is no threshold: a hint with one is made elsewhere
-    return inside, None if apart and not kept else _around(conjuncts, text, tokens)
+    return inside, None if apart and not kept else _edit_around(conjuncts, text, tokens)
 
 
-def seems_per_unit(read: PrivateRead) -> bool:
+def may_be_unit_query(read: PrivateRead) -> bool:
     """Return True if the subquery adds up each unit's rows for a question around it, or seems to."""
     try:
-        return bool(unit_readings(read.select, read.node, read.table, read.text, read.tokens))
+        return bool(read_unit_queries(read.select, read.node, read.table, read.text, read.tokens))
     except KeyholeError:
         return True
 
@@ -127,22 +127,22 @@ def plan_beside_sizes(read: PrivateRead, plan: Callable[[PrivateRead], Iterable[
         return ()
 
 
-def list_items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Mapping[str, Item] | None:
+def list_items(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Mapping[str, SelectItem] | None:
     """Return the subquery's columns by name; None if a name is unsure, or there would be no other column left."""
-    found: dict[str, Item] = {}
+    found: dict[str, SelectItem] = {}
     if len(select.expressions) != len(place.items):
         return None  # an empty item, which PostgreSQL will refuse
     for item, (first, past) in zip(select.expressions, place.items, strict=True):
         node = item.this if isinstance(item, exp.Alias) else item
-        called = name(item.args["alias"]) if isinstance(item, exp.Alias) else _default_name(bare(node))
+        called = name(item.args["alias"]) if isinstance(item, exp.Alias) else _find_default_name(bare(node))
         aggregate = shows_size(node)
         if not called or called in found or contains(node, exp.Window) or node.find(exp.Star) is node:
             return None
-        found[called] = Item(called, first, unaliased_end(item, past, tokens), aggregate)
-    return found if any(not item.aggregate for item in found.values()) else None
+        found[called] = SelectItem(called, first, unaliased_end(item, past, tokens), aggregate)
+    return found if any(not item.is_aggregate for item in found.values()) else None
 
 
-def _default_name(node: exp.Expr) -> str:
+def _find_default_name(node: exp.Expr) -> str:
     """Return the name that PostgreSQL gives a column without alias; empty if none is sure."""
     if isinstance(node, exp.Filter):
         node = node.this
@@ -159,12 +159,12 @@ def is_kept_side(reader: Reader) -> bool:
     return not natural and sides <= ({""} if reader.joined else {"", "LEFT"})
 
 
-def _unambiguous(reader: Reader, items: Mapping[str, Item], catalog: Catalog) -> bool:
+def _is_unambiguous(reader: Reader, items: Mapping[str, SelectItem], catalog: Catalog) -> bool:
     """Return True if no column beside the subquery has the name of one of its aggregates, if names are unqualified."""
     if reader.alone:
         return True
     sources = [reader.select.args["from_"].this, *(join.this for join in reader.select.args.get("joins") or ())]
-    aggregates = {item.name for item in items.values() if item.aggregate}
+    aggregates = {item.name for item in items.values() if item.is_aggregate}
     bare_names = {name(column.this) for column in reader.columns() if not column.args.get("table")}
     for source in sources:
         if source is reader.node:
@@ -191,18 +191,20 @@ def _list_names(source: exp.Expr, catalog: Catalog) -> set[str] | None:
     if not isinstance(query, exp.Select) or (alias is not None and alias.args.get("columns")):
         return None
     shown = {
-        name(item.args["alias"]) if isinstance(item, exp.Alias) else _default_name(bare(item))
+        name(item.args["alias"]) if isinstance(item, exp.Alias) else _find_default_name(bare(item))
         for item in query.expressions
     }
     return shown if all(shown) else None
 
 
-def list_conjuncts(reader: Reader, items: Mapping[str, Item], tokens: tuple[Token, ...]) -> tuple[Conjunct, ...] | None:
+def list_outer_conjuncts(
+    reader: Reader, items: Mapping[str, SelectItem], tokens: tuple[Token, ...]
+) -> tuple[Conjunct, ...] | None:
     """Return the conditions of the WHERE around, in order; None if one that compares an aggregate cannot be moved."""
     spans = conjunct_spans(reader.select, reader.clauses, tokens)
     if spans is None:
         return None
-    mentioned = {id(column): mentioned_item(column, reader, items) for column in reader.columns()}
+    mentioned = {id(column): find_mentioned_item(column, reader, items) for column in reader.columns()}
     found: list[Conjunct] = []
     for (first, past), _ in spans:
         start, end = tokens[first].start, tokens[past - 1].end
@@ -217,22 +219,27 @@ def list_conjuncts(reader: Reader, items: Mapping[str, Item], tokens: tuple[Toke
     return tuple(found)
 
 
-def mentioned_item(column: exp.Column, reader: Reader, items: Mapping[str, Item]) -> str | None:
+def find_mentioned_item(column: exp.Column, reader: Reader, items: Mapping[str, SelectItem]) -> str | None:
     """Return the column of the subquery that a name means; None for any other."""
     called, qualifier = name(column.this), name(column.args.get("table"))
     if column.args.get("db") is not None or called not in items:
         return None
     if qualifier == "":
-        return called if reader.alone or items[called].aggregate else None
+        return called if reader.alone or items[called].is_aggregate else None
     return called if qualifier == reader.alias else None
 
 
-def _is_aggregate(called: str | None, items: Mapping[str, Item]) -> bool:
-    return called is not None and items[called].aggregate
+def _is_aggregate(called: str | None, items: Mapping[str, SelectItem]) -> bool:
+    return called is not None and items[called].is_aggregate
 
 
 def spell_inside(
-    conjunct: Conjunct, reader: Reader, items: Mapping[str, Item], room: Room, text: str, tokens: tuple[Token, ...]
+    conjunct: Conjunct,
+    reader: Reader,
+    items: Mapping[str, SelectItem],
+    room: Room,
+    text: str,
+    tokens: tuple[Token, ...],
 ) -> str:
     """Return a condition in HAVING's form: with aggregates and keys in the place of the subquery's names for them."""
     start, end = tokens[conjunct.first].start, tokens[conjunct.past - 1].end
@@ -247,7 +254,7 @@ def spell_inside(
     return "".join(parts)
 
 
-def spell_item(item: Item, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
+def spell_item(item: SelectItem, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
     """Return the expression of the subquery's column, in parentheses unless it is a single call or name."""
     spelled = text[tokens[item.first].start : tokens[item.past - 1].end]
     room.take(len(spelled))
@@ -255,7 +262,7 @@ def spell_item(item: Item, room: Room, text: str, tokens: tuple[Token, ...]) -> 
     return spelled if plain else f"({spelled})"
 
 
-def with_thresholds(
+def add_thresholds(
     select: exp.Select, place: Clauses, moved: list[str], written: int, tokens: tuple[Token, ...]
 ) -> list[Edit]:
     """Return the subquery with more thresholds in its HAVING.
@@ -263,28 +270,28 @@ def with_thresholds(
     Parameters:
         written: where the first of them stood.
     """
-    return _inside(select, place, {}, moved, written, tokens, kept=True) or []
+    return _edit_inside(select, place, {}, moved, written, tokens, keeps_aggregates=True) or []
 
 
-def without_aggregates(
-    select: exp.Select, place: Clauses, items: Mapping[str, Item], tokens: tuple[Token, ...]
+def drop_aggregates(
+    select: exp.Select, place: Clauses, items: Mapping[str, SelectItem], tokens: tuple[Token, ...]
 ) -> list[Edit] | None:
     """Return the subquery without its aggregates; None if something in it is ordered by them."""
-    return _inside(select, place, items, [], None, tokens)
+    return _edit_inside(select, place, items, [], None, tokens)
 
 
-def _inside(
+def _edit_inside(
     select: exp.Select,
     place: Clauses,
-    items: Mapping[str, Item],
+    items: Mapping[str, SelectItem],
     moved: list[str],
     written: int | None,
     tokens: tuple[Token, ...],
     *,
-    kept: bool = False,
+    keeps_aggregates: bool = False,
 ) -> list[Edit] | None:
     """Return the subquery with the thresholds in its HAVING, and without its aggregates unless they are kept."""
-    changes = [] if kept else _without_sizes(select, place, items, tokens)
+    changes = [] if keeps_aggregates else _drop_sizes(select, place, items, tokens)
     if changes is None or not moved:
         return changes
     thresholds = " AND ".join(moved if len(moved) == 1 else [_parenthesise(one) for one in moved])
@@ -298,13 +305,13 @@ def _inside(
     return changes
 
 
-def _without_sizes(
-    select: exp.Select, place: Clauses, items: Mapping[str, Item], tokens: tuple[Token, ...]
+def _drop_sizes(
+    select: exp.Select, place: Clauses, items: Mapping[str, SelectItem], tokens: tuple[Token, ...]
 ) -> list[Edit] | None:
     listed = list(items.values())
-    changes = list(_without(listed, place, tokens))
-    kept = [index for index, item in enumerate(listed) if not item.aggregate]
-    for literal in _positions(select):
+    changes = list(_cut_items(listed, place, tokens))
+    kept = [index for index, item in enumerate(listed) if not item.is_aggregate]
+    for literal in _list_positions(select):
         index = int(str(literal.this)) - 1
         if index not in kept:
             return None
@@ -313,7 +320,7 @@ def _without_sizes(
     order = select.args.get("order")
     for item in order.expressions if order is not None else ():
         named = {name(column.this) for column in item.find_all(exp.Column)}
-        if contains_aggregate(item) or any(called in items and items[called].aggregate for called in named):
+        if contains_aggregate(item) or any(called in items and items[called].is_aggregate for called in named):
             return None
     return changes
 
@@ -322,18 +329,18 @@ def _parenthesise(condition: str) -> str:
     return f"({condition})" if " or " in f" {condition.lower()} " else condition
 
 
-def _without(items: list[Item], place: Clauses, tokens: tuple[Token, ...]) -> Iterator[Edit]:
+def _cut_items(items: list[SelectItem], place: Clauses, tokens: tuple[Token, ...]) -> Iterator[Edit]:
     """Yield cuts of the aggregates in a select list, each with a comma beside it."""
-    first = next(index for index, item in enumerate(items) if not item.aggregate)
+    first = next(index for index, item in enumerate(items) if not item.is_aggregate)
     if first > 0:
         yield Edit.of(tokens[items[0].first].start, tokens[items[first].first].start, "")
     for index, item in enumerate(items):
-        if index > first and item.aggregate:
+        if index > first and item.is_aggregate:
             before, own = place.items[index - 1][1], place.items[index][1]
             yield Edit.of(tokens[before - 1].end, tokens[own - 1].end, "")
 
 
-def _positions(select: exp.Select) -> Iterator[exp.Literal]:
+def _list_positions(select: exp.Select) -> Iterator[exp.Literal]:
     """Yield numbers in GROUP BY and ORDER BY that mean items of the select list."""
     group, order = select.args.get("group"), select.args.get("order")
     for item in group.expressions if group is not None else ():
@@ -344,13 +351,13 @@ def _positions(select: exp.Select) -> Iterator[exp.Literal]:
             yield item.this
 
 
-def mentions(
-    reader: Reader, items: Mapping[str, Item], conjuncts: tuple[Conjunct, ...], tokens: tuple[Token, ...]
+def reads_aggregates_elsewhere(
+    reader: Reader, items: Mapping[str, SelectItem], conjuncts: tuple[Conjunct, ...], tokens: tuple[Token, ...]
 ) -> bool:
     """Return True if the query around reads an aggregate elsewhere than in the conditions that move."""
     select = reader.select
-    spans = [(tokens[one.first].start, tokens[one.past - 1].end) for one in conjuncts if one.moves]
-    names = {item.name for item in items.values() if item.aggregate}
+    spans = [(tokens[one.first].start, tokens[one.past - 1].end) for one in conjuncts if one.can_move]
+    names = {item.name for item in items.values() if item.is_aggregate}
     if any(isinstance(item, exp.Star) for item in select.expressions):
         return True
     for column in reader.columns():
@@ -372,18 +379,18 @@ def mentions(
     return bool(using & names)
 
 
-def _around(conjuncts: tuple[Conjunct, ...], text: str, tokens: tuple[Token, ...]) -> list[Edit]:
+def _edit_around(conjuncts: tuple[Conjunct, ...], text: str, tokens: tuple[Token, ...]) -> list[Edit]:
     """Return the WHERE around without the conditions that move, or no WHERE."""
-    if not any(one.moves for one in conjuncts):
+    if not any(one.can_move for one in conjuncts):
         return []
-    kept = [text[tokens[one.first].start : tokens[one.past - 1].end] for one in conjuncts if not one.moves]
+    kept = [text[tokens[one.first].start : tokens[one.past - 1].end] for one in conjuncts if not one.can_move]
     end = tokens[conjuncts[-1].past - 1].end
     if kept:
         return [Edit.of(tokens[conjuncts[0].first].start, end, " AND ".join(kept))]
     return [Edit.of(tokens[conjuncts[0].first - 1].start, end, "")]
 
 
-def _alone(read: PrivateRead, inside: list[Edit]) -> str:
+def _write_alone(read: PrivateRead, inside: list[Edit]) -> str:
     """Return the subquery as a question of its own."""
     text, tokens = read.text, read.tokens
     first_node = read.select.args["from_"].this

@@ -29,13 +29,15 @@ _NOT_CALLED = _KEYWORDS - {"filter"}  # before a parenthesis that calls nothing
 _SHARES = ("percentile_cont", "percentile_disc")  # whose number is about the group and not about a row
 
 
-def question_text(question: Embedded, parameters: Mapping[int, ParameterValue | None], *, constants: bool) -> str:
+def write_question_text(
+    question: Embedded, parameters: Mapping[int, ParameterValue | None], *, keeps_constants: bool
+) -> str:
     """Return the text of a question, with the WITH query that it reads.
 
-    Guarantee: with `constants` it is the same question as the one that was asked, unless it was cut; without, nothing
-    stands in it that was written as a constant but TRUE, FALSE, NULL, the number of groups that a ranking returns, and
-    the numbers that groups are compared with: those in HAVING outside every function and FILTER, and the share of a
-    percentile. Names stay, aliases among them. It is cut after `MOST_CHARACTERS`.
+    Guarantee: if it `keeps_constants`, the text is the question that was asked, unless it was cut. Otherwise it
+    holds no constant of the question but TRUE, FALSE, NULL, the number of groups that a ranking returns, and the
+    numbers that groups are compared with. These are the numbers in HAVING outside every function and FILTER, and the
+    share of a percentile. Names and aliases stay. The text is cut after `MOST_CHARACTERS`.
 
     Parameters:
         question: as it was found in a statement.
@@ -44,18 +46,18 @@ def question_text(question: Embedded, parameters: Mapping[int, ParameterValue | 
     text = question.text
     unit = question.per_unit
     if unit is not None and not question.offset <= unit.offset < question.offset + len(text):
-        name = next(found.value for found in _after_from(tokens(text)))
+        name = next(found.value for found in _skip_to_from(tokens(text)))
         text = f"WITH {readable(name)} AS ({unit.text}) {text}"
     words = tokens(text)
     pieces = [
-        _spell(text, word, parameters, constants=constants, threshold=one)
+        _spell(text, word, parameters, keeps_constants=keeps_constants, is_threshold=one)
         for word, one in zip(words, _find_thresholds(words), strict=True)
     ]
-    line = "".join(_put_together(words, pieces))
+    line = "".join(_join_pieces(words, pieces))
     return line if len(line) <= MOST_CHARACTERS else f"{line[:MOST_CHARACTERS]} ..."
 
 
-def _after_from(words: Sequence[Token]) -> Iterator[Token]:
+def _skip_to_from(words: Sequence[Token]) -> Iterator[Token]:
     for before, word in pairwise(words):
         if before.is_word("from"):
             yield word
@@ -66,22 +68,22 @@ class _Frame:
     """The surroundings of a token: its clause, and whether it is inside a function or FILTER."""
 
     clause: str
-    inside: bool
+    is_inside_call: bool
 
 
 def _find_thresholds(words: Sequence[Token]) -> Iterator[bool]:
     """Yield, for each token, if it stays although it may be a constant: groups are compared with such numbers."""
-    frames = [_Frame("", inside=False)]
+    frames = [_Frame("", is_inside_call=False)]
     before: Token | None = None
     for word in words:
         here = frames[-1]
         if word.is_symbol("("):
-            frames.append(_Frame(here.clause, inside=here.inside or _is_called(before)))
+            frames.append(_Frame(here.clause, is_inside_call=here.is_inside_call or _is_called(before)))
         elif word.is_symbol(")") and len(frames) > 1:
             frames.pop()
         elif _begins_clause(word, before):
             here.clause = word.value
-        yield here.clause in _NUMBERED and not here.inside
+        yield here.clause in _NUMBERED and not here.is_inside_call
         before = word
 
 
@@ -97,7 +99,12 @@ def _is_called(before: Token | None) -> bool:
 
 
 def _spell(
-    text: str, word: Token, parameters: Mapping[int, ParameterValue | None], *, constants: bool, threshold: bool
+    text: str,
+    word: Token,
+    parameters: Mapping[int, ParameterValue | None],
+    *,
+    keeps_constants: bool,
+    is_threshold: bool,
 ) -> str:
     raw = text[word.start : word.end]
     match word.kind:
@@ -106,13 +113,13 @@ def _spell(
         case "label":
             return word.value
         case "string":
-            return raw if constants else CONSTANT
+            return raw if keeps_constants else CONSTANT
         case "number":
-            return raw if constants or threshold else CONSTANT
+            return raw if keeps_constants or is_threshold else CONSTANT
         case "parameter":
             value = parameters.get(int(raw[1:]))
             number = isinstance(value, int | Decimal)
-            return spell_value(value) if constants or (threshold and number) else CONSTANT
+            return spell_value(value) if keeps_constants or (is_threshold and number) else CONSTANT
         case _:
             return raw
 
@@ -158,7 +165,7 @@ def _spell_member(value: ParameterValue | None) -> str:
     return text if plain else '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _put_together(words: Sequence[Token], pieces: Sequence[str]) -> Iterator[str]:
+def _join_pieces(words: Sequence[Token], pieces: Sequence[str]) -> Iterator[str]:
     """Yield the pieces with single spaces where people write them; of omitted constants in a row the first."""
     before: Token | None = None
     at = 0

@@ -11,7 +11,7 @@ from planner.bind.unit_lists.find_lists import find_listing_tables
 from planner.bind.unit_values.find_sources import find_value_tables
 from planner.catalog.catalog import Catalog, StoredQuestion, Table
 from planner.catalog.monitor import Monitor
-from planner.extract.virtual_relations import VIRTUAL_SCHEMA, VirtualRelation, virtual_relation
+from planner.extract.virtual_relations import VIRTUAL_SCHEMA, VirtualRelation, find_virtual_relation
 from planner.parser.tree import NamedTable, Parsed, locate_name
 
 Relation: TypeAlias = Table | StoredQuestion | Monitor | VirtualRelation
@@ -46,7 +46,7 @@ def _find_relation(named: NamedTable, catalog: Catalog) -> Relation | None:
     if database not in ("", catalog.database):
         return None
     if schema == VIRTUAL_SCHEMA:
-        return virtual_relation(called)
+        return find_virtual_relation(called)
     if schema not in ("", "public"):
         return None
     stored = next((question for question in catalog.stored_questions if question.name == called), None)

@@ -15,8 +15,8 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.catalog.catalog import Column, Lookup, MergedKeys, Table, ValueGroups
-from planner.extract.cut import Place
-from planner.extract.extract_refusals import compares_scorecards
+from planner.extract.cut import CutQuestion
+from planner.extract.extract_refusals import refuse_scorecard_comparison
 from planner.groups.inhabited.column_roots import find_roots
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
@@ -42,34 +42,36 @@ class _SetOperand:
     """A question, or some joined to one, with the tokens that it takes up. `first` is its leftmost question."""
 
     embedded: Embedded
-    first: Place
+    first: CutQuestion
     start: int
     past: int
     restrictions: frozenset[str]
     comparisons: int
 
 
-Spans: TypeAlias = Mapping[int, Place]
+Spans: TypeAlias = Mapping[int, CutQuestion]
 
 
-def join_branches(places: tuple[Place, ...], text: str, tokens: tuple[Token, ...]) -> tuple[tuple[Embedded, Edit], ...]:
+def join_branches(
+    places: tuple[CutQuestion, ...], text: str, tokens: tuple[Token, ...]
+) -> tuple[tuple[Embedded, Edit], ...]:
     """Return the largest set operations that are one question each, with the edit that replaces the whole operation.
 
     The edit keeps the leftmost question's select list, which names the columns of a set operation.
     """
-    for root in _roots(places):
+    for root in _list_roots(places):
         _check_uncompared(root, {id(place.select): place for place in places}, text)
-    parts = _Parts({id(place.select): place for place in places}, text, tokens)
+    parts = _SetOperands({id(place.select): place for place in places}, text, tokens)
     found: list[tuple[Embedded, Edit]] = []
-    for root in _roots(places):
-        for part in parts.largest(root):
+    for root in _list_roots(places):
+        for part in parts.list_largest(root):
             if part.embedded.joined is not None:
                 start, end = tokens[part.start].start, tokens[part.past - 1].end
-                found.append((part.embedded, Edit(start, end, _first_edited(part.first, text))))
+                found.append((part.embedded, Edit(start, end, _edit_first(part.first, text))))
     return tuple(found)
 
 
-def _roots(places: tuple[Place, ...]) -> Iterator[exp.SetOperation]:
+def _list_roots(places: tuple[CutQuestion, ...]) -> Iterator[exp.SetOperation]:
     seen: set[int] = set()
     for place in places:
         root: exp.SetOperation | None = None
@@ -88,36 +90,38 @@ def _check_uncompared(root: exp.SetOperation, places: "Spans", text: str) -> Non
     while waiting:
         node = waiting.pop()
         if isinstance(node, exp.Intersect | exp.Except):
-            left, right = (_scorecards(side, places) for side in (node.this, node.expression))
+            left, right = (_list_scorecards(side, places) for side in (node.this, node.expression))
             if left and right:
-                raise compares_scorecards(
-                    node, at=right[0].embedded.offset + 1, hint=_compared_in_one(node, left, right, text)
+                raise refuse_scorecard_comparison(
+                    node, at=right[0].embedded.offset + 1, hint=_write_comparison(node, left, right, text)
                 )
         if isinstance(node, exp.SetOperation | exp.Subquery):
             waiting.extend(side for side in (node.this, node.args.get("expression")) if isinstance(side, exp.Expr))
 
 
-def _scorecards(node: exp.Expr, places: "Spans") -> list[Place]:
+def _list_scorecards(node: exp.Expr, places: "Spans") -> list[CutQuestion]:
     """Return the questions with predicates in their select lists among the operands of set operations."""
     if isinstance(node, exp.SetOperation):
-        return [*_scorecards(node.this, places), *_scorecards(node.expression, places)]
+        return [*_list_scorecards(node.this, places), *_list_scorecards(node.expression, places)]
     if isinstance(node, exp.Subquery):
-        return _scorecards(node.this, places)
+        return _list_scorecards(node.this, places)
     place = places.get(id(node))
     shown = place is not None and any(contains_aggregate(item) for item in place.select.expressions)
     return [place] if shown and place is not None else []
 
 
-def _operand(node: exp.Expr) -> exp.Expr:
+def _unwrap(node: exp.Expr) -> exp.Expr:
     """Return the expression in the parentheses of a subquery."""
     while isinstance(node, exp.Subquery):
         node = node.this
     return node
 
 
-def _compared_in_one(node: exp.Intersect | exp.Except, left: list[Place], right: list[Place], text: str) -> str | None:
+def _write_comparison(
+    node: exp.Intersect | exp.Except, left: list[CutQuestion], right: list[CutQuestion], text: str
+) -> str | None:
     """Return both scorecards as one question, compared around it, if they differ only in items of their own."""
-    if any(_operand(side) is not place.select for side, (place, *_) in ((node.this, left), (node.expression, right))):
+    if any(_unwrap(side) is not place.select for side, (place, *_) in ((node.this, left), (node.expression, right))):
         return None
     (one, *_), (other, *_) = left, right
     bodies = [text[place.edits[0].start : place.edits[0].end] for place in (one, other)]
@@ -144,7 +148,7 @@ def _compared_in_one(node: exp.Intersect | exp.Except, left: list[Place], right:
     return f"SELECT q.* FROM (SELECT {', '.join(items)} {bodies[0]}) AS q WHERE {compared};"
 
 
-class _Parts:
+class _SetOperands:
     """The nodes of a text that are one question, each worked out once: a chain of hundreds is tried from every link."""
 
     def __init__(self, places: Spans, text: str, tokens: tuple[Token, ...]) -> None:
@@ -153,38 +157,38 @@ class _Parts:
         self._tokens = tokens
         self._known: dict[int, _SetOperand | None] = {}
 
-    def largest(self, node: exp.Expr) -> Iterator[_SetOperand]:
+    def list_largest(self, node: exp.Expr) -> Iterator[_SetOperand]:
         """Yield the largest parts at the node or below it."""
-        whole = self._part(node)
+        whole = self._find_operand(node)
         if whole is not None:
             yield whole
         elif isinstance(node, exp.SetOperation):
-            yield from self.largest(node.this)
-            yield from self.largest(node.expression)
+            yield from self.list_largest(node.this)
+            yield from self.list_largest(node.expression)
         elif isinstance(node, exp.Subquery):
-            yield from self.largest(node.this)
+            yield from self.list_largest(node.this)
 
-    def _part(self, node: exp.Expr) -> _SetOperand | None:
+    def _find_operand(self, node: exp.Expr) -> _SetOperand | None:
         """Return the node as one question, or None if it is none."""
         if id(node) not in self._known:
-            self._known[id(node)] = self._worked_out(node)
+            self._known[id(node)] = self._read_operand(node)
         return self._known[id(node)]
 
-    def _worked_out(self, node: exp.Expr) -> _SetOperand | None:
+    def _read_operand(self, node: exp.Expr) -> _SetOperand | None:
         match node:
             case exp.Select():
                 place = self._places.get(id(node))
                 if place is None or place.embedded.ranked is not None or node.args.get("having") is None:
                     return None
-                return _leaf(place, self._tokens)
+                return _read_leaf(place, self._tokens)
             case exp.Subquery() if not any(value for key, value in node.args.items() if key != "this"):
-                if _cut(node.this):
+                if _is_cut(node.this):
                     return None
-                inner = self._part(node.this)
+                inner = self._find_operand(node.this)
                 return None if inner is None else _include_parentheses(inner, self._tokens)
-            case exp.SetOperation() if type(node) in _OPERATIONS and _plain(node):
-                left = None if _cut(node.this) else self._part(node.this)
-                right = None if _cut(node.expression) else self._part(node.expression)
+            case exp.SetOperation() if type(node) in _OPERATIONS and _is_plain(node):
+                left = None if _is_cut(node.this) else self._find_operand(node.this)
+                right = None if _is_cut(node.expression) else self._find_operand(node.expression)
                 if left is None or right is None:
                     return None
                 return _combine_parts(_OPERATIONS[type(node)], left, right, self._text, self._tokens)
@@ -192,12 +196,12 @@ class _Parts:
                 return None
 
 
-def _cut(operand: exp.Expr) -> bool:
+def _is_cut(operand: exp.Expr) -> bool:
     """Return True if something is done to the operand's own answer before the operation."""
     return any(operand.args.get(key) for key in _AROUND)
 
 
-def _plain(node: exp.SetOperation) -> bool:
+def _is_plain(node: exp.SetOperation) -> bool:
     known = ("this", "expression", "distinct", *_AROUND)
     return bool(node.args.get("distinct")) and not any(value for key, value in node.args.items() if key not in known)
 
@@ -213,7 +217,7 @@ def _include_parentheses(part: _SetOperand, tokens: tuple[Token, ...]) -> _SetOp
     return replace(part, start=start, past=past + 1)
 
 
-def _leaf(place: Place, tokens: tuple[Token, ...]) -> _SetOperand | None:
+def _read_leaf(place: CutQuestion, tokens: tuple[Token, ...]) -> _SetOperand | None:
     select, embedded = place.select, place.embedded
     distinct = select.args.get("distinct")
     if (
@@ -235,8 +239,8 @@ def _leaf(place: Place, tokens: tuple[Token, ...]) -> _SetOperand | None:
         first=place,
         start=start,
         past=past,
-        restrictions=frozenset(_restrictions(select, embedded)),
-        comparisons=sum(_weight(node) for node in having.walk()),
+        restrictions=frozenset(_list_restrictions(select, embedded)),
+        comparisons=sum(_count_literals(node) for node in having.walk()),
     )
 
 
@@ -244,7 +248,7 @@ def _strip_alias(item: exp.Expr) -> exp.Expr:
     return bare(item.this if isinstance(item, exp.Alias) else item)
 
 
-def _shows_each_key(place: Place) -> bool:
+def _shows_each_key(place: CutQuestion) -> bool:
     """Return True if rows that are shown alike are one group: the select list has the keys, or all GROUP BY items."""
     shown, embedded = _list_columns(place), place.embedded
     if set(shown) == {key.name for key in embedded.keys}:
@@ -266,13 +270,13 @@ def _is_computed(key: Column) -> bool:
     )
 
 
-def _list_columns(place: Place) -> list[str | None]:
+def _list_columns(place: CutQuestion) -> list[str | None]:
     """Return the columns of the select list; None for what is no column."""
     shown = [find_column(_strip_alias(item), place.embedded.scope) for item in place.select.expressions]
     return [None if column is None else column.name for column in shown]
 
 
-def _restrictions(select: exp.Select, embedded: Embedded) -> Iterator[str]:
+def _list_restrictions(select: exp.Select, embedded: Embedded) -> Iterator[str]:
     """Yield the conjuncts that read keys, or columns that keys determine, alone; each as text with its columns.
 
     An inner join is one, too: it leaves out the keys for which there is no public row.
@@ -318,7 +322,7 @@ def _resolve_names(node: exp.Expr, scope: Scope) -> str:
     return plain.sql(dialect="postgres", comments=False)
 
 
-def _weight(node: exp.Expr) -> int:
+def _count_literals(node: exp.Expr) -> int:
     """Return the most literals that a comparison can become."""
     match node:
         case exp.EQ() | exp.NEQ() | exp.Between():
@@ -338,8 +342,8 @@ def _combine_parts(
     text: str,
     tokens: tuple[Token, ...],
 ) -> _SetOperand | None:
-    table = _together(left.embedded.table, right.embedded.table)
-    if table is None or not _alike(left.first, right.first):
+    table = _merge_tables(left.embedded.table, right.embedded.table)
+    if table is None or not _are_alike(left.first, right.first):
         return None
     if left.comparisons + right.comparisons > MOST_COMPARISONS:
         return None
@@ -367,20 +371,20 @@ def _combine_parts(
     )
 
 
-def _together(first: Table, second: Table) -> Table | None:
+def _merge_tables(first: Table, second: Table) -> Table | None:
     """Return one private table with the lookups of both; None if they are two, or names mean two things."""
 
-    def own(table: Table) -> Table:
+    def drop_lookups(table: Table) -> Table:
         return replace(table, columns=tuple(one for one in table.columns if not isinstance(one.derivation, Lookup)))
 
     known = {column.name: column for column in first.columns}
-    if own(first) != own(second) or any(known.get(one.name, one) != one for one in second.columns):
+    if drop_lookups(first) != drop_lookups(second) or any(known.get(one.name, one) != one for one in second.columns):
         return None
     more = tuple(column for column in second.columns if column.name not in known)
     return replace(first, columns=(*first.columns, *more)) if more else first
 
 
-def _alike(left: Place, right: Place) -> bool:
+def _are_alike(left: CutQuestion, right: CutQuestion) -> bool:
     """Return True if both show the same expressions of the same keys."""
     return (
         set(left.embedded.keys) == set(right.embedded.keys)
@@ -390,7 +394,7 @@ def _alike(left: Place, right: Place) -> bool:
     )
 
 
-def _first_edited(first: Place, text: str) -> tuple[str | int, ...]:
+def _edit_first(first: CutQuestion, text: str) -> tuple[str | int, ...]:
     """Return the leftmost question's text after its own edits."""
     parts: list[str | int] = []
     at = first.embedded.offset

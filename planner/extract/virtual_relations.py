@@ -139,7 +139,7 @@ VIRTUAL_RELATIONS: tuple[VirtualRelation, ...] = (
 WINDOW_START, ALERTED_AT, WINDOW_CLOSES, CLEARED_AT = "window_start", "alerted_at", "window_closes", "cleared_at"
 
 
-def virtual_relation(name: str) -> VirtualRelation | None:
+def find_virtual_relation(name: str) -> VirtualRelation | None:
     """Return the virtual relation of that name, if there is one."""
     return next((relation for relation in VIRTUAL_RELATIONS if relation.name == name), None)
 
@@ -178,17 +178,17 @@ class MonitorRelation:
         return f"(SELECT {selected} FROM {shown.before}", f"{shown.behind})"
 
 
-def monitor_relation(monitor: Monitor, question: Embedded) -> MonitorRelation:
-    """Return the relation of a monitor that asks the question. Behind its keys stand the times of `times_of`."""
+def make_monitor_relation(monitor: Monitor, question: Embedded) -> MonitorRelation:
+    """Return the relation of a monitor that asks the question. The times of `list_times` follow its keys."""
     stored = question.columns if question.keys else ()
     shown = question.shown_keys
     keys = tuple(name for name, _ in stored) if shown is None else tuple(item.name for item in shown.items)
-    times = times_of(monitor, keys)
+    times = list_times(monitor, keys)
     columns = (*stored, *((name, "timestamptz") for name in times))
     return MonitorRelation(monitor.name, monitor.comment or "monitor", columns, keys, times, question)
 
 
-def times_of(monitor: Monitor, keys: tuple[str, ...]) -> tuple[str, ...]:
+def list_times(monitor: Monitor, keys: tuple[str, ...]) -> tuple[str, ...]:
     """Return the columns behind the keys of a monitor's relation.
 
     They say when the window began, unless a key is the window, when the key alerted, and when its window closes. A

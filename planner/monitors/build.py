@@ -14,7 +14,7 @@ from mechanisms.standing.distance import StandingDistance
 from mechanisms.standing.standing_protocol import Standing
 from mechanisms.standing.standing_streams import NO_BOUND
 from mechanisms.threshold.one_shot import round_up_to_float
-from planner.bind.groupings import list_computed, multiply_computed
+from planner.bind.groupings import count_computed_groups, list_computed_keys
 from planner.catalog.catalog import Catalog, Column, Derivation, SqlType, Table
 from planner.catalog.key_space import KeySpace
 from planner.catalog.monitor import Alert, Monitor
@@ -127,7 +127,7 @@ def _bound_windows(question: Question, declared: Table) -> Table:
     """
     table = question.table
     most = table.rows_per_unit if table.row_cap is None else table.row_cap.rows
-    several = multiply_computed(list_computed(table, question.keys.columns), most)
+    several = count_computed_groups(list_computed_keys(table, question.keys.columns), most)
     return replace(table, groups_per_unit=declared.groups_per_unit * several, groups_by="")
 
 

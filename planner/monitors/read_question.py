@@ -36,7 +36,9 @@ def read_question(catalog: Catalog, monitor: Monitor) -> Question:
     """
     try:
         embedded = _find_question(catalog, monitor)
-        question = ask(embedded, catalog, accuracy=_accuracy(catalog, monitor), parameters={}, today=_NO_DAY, utc=True)
+        question = ask(
+            embedded, catalog, accuracy=_accuracy(catalog, monitor), parameters={}, today=_NO_DAY, is_utc=True
+        )
     except KeyholeError as error:
         if error.code in ("KH602", "KH603"):
             raise

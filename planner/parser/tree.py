@@ -244,6 +244,12 @@ def read_table(node: exp.Table) -> NamedTable:
     return NamedTable(node, name(node.args.get("catalog")), name(node.args.get("db")), name(node.this))
 
 
+def read_alias(node: exp.Expr) -> str:
+    """Return the name of a table or subquery of FROM: its alias, or a table's own name. It is empty without either."""
+    alias = node.args.get("alias")
+    return name(alias.this) if alias is not None and alias.this is not None else name(node.this)
+
+
 def read_column_name(node: exp.Column) -> ColumnName:
     """Return the name by which a column is read, in its parts."""
     schema = node.args.get("db")

@@ -14,7 +14,7 @@ from planner.catalog.catalog import Catalog, Table
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
 from planner.parser.lexer import readable
-from planner.parser.tree import Parsed, name, offset
+from planner.parser.tree import Parsed, name, offset, read_alias
 
 
 def qualify_stored_units(query: Parsed, catalog: Catalog) -> tuple[Edit, ...]:
@@ -33,7 +33,7 @@ def _qualify(select: exp.Select, query: Parsed, catalog: Catalog) -> Iterator[Ed
     read = [(node, table) for node in nodes if (table := _find_table(node, catalog)) is not None]
     units = {unit for _, table in read if table.path is not None for unit in table.unit}
     storing = {unit: [node for node, table in read if _stores(table, unit)] for unit in units}
-    wanted = {unit: _call(found[0]) for unit, found in storing.items() if len(found) == 1}
+    wanted = {unit: read_alias(found[0]) for unit, found in storing.items() if len(found) == 1}
     if not wanted:
         return
     shown = {name(item.args["alias"]) for item in select.expressions if isinstance(item, exp.Alias)}
@@ -45,11 +45,6 @@ def _qualify(select: exp.Select, query: Parsed, catalog: Catalog) -> Iterator[Ed
             continue
         at = query.tokens[at_offset(query.tokens, offset(column.this))].start
         yield Edit.of(at, at, f"{readable(wanted[called])}.")
-
-
-def _call(node: exp.Table) -> str:
-    alias = node.args.get("alias")
-    return name(node.this) if alias is None or alias.this is None else name(alias.this)
 
 
 def _find_table(node: exp.Expr, catalog: Catalog) -> Table | None:

@@ -187,7 +187,7 @@ class BoundsReport:
             accuracy = settings.accuracy({"keyhole.tolerance": str(_TIMES)}, catalog.defaults)
             today = datetime.now(UTC).date()
             question = ask(
-                bare_question(sql, catalog), catalog, accuracy=accuracy, parameters={}, today=today, utc=True
+                bare_question(sql, catalog), catalog, accuracy=accuracy, parameters={}, today=today, is_utc=True
             )
             plan = planning.plan(question, dialect=self.planned.release.counts.dialect)
         except KeyholeError:

@@ -158,7 +158,7 @@ def simulate(policy_path: Path, sql: str, *, given: Mapping[str, str | None], si
     question = bare_question(sql, settings.read_catalog(catalog, given))
     asked = Asked(question=question, settings=given, parameters={}, analyst=OWNER, today=datetime.now(UTC).date())
     accuracy = settings.accuracy(given, catalog.defaults)
-    made = ask(question, catalog, accuracy=accuracy, parameters={}, today=asked.today, utc=True)
+    made = ask(question, catalog, accuracy=accuracy, parameters={}, today=asked.today, is_utc=True)
     plan = planning.plan(made, dialect=dialect)
     return _against_caps(plan, stood_in, asked, sizes)
 

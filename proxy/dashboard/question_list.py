@@ -102,7 +102,7 @@ class _Session:
 def _questions(statement: Statement, catalog: Catalog) -> Iterator[Embedded]:
     match statement:
         case Asking(embedded=embedded):
-            if not statement.constantly_empty:
+            if not statement.is_constantly_empty:
                 yield from (part for part in embedded if isinstance(part, Embedded))
         case Explaining(questions=questions):
             yield from (one for one in questions if isinstance(one, Embedded))

@@ -9,7 +9,7 @@ from accountant.limits import Limits
 from accountant.monitor_model import MonitorRun, MonitorState, WindowAxis
 from planner.catalog.catalog import RELEASED_BY, Analyst
 from planner.errors import KeyholeError
-from planner.extract.question_text import question_text
+from planner.extract.question_text import write_question_text
 from planner.functionals.cells import find_cell_reach
 from planner.monitors.affordable import find_fitting
 from planner.monitors.guarantee import promise
@@ -105,7 +105,7 @@ def _kept_text(service: Service, plan: MonitorPlan) -> str | None:
     if service.keep_text == "none":
         return None
     question = bare_question(plan.monitor.sql.strip().rstrip(";"), service.catalog)
-    return question_text(question, {}, constants=service.keep_text == "full")
+    return write_question_text(question, {}, keeps_constants=service.keep_text == "full")
 
 
 def _find_fitting(service: Service, plan: MonitorPlan) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 
 from accountant.balances.dependencies import MOST_VALUES, Dependency, Knowledge
-from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, looked_up
+from planner.bind.lookup_columns import JOINED_TYPES, NotUnique, make_lookup_column
 from planner.catalog.catalog import Catalog, Column, Derivation, Lookup, PublicTable, Table, Value
 from planner.catalog.derived_columns import find_calendar_step, is_derivable
 from planner.catalog.key_space import format_value
@@ -90,7 +90,7 @@ def _look_up_key(public: PublicTable, found: str, *, key: Column, base: Column, 
     if key.sql_type is not base.sql_type or key.sql_type not in JOINED_TYPES:
         return None
     try:
-        return looked_up(found, public, found, key=key.name, base=base, table=table)
+        return make_lookup_column(found, public, found, key=key.name, base=base, table=table)
     except NotUnique:
         return None
 

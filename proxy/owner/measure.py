@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from planner.bind.computed_groupings import read_grouping
-from planner.bind.groupings import bound_by_groupings
-from planner.bind.unit_join import same_units
+from planner.bind.groupings import apply_grouping_bounds
+from planner.bind.unit_join import have_same_units
 from planner.catalog.catalog import Catalog, Column, Table, ValueGroups
 from planner.catalog.joined_rows import share_joined_rows
 from planner.catalog.key_space import format_value, quote_in_row
@@ -297,7 +297,9 @@ def _list_joins(table: Table, tables: Sequence[Table]) -> Iterator[tuple[Table, 
     """
     if not table.unit or table.row_cap is not None:
         return
-    others = tuple(one for one in tables if one.name != table.name and one.row_cap is None and same_units((table, one)))
+    others = tuple(
+        one for one in tables if one.name != table.name and one.row_cap is None and have_same_units((table, one))
+    )
     told: set[int] = set()
     for joined in (*((one,) for one in others), others):
         if joined and (rows := _rows_read(table, joined)) not in told:
@@ -357,7 +359,7 @@ def _clip(measure_: Column, reading: LeftOutRows, source: Source) -> ClippedValu
 
 
 def _bound(keys: tuple[Column, ...], source: Source, table: Table) -> GroupingLeftOut:
-    bounded = bound_by_groupings(table, keys)
+    bounded = apply_grouping_bounds(table, keys)
     reading = LeftOutRows(bounded, source.dialect)
     ((units, cut, mean, most, above),) = _read(source, table, reading.count_units(keys))
     groups = _read(source, table, reading.measure_groups(keys))

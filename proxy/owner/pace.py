@@ -132,7 +132,7 @@ def _question(
         accuracy=accuracy({}, catalog.defaults),
         parameters={},
         today=date(2000, 1, 1),
-        utc=True,
+        is_utc=True,
     )
     return plan(question, dialect=dialect), TableSize(rows=rows, units=units or rows)
 

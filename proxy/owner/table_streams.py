@@ -44,7 +44,7 @@ def read_streams(policy_path: Path, *, table: str, place: str, time: str) -> Own
             accuracy=settings.accuracy({}, catalog.defaults),
             parameters={},
             today=datetime.now(UTC).date(),
-            utc=True,
+            is_utc=True,
         )
         _insist_room(asked.keys)
         functional = asked.functionals[0]

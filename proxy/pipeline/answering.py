@@ -18,7 +18,7 @@ from planner.explain.guarantee import write_domain_sentence, write_guarantee
 from planner.explain.numbers_told import write_number_notices, write_numbers_json
 from planner.explain.render import explain_text
 from planner.explain.wrong_groups import count_wrong_groups
-from planner.extract.outer_query import outer_sql
+from planner.extract.outer_query import write_outer_sql
 from planner.parser.lexer import split
 from planner.plan.expected_time import expect_time
 from planner.question.plan import Plan
@@ -212,10 +212,10 @@ class Answering:
                 return Prepared(sql=sql, arrays=1, tag="EXPLAIN", plan=Explained(lines))
             case Asking() as asking:
                 check_readable(asking.embedded)
-                outer = outer_sql(asking, first_parameter=first)
+                outer = write_outer_sql(asking, first_parameter=first)
                 planned = tuple(
                     part if isinstance(part, EmbeddedVirtual) else self._plan(make_asked(part))
-                    for part in (() if asking.constantly_empty else asking.embedded)
+                    for part in (() if asking.is_constantly_empty else asking.embedded)
                 )
                 columns = tuple((array.embedded, array.column) for array in outer.arrays)
                 plan = Answerable(planned, columns, request.analyst, request.settings)

@@ -80,7 +80,7 @@ class Asked:
             accuracy=accuracy,
             parameters=self.parameters,
             today=self.today,
-            utc=self.utc,
+            is_utc=self.utc,
             casts=self.casts,
         )
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from accountant.charges import Wording
 from planner.errors import KeyholeError
 from planner.explain.guarantee import write_guarantee_json
-from planner.extract.question_text import question_text
+from planner.extract.question_text import write_question_text
 from planner.question.plan import Plan
 from proxy.open_policy.service import Service
 from proxy.pipeline.messages import Asked
@@ -34,7 +34,7 @@ def wording_of(service: Service, plan: Plan, asked: Asked) -> Wording:
 
 def _text(asked: Asked, *, constants: bool) -> str | None:
     try:
-        return question_text(asked.question, asked.parameters, constants=constants)
+        return write_question_text(asked.question, asked.parameters, keeps_constants=constants)
     except KeyholeError:
         return (
             None  # what Keyhole read once it reads again; were it not so, the question would be answered all the same

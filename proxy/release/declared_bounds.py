@@ -5,7 +5,7 @@ The owner is shown a bound that lets more count than the declared one.
 
 from decimal import Decimal
 
-from planner.bind.groupings import bound_by_groupings
+from planner.bind.groupings import apply_grouping_bounds
 from planner.catalog.catalog import Table
 from planner.lower.unit_statistics import LOW_SIDES, BoundKind
 from proxy.release.bounds import FoundBound
@@ -16,7 +16,7 @@ def find_declared(one: FoundBound, table: Table) -> Decimal | None:
     if one.column is not None and not one.keys:
         ends = table.get_column(one.column).bounds
     else:
-        bounded = bound_by_groupings(table, [table.get_column(name) for name in one.keys])
+        bounded = apply_grouping_bounds(table, [table.get_column(name) for name in one.keys])
         if one.of is BoundKind.GROUPS:
             return Decimal(bounded.groups_per_unit)
         if one.column is None:

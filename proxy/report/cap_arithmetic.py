@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from planner.bind.groupings import bound_by_groupings
+from planner.bind.groupings import apply_grouping_bounds
 from planner.catalog.catalog import Budget, Catalog, Column, Table
 from planner.explain.rounded_numbers import write_at_least
 from proxy.report.odometer import belief
@@ -75,7 +75,7 @@ def _key_sets(table: Table) -> Iterator[tuple[Column, ...]]:
 
 def _dearest(table: Table, keys: tuple[Column, ...], budget: Budget) -> DearestQuestion | None:
     values = prod(len(column.domain or ()) for column in keys if not table.determines(column))
-    groups = max(1, min(bound_by_groupings(table, keys).groups_per_unit, values))
+    groups = max(1, min(apply_grouping_bounds(table, keys).groups_per_unit, values))
     own = next((caps.per_table for caps in budget.tables if caps.table == table.ledger_root.table), None)
     per_table = budget.per_table if own is None else own
     # with a delta what one unit loses over its groups is no sum

@@ -44,7 +44,7 @@ def refusal(sql: str, **settings: str) -> KeyholeError | None:
         statement = classify(sql, catalog)
         for question in statement.questions if isinstance(statement, Asking) else ():
             wanted = accuracy({f"keyhole.{name}": value for name, value in settings.items()}, catalog.defaults)
-            ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True)
+            ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
     except KeyholeError as error:
         return error
     return None
@@ -61,7 +61,7 @@ def asked(
     catalog = catalog or retail()
     (question,) = asking(sql, catalog).questions
     wanted = accuracy({f"keyhole.{name}": value for name, value in settings.items()}, catalog.defaults)
-    return ask(question, catalog, accuracy=wanted, parameters=parameters or {}, today=TODAY, utc=True)
+    return ask(question, catalog, accuracy=wanted, parameters=parameters or {}, today=TODAY, is_utc=True)
 
 
 _ASKED: dict[tuple[object, ...], tuple[Catalog, Question]] = {}

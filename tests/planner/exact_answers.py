@@ -6,7 +6,7 @@ from typing import Any
 import psycopg
 
 from planner.catalog.catalog import Catalog
-from planner.extract.outer_query import Asking, outer_sql
+from planner.extract.outer_query import Asking, write_outer_sql
 from planner.scope.embedded import Embedded, predicate_column
 from planner.statements.classify import classify
 from proxy.pipeline.messages import KeySet
@@ -22,7 +22,7 @@ def exact_answer(
     assert isinstance(asking, Asking)
     (part,) = asking.questions
     relation = _exact_keys(part, connection)
-    outer = outer_sql(asking, first_parameter=1)
+    outer = write_outer_sql(asking, first_parameter=1)
     arrays = {array.number: array_literal(relation.arrays[array.column]) for array in outer.arrays}
     written = re.sub(r"\$(\d+)::text\[\]", lambda found: f"{arrays[int(found[1])]}::text[]", outer.sql)
     with connection.execute(written.encode()) as cursor:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
-from planner.extract.outer_query import Asking, outer_sql
+from planner.extract.outer_query import Asking, write_outer_sql
 from planner.parser.lexer import split
 from planner.scope.embedded import Embedded
 from planner.statements.classify import classify, classify_prepared
@@ -74,7 +74,7 @@ class FixedAsker:
         first = len(request.parameters) + 1
         match classify(request.statement, self.catalog):
             case Asking() as asking:
-                outer = outer_sql(asking, first_parameter=first)
+                outer = write_outer_sql(asking, first_parameter=first)
                 released = tuple(
                     self.keys if isinstance(asking.embedded[array.embedded], Embedded) else () for array in outer.arrays
                 )

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.from_clause import conjuncts
+from planner.bind.from_clause import split_conjuncts
 from planner.bind.unit_lists.key_pairs import list_key_columns
 from planner.catalog.catalog import Table
 from planner.parser.tree import bare, name
@@ -28,14 +28,14 @@ _ON_SET = frozenset(("this", "expression", "distinct"))
 class AskedList:
     """A condition of WHERE on one subquery: `asked` is IN, = ANY, EXISTS, or a comparison in which `inner` is a value.
 
-    If it is `absent`, units are meant that are not on the list. A comparison is `negated` instead: its NOT is unknown
-    where it is.
+    If it `is_absent`, the condition holds for units that are not on the list. A comparison `is_negated` instead: its
+    NOT is unknown where the comparison is.
     """
 
     asked: exp.Expr
     inner: exp.Select
-    absent: bool
-    negated: bool = False
+    is_absent: bool
+    is_negated: bool = False
 
     @property
     def members(self) -> list[exp.Expr]:
@@ -54,13 +54,13 @@ class AskedList:
         return not isinstance(around, exp.In | exp.Exists | exp.Any | exp.All | exp.SetOperation)
 
 
-Clauses: TypeAlias = tuple[tuple[AskedList, ...], ...]
+ListClauses: TypeAlias = tuple[tuple[AskedList, ...], ...]
 
 
-def find_lists(node: exp.Expr) -> Clauses | None:
+def find_lists(node: exp.Expr) -> ListClauses | None:
     """Return the lists that a condition asks for, one at least of each clause; None for any other condition."""
     try:
-        return _read_clauses(node, absent=False)
+        return _read_clauses(node, is_absent=False)
     except RecursionError:
         return None
 
@@ -70,36 +70,36 @@ def is_list(node: exp.Expr) -> bool:
     return find_lists(node) is not None
 
 
-def _read_clauses(node: exp.Expr, *, absent: bool) -> Clauses | None:
+def _read_clauses(node: exp.Expr, *, is_absent: bool) -> ListClauses | None:
     found = bare(node)
-    absent = absent is not bool(found.args.get("negate"))
+    is_absent = is_absent is not bool(found.args.get("negate"))
     match found:
         case exp.Not():
-            return _read_clauses(found.this, absent=not absent)
+            return _read_clauses(found.this, is_absent=not is_absent)
         case exp.And() | exp.Or():
-            sides = (_read_clauses(side, absent=absent) for side in (found.this, found.expression))
-            return _combine(*sides, every=isinstance(found, exp.And) is not absent)
+            sides = (_read_clauses(side, is_absent=is_absent) for side in (found.this, found.expression))
+            return _combine(*sides, all_hold=isinstance(found, exp.And) is not is_absent)
         case exp.In() if found.args.get("query") is not None:
-            return _read_members(found, found.args.get("query"), absent=absent)
+            return _read_members(found, found.args.get("query"), is_absent=is_absent)
         case exp.Exists():
             inner = _unwrap(found.this)
-            return ((AskedList(found, inner, absent),),) if isinstance(inner, exp.Select) else None
+            return ((AskedList(found, inner, is_absent),),) if isinstance(inner, exp.Select) else None
         case exp.EQ() if isinstance(found.expression, exp.Any):
-            return _read_members(found, found.expression.this, absent=absent)
+            return _read_members(found, found.expression.this, is_absent=is_absent)
         case exp.NEQ() if isinstance(found.expression, exp.All):
-            return _read_members(found, found.expression.this, absent=not absent)
+            return _read_members(found, found.expression.this, is_absent=not is_absent)
         case _ if isinstance(found, _COMPARISONS):
             value = _find_value(found)
-            return None if value is None else ((AskedList(found, value, absent=False, negated=absent),),)
+            return None if value is None else ((AskedList(found, value, is_absent=False, is_negated=is_absent),),)
         case _:
             return None
 
 
-def _combine(left: Clauses | None, right: Clauses | None, *, every: bool) -> Clauses | None:
+def _combine(left: ListClauses | None, right: ListClauses | None, *, all_hold: bool) -> ListClauses | None:
     """Return both conditions, or one of them; None if they are too long."""
     if left is None or right is None:
         return None
-    both = left + right if every else tuple(one + other for one in left for other in right)
+    both = left + right if all_hold else tuple(one + other for one in left for other in right)
     return both if len(both) <= MOST_CLAUSES and all(len(one) <= MOST_CLAUSES for one in both) else None
 
 
@@ -113,19 +113,19 @@ def _has_more(node: exp.Expr, known: frozenset[str]) -> bool:
     return any(value for key, value in node.args.items() if key not in known)
 
 
-def _read_members(asked: exp.Expr, query: exp.Expr | None, *, absent: bool) -> Clauses | None:
+def _read_members(asked: exp.Expr, query: exp.Expr | None, *, is_absent: bool) -> ListClauses | None:
     """Read the lists whose set operation a subquery after IN is."""
     query = _find_set(_unwrap(query))
     if isinstance(query, exp.Select):
-        return ((AskedList(asked, query, absent),),)
+        return ((AskedList(asked, query, is_absent),),)
     if not isinstance(query, exp.SetOperation) or _has_more(query, _ON_SET):
         return None
     is_except = isinstance(query, exp.Except)
     if is_except and not query.args.get("distinct"):
         return None  # EXCEPT ALL counts how often each stands there
-    left = _read_members(asked, query.this, absent=absent)
-    right = _read_members(asked, query.expression, absent=absent is not is_except)
-    return _combine(left, right, every=isinstance(query, exp.Union) is absent)
+    left = _read_members(asked, query.this, is_absent=is_absent)
+    right = _read_members(asked, query.expression, is_absent=is_absent is not is_except)
+    return _combine(left, right, all_hold=isinstance(query, exp.Union) is is_absent)
 
 
 def _find_set(query: exp.Expr | None) -> exp.Expr | None:
@@ -175,11 +175,13 @@ def find_listing_tables(tree: exp.Expr, private: Mapping[int, Table], *, idle: f
         where = select.args.get("where")
         if not outer or where is None:
             continue
-        for part in conjuncts(where.this):
+        for part in split_conjuncts(where.this):
             for listed in (one for clause in find_lists(part) or () for one in clause):
-                inside = [table for node in list_read(listed.inner) if (table := private.get(id(node))) is not None]
+                inside = [
+                    table for node in list_read_tables(listed.inner) if (table := private.get(id(node))) is not None
+                ]
                 if asks_of_units(listed, [*outer, *inside]):
-                    found |= {id(node) for node in list_read(listed.inner) if id(node) in private}
+                    found |= {id(node) for node in list_read_tables(listed.inner) if id(node) in private}
     return frozenset(found)
 
 
@@ -200,7 +202,7 @@ def list_selects(inner: exp.Select) -> Iterator[exp.Select]:
         yield from list_selects(below.this)
 
 
-def list_read(inner: exp.Select) -> Iterator[exp.Table]:
+def list_read_tables(inner: exp.Select) -> Iterator[exp.Table]:
     """Yield the tables that a list reads, itself or through subqueries in FROM."""
     return (node for select in list_selects(inner) for node in list_sources(select))
 
@@ -216,7 +218,7 @@ def asks_of_units(listed: AskedList, outer: list[Table]) -> bool:
         return bool(named & units) or listed.inner.args.get("having") is None
     units = {unit for table in outer for unit in table.unit} | list_key_columns(outer)
     where = listed.inner.args.get("where")
-    for part in conjuncts(None if where is None else where.this):
+    for part in split_conjuncts(None if where is None else where.this):
         sides = [bare(part.this), bare(part.expression)] if isinstance(part, exp.EQ) else []
         if all(isinstance(side, exp.Column) for side in sides) and any(name(side.this) in units for side in sides):
             return True

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.from_clause import IN_GROUPED_QUERY, conjuncts
+from planner.bind.from_clause import IN_GROUPED_QUERY, split_conjuncts
 from planner.parser.tree import bare, contains, name
 
 
@@ -35,9 +35,9 @@ def flatten_list(inner: exp.Select) -> exp.Select:
     if (added and not below.args.get("group")) or (counted and (grouped or below.args.get("distinct"))):
         return inner
     called = name(alias.this)
-    if any(name(one.this) not in shown for one in _list_read(inner, called)):
+    if any(name(one.this) not in shown for one in _list_read_columns(inner, called)):
         return inner  # a name that the subquery does not show is one of the question's row
-    return _merge(inner, below, shown, called, grouped=grouped)
+    return _merge(inner, below, shown, called, is_grouped=grouped)
 
 
 def _has_more(node: exp.Expr, known: frozenset[str]) -> bool:
@@ -57,7 +57,7 @@ def _list_shown(select: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
         yield (name(item.args["alias"]) if isinstance(item, exp.Alias) else plain), node
 
 
-def _list_read(inner: exp.Select, alias: str) -> Iterator[exp.Column]:
+def _list_read_columns(inner: exp.Select, alias: str) -> Iterator[exp.Column]:
     """Yield the columns that may be the subquery's, in all clauses but FROM."""
     clauses = [*inner.expressions, *(inner.args.get(clause) for clause in ("where", "group", "having"))]
     columns = (column for clause in clauses if clause is not None for column in clause.find_all(exp.Column))
@@ -65,7 +65,7 @@ def _list_read(inner: exp.Select, alias: str) -> Iterator[exp.Column]:
 
 
 def _merge(
-    inner: exp.Select, below: exp.Select, shown: Mapping[str, exp.Expr], alias: str, *, grouped: bool
+    inner: exp.Select, below: exp.Select, shown: Mapping[str, exp.Expr], alias: str, *, is_grouped: bool
 ) -> exp.Select:
     def spell(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Column) or name(node.args.get("table")) not in ("", alias):
@@ -82,10 +82,10 @@ def _merge(
         if inner.args.get(clause) is not None:
             merged.set(clause, inner.args[clause].copy().transform(spell, copy=False))
     where = inner.args.get("where")
-    for part in conjuncts(None if where is None else where.this):
+    for part in split_conjuncts(None if where is None else where.this):
         spelled = part.copy().transform(spell, copy=False)
-        is_of_group = grouped and not _equates_columns(spelled) and not contains(spelled, exp.Query)
-        _add(merged, "having" if is_of_group else "where", exp.Having if is_of_group else exp.Where, spelled)
+        is_of_group = is_grouped and not _equates_columns(spelled) and not contains(spelled, exp.Query)
+        _add_condition(merged, "having" if is_of_group else "where", exp.Having if is_of_group else exp.Where, spelled)
     return merged
 
 
@@ -100,7 +100,7 @@ def _equates_columns(node: exp.Expr) -> bool:
     return isinstance(node, exp.EQ) and all(isinstance(bare(one), exp.Column) for one in (node.this, node.expression))
 
 
-def _add(select: exp.Select, clause: str, kind: type[exp.Expr], condition: exp.Expr) -> None:
+def _add_condition(select: exp.Select, clause: str, kind: type[exp.Expr], condition: exp.Expr) -> None:
     known = select.args.get(clause)
     both = (
         condition if known is None else exp.And(this=exp.Paren(this=known.this), expression=exp.Paren(this=condition))

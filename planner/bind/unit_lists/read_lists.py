@@ -17,21 +17,21 @@ from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
 from planner.bind.bind_refusals import (
-    foreign_list,
-    list_across,
-    list_clause,
-    list_grouped_apart,
-    list_of_rows,
-    list_within,
-    not_by_listed_unit,
+    refuse_clause_in_list,
+    refuse_foreign_list,
+    refuse_list_grouping,
+    refuse_list_of_rows,
+    refuse_list_without_unit,
+    refuse_nested_list,
+    refuse_row_condition_in_list,
 )
-from planner.bind.from_clause import IN_GROUPED_QUERY, ON_TABLE, alias_of, conjuncts, find_private_table
-from planner.bind.unit_join import same_units
-from planner.bind.unit_lists.find_lists import AskedList, asks_of_units, find_lists, list_read, list_sources
+from planner.bind.from_clause import IN_GROUPED_QUERY, ON_TABLE, find_private_table, split_conjuncts
+from planner.bind.unit_join import have_same_units
+from planner.bind.unit_lists.find_lists import AskedList, asks_of_units, find_lists, list_read_tables, list_sources
 from planner.bind.unit_lists.flatten_list import flatten_list
 from planner.bind.unit_lists.key_pairs import read_key_pairs
 from planner.catalog.catalog import Catalog, SqlType, Table
-from planner.parser.tree import bare, name
+from planner.parser.tree import bare, name, read_alias
 from planner.scope.embedded import UnitListQuery
 from planner.scope.group_by import grouped_columns
 from planner.scope.name_resolution import Scope, find_column
@@ -45,9 +45,9 @@ def read_lists(select: exp.Select, scope: Scope, catalog: Catalog) -> tuple[tupl
     """Return the lists of units that a question's WHERE asks for, of each clause one. Raise KH107, KH201, KH202."""
     where = select.args.get("where")
     found: list[tuple[UnitListQuery, ...]] = []
-    for part in conjuncts(None if where is None else where.this):
+    for part in split_conjuncts(None if where is None else where.this):
         clauses = find_lists(part) or ()
-        asked = [(one, _listed_table(one.inner, catalog)) for clause in clauses for one in clause]
+        asked = [(one, _find_listed_table(one.inner, catalog)) for clause in clauses for one in clause]
         if not all(table is not None and asks_of_units(one, [scope.table, table]) for one, table in asked):
             continue
         tables = {id(one.inner): table for one, table in asked if table is not None}
@@ -55,9 +55,9 @@ def read_lists(select: exp.Select, scope: Scope, catalog: Catalog) -> tuple[tupl
     return tuple(found)
 
 
-def _listed_table(inner: exp.Select, catalog: Catalog) -> Table | None:
+def _find_listed_table(inner: exp.Select, catalog: Catalog) -> Table | None:
     """Return the private table that a subquery reads first."""
-    source = next(list_read(inner), None)
+    source = next(list_read_tables(inner), None)
     return None if source is None else find_private_table(source, catalog)
 
 
@@ -73,33 +73,33 @@ class _Conditions:
 def _read_list(asked: AskedList, table: Table, scope: Scope) -> UnitListQuery:
     outer, inner = scope.table, flatten_list(asked.inner)
     if outer.is_row_unit or table.is_row_unit:
-        raise list_of_rows(outer if outer.is_row_unit else table, inner)
-    if not same_units((outer, table)):
-        raise foreign_list(outer, table, inner)
-    own = Scope(table=table, alias=alias_of(_check_form(asked, inner)))
+        raise refuse_list_of_rows(outer if outer.is_row_unit else table, inner)
+    if not have_same_units((outer, table)):
+        raise refuse_foreign_list(outer, table, inner)
+    own = Scope(table=table, alias=read_alias(_check_form(asked, inner)))
     said = _read_conditions(inner, scope, own)
     members: list[tuple[exp.Expr, exp.Expr]] = []
     if asked.members:
         shown = [bare(one.this if isinstance(one, exp.Alias) else one) for one in inner.expressions]
         if len(shown) != len(asked.members):
-            raise not_by_listed_unit(outer, table, inner)
+            raise refuse_list_without_unit(outer, table, inner)
         members += zip(asked.members, shown, strict=True)
     pairs = [*members, *said.pairs]
-    places = [_unit_place(pair, scope, own) for pair in pairs]
+    places = [_find_unit_place(pair, scope, own) for pair in pairs]
     apart = [pair for pair, place in zip(pairs, places, strict=True) if place is None]
     by = read_key_pairs(apart, scope, own) if apart else ()
     if by is None or (not by and set(places) != set(range(len(outer.unit)))):
         wrong = (pair[0] for pair, place in zip(pairs, places, strict=True) if place is None)
-        raise not_by_listed_unit(outer, table, next(wrong, inner))
+        raise refuse_list_without_unit(outer, table, next(wrong, inner))
     correlated = {table.unit[place] for place in places[len(members) :] if place is not None}
     groups = _read_groups(asked, inner, own, {*table.unit} if by else correlated)
     if groups is not None and said.compared is not None:
-        raise list_across(next(inner.args["where"].find_all(exp.Column)), table)
+        raise refuse_row_condition_in_list(next(inner.args["where"].find_all(exp.Column)), table)
     return UnitListQuery(
         table=table,
         alias=own.alias,
         rows=said.rows,
-        absent=asked.absent,
+        absent=asked.is_absent,
         groups=() if groups is None else tuple(dict.fromkeys([*(inside for _, inside in by), *groups])),
         totals=None if groups is None else _read_totals(asked, inner),
         of_none=groups is not None and inner.args.get("group") is None,
@@ -114,15 +114,15 @@ def _read_conditions(inner: exp.Select, scope: Scope, own: Scope) -> _Conditions
     pairs: list[tuple[exp.Expr, exp.Expr]] = []
     rows: list[exp.Expr] = []
     compared: tuple[str, str, str] | None = None
-    for part in conjuncts(None if where is None else where.this):
-        if isinstance(part, exp.EQ) and (pair := _across(part, own)) is not None:
+    for part in split_conjuncts(None if where is None else where.this):
+        if isinstance(part, exp.EQ) and (pair := _split_comparison(part, own)) is not None:
             pairs.append(pair)
         elif compared is None and (found := _read_compared(part, scope, own)) is not None:
             compared = found
         elif (query := part.find(exp.Query)) is not None:
-            raise list_within(query)
+            raise refuse_nested_list(query)
         elif (outside := _find_outside(part, scope, own)) is not None:
-            raise list_across(outside, own.table)
+            raise refuse_row_condition_in_list(outside, own.table)
         else:
             rows.append(part)
     return _Conditions(tuple(pairs), tuple(rows), compared)
@@ -131,7 +131,7 @@ def _read_conditions(inner: exp.Select, scope: Scope, own: Scope) -> _Conditions
 def _read_compared(part: exp.Expr, scope: Scope, own: Scope) -> tuple[str, str, str] | None:
     """Return how a column of the list's rows is compared with one of the question's row, if the condition is that."""
     operator = OPERATORS.get(type(part))
-    pair = None if operator not in _COMPARED else _across(part, own)
+    pair = None if operator not in _COMPARED else _split_comparison(part, own)
     if operator is None or pair is None:
         return None
     outer, inner = find_column(pair[0], scope), find_column(pair[1], own)
@@ -140,7 +140,7 @@ def _read_compared(part: exp.Expr, scope: Scope, own: Scope) -> tuple[str, str, 
     if outer.derivation is not None or inner.derivation is not None:
         return None
     # the list's column stands first
-    return (operator if _belongs(bare(part.this), own) else FLIPPED[operator]), outer.name, inner.name
+    return (operator if _is_own_column(bare(part.this), own) else FLIPPED[operator]), outer.name, inner.name
 
 
 def _find_outside(part: exp.Expr, scope: Scope, own: Scope) -> exp.Column | None:
@@ -153,26 +153,26 @@ def _check_form(asked: AskedList, inner: exp.Select) -> exp.Table:
     """Return the table that a list reads. Raise KH107 for what is no list of rows of one table, grouped or not."""
     source, *others = tuple(list_sources(inner)) or (None,)
     if source is None:
-        raise list_clause("a subquery in from", inner)
+        raise refuse_clause_in_list("a subquery in from", inner)
     if others:
-        raise list_clause("join", inner)
+        raise refuse_clause_in_list("join", inner)
     for node, known in ((inner, IN_GROUPED_QUERY), (source, ON_TABLE)):
         if (extra := next((key for key, value in node.args.items() if value and key not in known), None)) is not None:
-            raise list_clause(extra.strip("_"), inner)
+            raise refuse_clause_in_list(extra.strip("_"), inner)
     distinct, group, having = (inner.args.get(clause) for clause in ("distinct", "group", "having"))
     if distinct is not None and (distinct.args.get("on") is not None or asked.is_value):
-        raise list_clause("distinct on" if distinct.args.get("on") is not None else "distinct", inner)
+        raise refuse_clause_in_list("distinct on" if distinct.args.get("on") is not None else "distinct", inner)
     if group is not None and (
         asked.is_value or any(value for key, value in group.args.items() if key != "expressions")
     ):
-        raise list_clause("group", group)
+        raise refuse_clause_in_list("group", group)
     if asked.is_value and having is not None:
-        raise list_clause("having", having)
+        raise refuse_clause_in_list("having", having)
     if having is not None and (query := having.find(exp.Query)) is not None:
-        raise list_within(query)
+        raise refuse_nested_list(query)
     shown = () if asked.is_value or (having is not None and not asked.members) else inner.expressions
     if (added := next((one for one in shown if contains_aggregate(one)), None)) is not None:
-        raise list_clause("an aggregate", added)
+        raise refuse_clause_in_list("an aggregate", added)
     return source
 
 
@@ -186,9 +186,9 @@ def _read_groups(asked: AskedList, inner: exp.Select, own: Scope, correlated: se
         return None
     grouped = () if group is None else grouped_columns(inner, own)
     if group is None and asked.members:
-        raise list_grouped_apart(own.table, having or inner)
+        raise refuse_list_grouping(own.table, having or inner)
     if any(unit not in {column.name for column in grouped} | correlated for unit in own.table.unit):
-        raise list_grouped_apart(own.table, group or having or inner)
+        raise refuse_list_grouping(own.table, group or having or inner)
     return tuple(dict.fromkeys(column.name for column in grouped if column.name not in own.table.unit))
 
 
@@ -204,10 +204,10 @@ def _read_totals(asked: AskedList, inner: exp.Select) -> exp.Expr:
         return exp.Paren(this=value.copy()) if isinstance(node, exp.Subquery) else node
 
     written = asked.asked.copy().transform(write_in, copy=False)
-    return exp.Not(this=exp.Paren(this=written)) if asked.negated else written
+    return exp.Not(this=exp.Paren(this=written)) if asked.is_negated else written
 
 
-def _unit_place(pair: tuple[exp.Expr, exp.Expr], scope: Scope, own: Scope) -> int | None:
+def _find_unit_place(pair: tuple[exp.Expr, exp.Expr], scope: Scope, own: Scope) -> int | None:
     """Return the place in the unit of the two columns that are equated; None if they are not of one place."""
     outer, inner = find_column(pair[0], scope), find_column(pair[1], own)
     if outer is None or inner is None or outer.name not in scope.table.unit or inner.name not in own.table.unit:
@@ -216,18 +216,18 @@ def _unit_place(pair: tuple[exp.Expr, exp.Expr], scope: Scope, own: Scope) -> in
     return place if own.table.unit.index(inner.name) == place else None
 
 
-def _across(equality: exp.Expr, own: Scope) -> tuple[exp.Expr, exp.Expr] | None:
+def _split_comparison(equality: exp.Expr, own: Scope) -> tuple[exp.Expr, exp.Expr] | None:
     """Return the column of the question and that of the subquery that a comparison is between, if it is."""
     left, right = bare(equality.this), bare(equality.expression)
     if not isinstance(left, exp.Column) or not isinstance(right, exp.Column):
         return None
-    inside = [_belongs(one, own) for one in (left, right)]
+    inside = [_is_own_column(one, own) for one in (left, right)]
     if all(inside) or not any(inside):
         return None
     return (right, left) if inside[0] else (left, right)
 
 
-def _belongs(column: exp.Expr, own: Scope) -> bool:
+def _is_own_column(column: exp.Expr, own: Scope) -> bool:
     """Return True if a name inside the subquery is that of a column of its own."""
     assert isinstance(column, exp.Column), "what is compared are columns"
     if column.args.get("table") is None:

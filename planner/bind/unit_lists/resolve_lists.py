@@ -14,7 +14,7 @@ from decimal import Decimal
 from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES, GroupScope
-from planner.bind.bind_refusals import no_listed_total
+from planner.bind.bind_refusals import refuse_total_in_list
 from planner.bind.unit_lists.spell_out_extremes import spell_out_extremes
 from planner.bind.unit_totals import read_group_totals
 from planner.catalog.catalog import Column, Table, UnitList
@@ -45,7 +45,7 @@ def resolve_lists(embedded: Embedded, given: Given) -> tuple[Embedded, tuple[str
     """
     if not embedded.lists:
         return embedded, ()
-    lists = _without_implied([tuple(_resolve(one, given) for one in clause) for clause in embedded.lists])
+    lists = _drop_implied([tuple(_resolve(one, given) for one in clause) for clause in embedded.lists])
     declared = None if embedded.declared is None else replace(embedded.declared, lists=lists)
     told: tuple[str, ...] = ()
     if any(one.is_negated for clause in lists for one in clause):
@@ -54,18 +54,18 @@ def resolve_lists(embedded: Embedded, given: Given) -> tuple[Embedded, tuple[str
     return replace(embedded, table=replace(embedded.table, lists=lists), declared=declared), told
 
 
-def _without_implied(clauses: Iterable[tuple[UnitList, ...]]) -> tuple[tuple[UnitList, ...], ...]:
+def _drop_implied(clauses: Iterable[tuple[UnitList, ...]]) -> tuple[tuple[UnitList, ...], ...]:
     """Return clauses in one order, each list of a clause once, without clauses that are true or that others imply."""
     found: dict[frozenset[tuple[str, str, bool]], tuple[UnitList, ...]] = {}
     for clause in clauses:
-        named = {_name(one): one for one in clause}
+        named = {_make_sort_key(one): one for one in clause}
         if not any((*key[:2], not key[2]) in named for key in named):
             found[frozenset(named)] = tuple(named[key] for key in sorted(named))
     kept = [names for names in found if not any(other < names for other in found)]
     return tuple(found[names] for names in sorted(kept, key=lambda names: (len(names), sorted(names))))
 
 
-def _name(listed: UnitList) -> tuple[str, str, bool]:
+def _make_sort_key(listed: UnitList) -> tuple[str, str, bool]:
     return listed.meaning, listed.table.name, listed.is_negated
 
 
@@ -91,16 +91,16 @@ def _resolve_rule(query: UnitListQuery, given: Given) -> UnitList:
     scope = Scope(table=query.table, alias=query.alias)
     where = all_of(one for part in query.rows for one in row_condition(part, scope, given).conjuncts())
     if query.totals is None:
-        return _list_rows(query.table, where, absent=query.absent)
+        return _list_rows(query.table, where, is_absent=query.absent)
     try:
         return _resolve_totals(query, query.totals, where, scope, given)
     except KeyholeError as error:
-        raise no_listed_total(error) if error.code == "KH110" else error from None
+        raise refuse_total_in_list(error) if error.code == "KH110" else error from None
 
 
-def _list_rows(table: Table, where: Condition, *, absent: bool) -> UnitList:
+def _list_rows(table: Table, where: Condition, *, is_absent: bool) -> UnitList:
     meaning = "a row" if where == ALWAYS else f"a row where {canonical(where)}"
-    return UnitList(table=table, meaning=meaning, rule=ListedRows(where), is_negated=absent, description=meaning)
+    return UnitList(table=table, meaning=meaning, rule=ListedRows(where), is_negated=is_absent, description=meaning)
 
 
 def _resolve_totals(query: UnitListQuery, asked: exp.Expr, where: Condition, scope: Scope, given: Given) -> UnitList:
@@ -120,10 +120,10 @@ def _resolve_totals(query: UnitListQuery, asked: exp.Expr, where: Condition, sco
     # who has no rows has a group of none: if the condition holds there, those are listed of whom it does not
     holds, absent = (truth.not_true, not query.absent) if whole_group else (truth.true, query.absent)
     counts = frozenset(total.name for total in rows.totals if total.present is None)
-    holds = _in_one_spelling(holds, counts)
-    counted = None if query.groups else _as_row(rows, holds)
+    holds = _simplify_counts(holds, counts)
+    counted = None if query.groups else _find_row_condition(rows, holds)
     if counted is not None:
-        return _list_rows(query.table, counted, absent=absent)
+        return _list_rows(query.table, counted, is_absent=absent)
     names = {total.name: f"total {identify_total(total)}" for total in rows.totals}
     by = f" by {', '.join(sorted(query.groups))}" if query.groups else ""
     of_rows = "all rows" if where == ALWAYS else f"the rows where {canonical(where)}"
@@ -153,12 +153,12 @@ def _read_totals(
 def _read_open_totals(
     query: UnitQuery, condition: exp.Expr, where: Condition, scope: Scope, given: Given, *, rows: int
 ) -> tuple[UnitRows, Table, Truth]:
-    table = _without_bounds(query.table, rows=rows)
+    table = _lift_bounds(query.table, rows=rows)
     within = GroupScope(scope=replace(scope, table=table), keys=(), given=given, fixed=frozenset(), where=where)
     return read_group_totals(replace(query, table=table), condition, within)
 
 
-def _without_bounds(table: Table, *, rows: int) -> Table:
+def _lift_bounds(table: Table, *, rows: int) -> Table:
     """Return the table with all rows of a unit, and room for what so many of them add up to."""
 
     def widen(column: Column) -> Column:
@@ -171,7 +171,7 @@ def _without_bounds(table: Table, *, rows: int) -> Table:
     return replace(table, columns=columns, rows_per_unit=rows, row_cap=None, totals=(), groupings=())
 
 
-def _in_one_spelling(holds: Condition, counts: frozenset[str]) -> Condition:
+def _simplify_counts(holds: Condition, counts: frozenset[str]) -> Condition:
     """Return the condition without tests whether counts are NULL, which none is, and with >= 3 for > 2 of a count."""
 
     def test(leaf: Leaf) -> Condition:
@@ -191,7 +191,7 @@ def _in_one_spelling(holds: Condition, counts: frozenset[str]) -> Condition:
     return holds.fold(test, negation=negate, every=all_of, some=any_of)
 
 
-def _as_row(rows: UnitRows, holds: Condition) -> Condition | None:
+def _find_row_condition(rows: UnitRows, holds: Condition) -> Condition | None:
     """Return which rows a unit has one of, if that is all that a condition on a count asks; None for any other."""
     if len(rows.totals) != 1:
         return None
@@ -211,33 +211,35 @@ _NO_ROW = frozenset((Compare("", "<=", 0), Compare("", "<", 1), Compare("", "=",
 def _holds_of_nothing(node: exp.Expr, given: Given) -> bool:
     """Return True if the condition holds of no rows: counts are 0, all other aggregates NULL. Raise KH107."""
 
-    def without_rows(inner: exp.Expr) -> exp.Expr:
+    def put_no_rows(inner: exp.Expr) -> exp.Expr:
         if not isinstance(inner, AGGREGATES):
             return inner
         call = bare(inner.this) if isinstance(inner, exp.Filter) else inner
         return exp.Literal.number(0) if isinstance(call, exp.Count) else exp.Null()
 
     try:
-        return _truth(node.copy().transform(without_rows, copy=False), given) is True
+        return _find_truth(node.copy().transform(put_no_rows, copy=False), given) is True
     except NotConstant as problem:
-        raise no_listed_total(
+        raise refuse_total_in_list(
             KeyholeError("KH107", f"{write_short(node)} has no value that is known of a unit without rows")
         ) from problem
 
 
-def _truth(node: exp.Expr, given: Given) -> bool | None:
+def _find_truth(node: exp.Expr, given: Given) -> bool | None:
     found = bare(node)
     match found:
         case exp.Not():
-            value = _truth(found.this, given)
+            value = _find_truth(found.this, given)
             return None if value is None else not value
         case exp.And() | exp.Or():
-            sides = {_truth(side, given) for side in (found.this, found.expression)}
+            sides = {_find_truth(side, given) for side in (found.this, found.expression)}
             decisive = isinstance(found, exp.Or)
             return decisive if decisive in sides else None if None in sides else not decisive
         case exp.Between():
             low = exp.GTE(this=found.this, expression=found.args["low"])
-            return _truth(exp.And(this=low, expression=exp.LTE(this=found.this, expression=found.args["high"])), given)
+            return _find_truth(
+                exp.And(this=low, expression=exp.LTE(this=found.this, expression=found.args["high"])), given
+            )
         case exp.Is() if isinstance(bare(found.expression), exp.Null):
             return fold(found.this, given) is None
         case exp.In() if found.args.get("query") is None:

@@ -16,94 +16,100 @@ from planner.values.operators import FLIPPED_KINDS, OPPOSITE_KINDS
 
 def spell_out_extremes(node: exp.Expr) -> exp.Expr:
     """Return the condition with counts in the place of extremes; what is none of these stays."""
-    return _spell(node, wanted=True)
+    return _spell(node, truth=True)
 
 
-def _spell(node: exp.Expr, *, wanted: bool) -> exp.Expr:
+def _spell(node: exp.Expr, *, truth: bool) -> exp.Expr:
     """Return what is true where the condition is, or where its NOT is."""
     found = bare(node)
     match found:
         case exp.Not():
-            return _spell(found.this, wanted=not wanted)
+            return _spell(found.this, truth=not truth)
         case exp.And() | exp.Or():
-            both = exp.And if isinstance(found, exp.And) is wanted else exp.Or
-            left, right = (exp.Paren(this=_spell(side, wanted=wanted)) for side in (found.this, found.expression))
+            both = exp.And if isinstance(found, exp.And) is truth else exp.Or
+            left, right = (exp.Paren(this=_spell(side, truth=truth)) for side in (found.this, found.expression))
             return both(this=left, expression=right)
-        case exp.Between() if _extreme(found.this) is not None and not found.args.get("symmetric"):
+        case exp.Between() if _find_extreme(found.this) is not None and not found.args.get("symmetric"):
             low = exp.GTE(this=found.this, expression=found.args["low"])
             high = exp.LTE(this=found.this, expression=found.args["high"])
-            return _spell(exp.And(this=low, expression=high), wanted=wanted)
-        case exp.LogicalOr() | exp.LogicalAnd() | exp.Filter() if call := _call(found, exp.LogicalOr, exp.LogicalAnd):
-            return _spell_truths(call, found, wanted=wanted)
-        case exp.Is() if isinstance(bare(found.expression), exp.Null) and (call := _extreme(found.this)) is not None:
-            there = exp.GT if not wanted else exp.EQ
-            return there(this=_count(exp.Not(this=_is_null(call.this)), found.this), expression=_number(0))
+            return _spell(exp.And(this=low, expression=high), truth=truth)
+        case exp.LogicalOr() | exp.LogicalAnd() | exp.Filter() if call := _find_call(
+            found, exp.LogicalOr, exp.LogicalAnd
+        ):
+            return _spell_truths(call, found, truth=truth)
+        case exp.Is() if (
+            isinstance(bare(found.expression), exp.Null) and (call := _find_extreme(found.this)) is not None
+        ):
+            there = exp.GT if not truth else exp.EQ
+            return there(
+                this=_write_count(exp.Not(this=_write_is_null(call.this)), found.this), expression=_write_number(0)
+            )
         case _ if type(found) in OPPOSITE_KINDS:
-            return _spell_comparison(found, wanted=wanted)
+            return _spell_comparison(found, truth=truth)
         case _:
-            return found.copy() if wanted else exp.Not(this=exp.Paren(this=found.copy()))
+            return found.copy() if truth else exp.Not(this=exp.Paren(this=found.copy()))
 
 
-def _call(node: exp.Expr, *kinds: type[exp.Expr]) -> exp.Expr | None:
+def _find_call(node: exp.Expr, *kinds: type[exp.Expr]) -> exp.Expr | None:
     """Return the call of one of these aggregates, with or without FILTER."""
     found = bare(node)
     call = bare(found.this) if isinstance(found, exp.Filter) else found
     return call if isinstance(call, kinds) and not call.args.get("expressions") else None
 
 
-def _extreme(node: exp.Expr) -> exp.Expr | None:
-    return _call(node, exp.Min, exp.Max)
+def _find_extreme(node: exp.Expr) -> exp.Expr | None:
+    return _find_call(node, exp.Min, exp.Max)
 
 
-def _spell_comparison(found: exp.Expr, *, wanted: bool) -> exp.Expr:
-    kind = type(found) if wanted else OPPOSITE_KINDS[type(found)]
+def _spell_comparison(found: exp.Expr, *, truth: bool) -> exp.Expr:
+    kind = type(found) if truth else OPPOSITE_KINDS[type(found)]
     for one, other, operator in (
         (found.this, found.expression, kind),
         (found.expression, found.this, FLIPPED_KINDS[kind]),
     ):
-        call = _extreme(one)
+        call = _find_extreme(one)
         if call is None or contains_aggregate(other) or contains(other, exp.Column, exp.Query):
             continue
         return _compare(call, operator, other, one)
-    return found.copy() if wanted else exp.Not(this=exp.Paren(this=found.copy()))
+    return found.copy() if truth else exp.Not(this=exp.Paren(this=found.copy()))
 
 
 def _compare(call: exp.Expr, operator: type[exp.Expr], bound: exp.Expr, around: exp.Expr) -> exp.Expr:
     beyond = exp.GT if isinstance(call, exp.Max) else exp.LT
     passes = beyond, exp.GTE if isinstance(call, exp.Max) else exp.LTE
 
-    def rows(kind: type[exp.Expr], *, some: bool) -> exp.Expr:
-        counted = _count(kind(this=call.this.copy(), expression=bound.copy()), around)
-        return (exp.GT if some else exp.EQ)(this=counted, expression=_number(0))
+    def count(kind: type[exp.Expr], *, has_some: bool) -> exp.Expr:
+        counted = _write_count(kind(this=call.this.copy(), expression=bound.copy()), around)
+        return (exp.GT if has_some else exp.EQ)(this=counted, expression=_write_number(0))
 
     if operator in passes:  # one value on that side is enough
-        return rows(operator, some=True)
+        return count(operator, has_some=True)
     if operator is exp.EQ:
-        return exp.And(this=rows(beyond, some=False), expression=rows(exp.EQ, some=True))
+        return exp.And(this=count(beyond, has_some=False), expression=count(exp.EQ, has_some=True))
     if operator is exp.NEQ:
-        below = rows(OPPOSITE_KINDS[passes[1]], some=True)
-        none = exp.And(this=below, expression=rows(exp.EQ, some=False))
-        return exp.Paren(this=exp.Or(this=rows(beyond, some=True), expression=exp.Paren(this=none)))
-    there = exp.GT(this=_count(exp.Not(this=_is_null(call.this)), around), expression=_number(0))
-    return exp.And(this=rows(OPPOSITE_KINDS[operator], some=False), expression=there)
+        below = count(OPPOSITE_KINDS[passes[1]], has_some=True)
+        none = exp.And(this=below, expression=count(exp.EQ, has_some=False))
+        return exp.Paren(this=exp.Or(this=count(beyond, has_some=True), expression=exp.Paren(this=none)))
+    there = exp.GT(this=_write_count(exp.Not(this=_write_is_null(call.this)), around), expression=_write_number(0))
+    return exp.And(this=count(OPPOSITE_KINDS[operator], has_some=False), expression=there)
 
 
-def _spell_truths(call: exp.Expr, around: exp.Expr, *, wanted: bool) -> exp.Expr:
+def _spell_truths(call: exp.Expr, around: exp.Expr, *, truth: bool) -> exp.Expr:
     """Return that some value is true; or every value that is not NULL, if there is one.
 
     NOT of one is the other of NOT.
     """
     value: exp.Expr = exp.Paren(this=call.this.copy())
     false: exp.Expr = exp.Not(this=value.copy())
-    if not wanted:
+    if not truth:
         value, false = false, value
-    some = exp.GT(this=_count(value, around), expression=_number(0))
-    if isinstance(call, exp.LogicalOr) is wanted:
+    some = exp.GT(this=_write_count(value, around), expression=_write_number(0))
+    if isinstance(call, exp.LogicalOr) is truth:
         return some
-    return exp.And(this=exp.EQ(this=_count(false, around), expression=_number(0)), expression=some)
+    return exp.And(this=exp.EQ(this=_write_count(false, around), expression=_write_number(0)), expression=some)
 
 
-def _count(condition: exp.Expr, around: exp.Expr) -> exp.Expr:
+def _write_count(condition: exp.Expr, around: exp.Expr) -> exp.Expr:
     """Return the count of the rows that an aggregate reads, where a condition holds."""
     filtered = bare(around)
     if isinstance(filtered, exp.Filter):
@@ -112,9 +118,9 @@ def _count(condition: exp.Expr, around: exp.Expr) -> exp.Expr:
     return exp.Filter(this=exp.Count(this=exp.Star(), big_int=True), expression=exp.Where(this=condition))
 
 
-def _is_null(value: exp.Expr) -> exp.Expr:
+def _write_is_null(value: exp.Expr) -> exp.Expr:
     return exp.Paren(this=exp.Is(this=value.copy(), expression=exp.Null()))
 
 
-def _number(value: int) -> exp.Expr:
+def _write_number(value: int) -> exp.Expr:
     return exp.Literal.number(value)

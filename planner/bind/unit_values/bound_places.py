@@ -21,10 +21,10 @@ _MOST_PLACES = 100
 """Places of a unit's rows that a bound is narrowed to: with more, the table's own bounds are hardly ever wider."""
 
 
-def bound_places(table: Table, where: Condition) -> Table:
+def narrow_by_places(table: Table, where: Condition) -> Table:
     """Return a question's table with the bounds that hold where its WHERE leaves a few places of each unit's rows."""
     for name in _list_places(table):
-        left = _list_left(name, where.conjuncts())
+        left = _list_remaining(name, where.conjuncts())
         if left:
             table = _narrow(table, FixedKey(name, left))
     return table
@@ -35,16 +35,16 @@ def _list_places(table: Table) -> list[str]:
     return [one.name for rule in rules if isinstance(rule, ValuesOfRows) for one in rule.values if one.kind == "place"]
 
 
-def _list_left(name: str, conjuncts: Sequence[Condition]) -> tuple[int, ...]:
+def _list_remaining(name: str, conjuncts: Sequence[Condition]) -> tuple[int, ...]:
     """Return the places that a condition leaves; none if they are not few, or if there are none."""
     own = [one for one in conjuncts if columns(one) == {name}]
-    if not any(_ends(one) for one in own):
+    if not any(_has_last_place(one) for one in own):
         return ()
     tests = [truth_of(one, name) for one in own]
     return tuple(place for place in range(1, _MOST_PLACES + 1) if all(test(place) is True for test in tests))
 
 
-def _ends(condition: Condition) -> bool:
+def _has_last_place(condition: Condition) -> bool:
     """Return True if no place beyond the most satisfies a condition."""
     match condition:
         case Compare(_, "=" | "<" | "<=", int() as value):

@@ -16,7 +16,7 @@ from sqlglot import exp
 from planner.aggregates.aggregate import AGGREGATES, contains_aggregate
 from planner.catalog.catalog import Table
 from planner.parser.subquery_readers import references
-from planner.parser.tree import bare, name
+from planner.parser.tree import bare, name, read_alias
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,7 @@ def _read_source(node: exp.Expr, join: exp.Join | None) -> ValueSource | None:
         return None
     if not any(contains_aggregate(item) for item in inner.expressions):
         return None
-    alias = node.args.get("alias")
-    named = name(alias.this) if alias is not None and alias.this is not None else ""
-    called = named or (name(node.this) if isinstance(node, exp.Table) else "")
+    called = read_alias(node)
     return ValueSource(node, inner, from_.this, join, cte, called) if called else None
 
 
@@ -105,7 +103,7 @@ def _find_cte(node: exp.Table) -> exp.CTE | None:
 
 def reads_values(select: exp.Select, source: ValueSource) -> bool:
     """Return True if the question reads what the subquery computes, and not only whom it has rows of."""
-    computed = {value_name(item) for item in source.inner.expressions if contains_aggregate(item)}
+    computed = {find_value_name(item) for item in source.inner.expressions if contains_aggregate(item)}
     return any(
         name(column.args.get("table")) in ("", source.alias) and name(column.this) in computed
         for column in list_columns(select)
@@ -123,7 +121,7 @@ def list_columns(select: exp.Select) -> Iterator[exp.Column]:
             yield column
 
 
-def value_name(item: exp.Expr) -> str:
+def find_value_name(item: exp.Expr) -> str:
     """Return the name of an item of a select list, as PostgreSQL gives it; empty where none is sure."""
     if isinstance(item, exp.Alias):
         return name(item.args["alias"])

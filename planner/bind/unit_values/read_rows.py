@@ -14,16 +14,20 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.from_clause import ON_TABLE, alias_of, conjuncts
-from planner.bind.unit_values.find_sources import list_columns, value_name
-from planner.bind.unit_values.read_values import OF_EACH_ROW, ValuesRead, add_columns, read_order
-from planner.bind.unit_values.unit_value_refusals import no_value, value_clause, values_of_rows
+from planner.bind.from_clause import ON_TABLE, split_conjuncts
+from planner.bind.unit_values.find_sources import find_value_name, list_columns
+from planner.bind.unit_values.read_values import OF_EACH_ROW, ValueColumns, add_columns, read_order
+from planner.bind.unit_values.unit_value_refusals import (
+    refuse_clause_in_values,
+    refuse_unknown_value,
+    refuse_values_of_rows,
+)
 from planner.catalog.catalog import Lookup, MergedKeys, SqlType, Table, ValueGroups
 from planner.errors import KeyholeError
 from planner.parser.clauses import Clauses, clauses, closing_index
 from planner.parser.lexer import Token
 from planner.parser.subquery_readers import Reader, readers
-from planner.parser.tree import bare, contains, is_star, name, write_node
+from planner.parser.tree import bare, contains, is_star, name, read_alias, write_node
 from planner.scope.embedded import UnitValuesQuery
 from planner.scope.group_by import grouped_columns
 from planner.scope.name_resolution import Scope, UnitTable, find_column
@@ -35,7 +39,7 @@ _TIMES = frozenset({SqlType.DATE, SqlType.TIMESTAMP})
 
 
 @dataclass(frozen=True, slots=True)
-class RowsReading:
+class RowsQuestion:
     """A question that reads such a subquery: its SELECT, its clauses, what its names refer to, and the values.
 
     `emptied` are the tokens of the WITH query that it reads, from the first to past the last.
@@ -48,9 +52,9 @@ class RowsReading:
     emptied: tuple[int, int] | None
 
 
-def rows_readings(
+def read_row_values(
     select: exp.Select, node: exp.Table, table: Table, tokens: tuple[Token, ...]
-) -> tuple[RowsReading, ...]:
+) -> tuple[RowsQuestion, ...]:
     """Return the questions that read a SELECT from a private table as rows with values of units; none if it is none.
 
     Raises KH107, KH201.
@@ -65,14 +69,14 @@ def rows_readings(
     if known is _GROUPED and not any(reads_totals(one.select, select, table, node) for one in found):
         return ()
     if table.is_row_unit:
-        raise values_of_rows(table, node)
+        raise refuse_values_of_rows(table, node)
     for one, parts in ((select, known), (node, ON_TABLE)):
         if (extra := next((key for key, value in one.args.items() if value and key not in parts), None)) is not None:
-            raise value_clause(extra.strip("_"), select)
+            raise refuse_clause_in_values(extra.strip("_"), select)
     emptied = None
     if isinstance(select.parent, exp.CTE):
         emptied = (place.select, closing_index(tokens, place.select - 1))
-    return tuple(_read(reader, select, node, table, emptied) for reader in found)
+    return tuple(_read_question(reader, select, node, table, emptied) for reader in found)
 
 
 def _find_form(select: exp.Select, table: Table, node: exp.Table) -> frozenset[str] | None:
@@ -93,7 +97,7 @@ def _find_form(select: exp.Select, table: Table, node: exp.Table) -> frozenset[s
 def _is_by_unit(select: exp.Select, table: Table, node: exp.Table) -> bool:
     """Return True if a subquery groups by the privacy unit and nothing else."""
     try:
-        groups = grouped_columns(select, Scope(table=table, alias=alias_of(node)))
+        groups = grouped_columns(select, Scope(table=table, alias=read_alias(node)))
     except KeyholeError:
         return False
     return bool(table.unit) and {one.name for one in groups} == set(table.unit)
@@ -115,8 +119,8 @@ def reads_totals(outer: exp.Select, select: exp.Select, table: Table, node: exp.
     """
     if not _is_by_unit(select, table, node):
         return False
-    own = Scope(table=table, alias=alias_of(node))
-    totals = {value_name(item): item for item in select.expressions if contains_aggregate(item)}
+    own = Scope(table=table, alias=read_alias(node))
+    totals = {find_value_name(item): item for item in select.expressions if contains_aggregate(item)}
     read = {name(column.this) for column in list_columns(outer)}
     for called, item in totals.items():
         for inner in item.find_all(exp.Min, exp.Max) if called in read else ():
@@ -124,7 +128,7 @@ def reads_totals(outer: exp.Select, select: exp.Select, table: Table, node: exp.
             if column is not None and column.sql_type in _TIMES:
                 return True
     group = outer.args.get("group")
-    shown = {value_name(item): item.this if isinstance(item, exp.Alias) else item for item in outer.expressions}
+    shown = {find_value_name(item): item.this if isinstance(item, exp.Alias) else item for item in outer.expressions}
     for item in () if group is None else group.expressions:
         chosen = item
         if isinstance(item, exp.Literal) and not item.is_string:
@@ -137,15 +141,15 @@ def reads_totals(outer: exp.Select, select: exp.Select, table: Table, node: exp.
     return False
 
 
-def _read(
+def _read_question(
     reader: Reader, select: exp.Select, node: exp.Table, table: Table, emptied: tuple[int, int] | None
-) -> RowsReading:
+) -> RowsQuestion:
     where, having = select.args.get("where"), select.args.get("having")
     for part in (where, *select.expressions):
         if part is not None and contains(part, exp.Query):
-            raise value_clause("a subquery", part)
-    own = Scope(table=table, alias=alias_of(node))
-    values = ValuesRead(table, table, own, "" if where is None else write_node(where.this), {})
+            raise refuse_clause_in_values("a subquery", part)
+    own = Scope(table=table, alias=read_alias(node))
+    values = ValueColumns(table, table, own, "" if where is None else write_node(where.this), {})
     read = frozenset(name(column.this) for column in list_columns(reader.select))
     columns: dict[str, str] = {}
     for item in select.expressions:
@@ -156,7 +160,7 @@ def _read(
     query = UnitValuesQuery(
         table=table,
         alias=own.alias,
-        rows=tuple(conjuncts(None if where is None else where.this)),
+        rows=tuple(split_conjuncts(None if where is None else where.this)),
         values=(),
         present=present,
         having=asked,
@@ -167,10 +171,10 @@ def _read(
     member = UnitTable(alias, "", tuple(columns.items()), frozenset())
     scope = Scope(table=add_columns(table, values.columns), alias=alias, members=(member,))
     query = replace(query, values=tuple(values.asked))
-    return RowsReading(reader.select, reader.clauses, scope, query, emptied)
+    return RowsQuestion(reader.select, reader.clauses, scope, query, emptied)
 
 
-def _add_first(select: exp.Select, values: ValuesRead, own: Scope) -> str | None:
+def _add_first(select: exp.Select, values: ValueColumns, own: Scope) -> str | None:
     """Return the column of each row's place, if a subquery has one row of a unit only."""
     if select.args.get("group") is not None:
         return values.add_place(())
@@ -180,19 +184,19 @@ def _add_first(select: exp.Select, values: ValuesRead, own: Scope) -> str | None
     on = distinct.args["on"]
     units = [find_column(one, own) for one in (on.expressions if isinstance(on, exp.Tuple) else [on])]
     if None in units or {one.name for one in units if one is not None} != set(own.table.unit):
-        raise value_clause("distinct on other columns than those of the privacy unit", on)
+        raise refuse_clause_in_values("distinct on other columns than those of the privacy unit", on)
     order = select.args.get("order")
     by = () if order is None else read_order(order.expressions, own)
     return values.add_place(tuple(one for one in by if one.column not in own.table.unit))
 
 
-def _read_item(item: exp.Expr, own: Scope, values: ValuesRead, read: frozenset[str]) -> Iterator[tuple[str, str]]:
+def _read_item(item: exp.Expr, own: Scope, values: ValueColumns, read: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Yield the names that an item of the subquery's list gives, each with its column of the question's table."""
     node = bare(item.this if isinstance(item, exp.Alias) else item)
     if is_star(node):
         yield from _list_all(own.table)
         return
-    called = value_name(item) or _name_window(node)
+    called = find_value_name(item) or _name_window(node)
     found = find_column(node, own)
     if found is not None and (called or isinstance(item, exp.Column)):
         yield called or found.name, found.name
@@ -203,7 +207,7 @@ def _read_item(item: exp.Expr, own: Scope, values: ValuesRead, read: frozenset[s
     elif called and contains_aggregate(node):
         yield called, values.add(node)
     else:
-        raise no_value(node, own.table)
+        raise refuse_unknown_value(node, own.table)
 
 
 def _name_window(node: exp.Expr) -> str:
@@ -220,7 +224,7 @@ def _name_window(node: exp.Expr) -> str:
         case exp.Lead():
             return "lead"
         case exp.Expr() as called:
-            return value_name(called)
+            return find_value_name(called)
         case _:
             return ""
 

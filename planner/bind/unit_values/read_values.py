@@ -15,23 +15,23 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from planner.bind.from_clause import IN_GROUPED_QUERY, ON_TABLE, alias_of, conjuncts, find_private_table
-from planner.bind.unit_join import bound_table, same_units
-from planner.bind.unit_values.find_sources import ValueSource, find_sources, list_columns, reads_values, value_name
+from planner.bind.from_clause import IN_GROUPED_QUERY, ON_TABLE, find_private_table, split_conjuncts
+from planner.bind.unit_join import apply_bounds, have_same_units
+from planner.bind.unit_values.find_sources import ValueSource, find_sources, find_value_name, list_columns, reads_values
 from planner.bind.unit_values.unit_value_refusals import (
-    foreign_values,
-    no_order,
-    no_value,
-    not_of_one_unit,
-    unbounded_value,
-    unit_of_left_join,
-    value_clause,
-    values_of_rows,
+    refuse_clause_in_values,
+    refuse_foreign_values,
+    refuse_mixed_units,
+    refuse_order,
+    refuse_unbounded_value,
+    refuse_unit_of_left_join,
+    refuse_unknown_value,
+    refuse_values_of_rows,
 )
 from planner.catalog.catalog import Catalog, Column, Derivation, Lookup, MergedKeys, SqlType, Table, ValueGroups
 from planner.errors import KeyholeError
 from planner.functionals.unit_rows import LARGEST_STEPS, scale_value
-from planner.parser.tree import bare, contains, is_star, name, write_node
+from planner.parser.tree import bare, contains, is_star, name, read_alias, write_node
 from planner.question.products import steps_of
 from planner.question.question import OwnOrder, ValueKind
 from planner.scope.embedded import AskedValue, UnitValuesQuery
@@ -120,19 +120,19 @@ def _read_source(
     assert table is not None
     _check_units(outer, table, source.node)
     _check_form(source)
-    own = Scope(table=table, alias=alias_of(source.table))
+    own = Scope(table=table, alias=read_alias(source.table))
     try:
         groups = grouped_columns(inner, own)
     except KeyholeError as error:
-        raise error if error.code == "KH201" else not_of_one_unit(table, inner) from None
+        raise error if error.code == "KH201" else refuse_mixed_units(table, inner) from None
     if {one.name for one in groups} != set(table.unit):
-        raise not_of_one_unit(table, inner)
+        raise refuse_mixed_units(table, inner)
     where, having = inner.args.get("where"), inner.args.get("having")
-    values = ValuesRead(table, outer, own, "" if where is None else write_node(where.this), names)
+    values = ValueColumns(table, outer, own, "" if where is None else write_node(where.this), names)
     listed: dict[str, str] = {}
     for item in inner.expressions:
         node = bare(item.this if isinstance(item, exp.Alias) else item)
-        called = value_name(item)
+        called = find_value_name(item)
         found = None if is_star(node) else find_column(node, own)
         if found is not None and found in groups:
             listed[called or found.name] = outer.unit[table.unit.index(found.name)]
@@ -141,15 +141,15 @@ def _read_source(
         elif called:
             listed[called] = values.add(node)
         else:
-            raise no_value(node, table)
+            raise refuse_unknown_value(node, table)
     asked_whole = None if having is None else values.put_columns(having.this)
     is_inner = source.join is None or not source.join.side
     if asked_whole is not None and not is_inner:
-        raise value_clause("having with LEFT JOIN", inner)
+        raise refuse_clause_in_values("having with LEFT JOIN", inner)
     query = UnitValuesQuery(
         table=table,
         alias=own.alias,
-        rows=tuple(conjuncts(None if where is None else where.this)),
+        rows=tuple(split_conjuncts(None if where is None else where.this)),
         values=tuple(values.asked),
         present=values.add_presence() if is_inner else None,
         having=asked_whole,
@@ -159,7 +159,7 @@ def _read_source(
 
 
 @dataclass(slots=True)
-class ValuesRead:
+class ValueColumns:
     """The values that one subquery has been asked for so far, and the columns that they are.
 
     `names` are what values are called, by all that is asked of them, of all subqueries. `rows` is the text of the
@@ -175,7 +175,7 @@ class ValuesRead:
     columns: list[Column] = field(default_factory=list)
 
     @property
-    def is_of_all(self) -> bool:
+    def covers_all_units(self) -> bool:
         """True if every unit of the question has rows from which the values are computed."""
         return self.table.name == self.outer.name and not self.rows
 
@@ -183,21 +183,21 @@ class ValuesRead:
         """Return the column of the value that an aggregate is. Raise KH107."""
         value = _read_value(node, self.own)
         if value is None:
-            raise no_value(node, self.table)
-        return self._add(*value, always=self.is_of_all)
+            raise refuse_unknown_value(node, self.table)
+        return self._add_value(*value, is_always_there=self.covers_all_units)
 
     def add_place(self, order: tuple[OwnOrder, ...]) -> str:
         """Return the column of each row's place among the unit's rows."""
-        return self._add("place", None, None, order=order, always=False)
+        return self._add_value("place", None, None, order=order, is_always_there=False)
 
     def add_window(self, node: exp.Window) -> str:
         """Return the column of the value that a window over the unit's rows is. Raise KH107."""
         units = [find_column(one, self.own) for one in node.args.get("partition_by") or ()]
         if {one.name for one in units if one is not None} != set(self.table.unit) or None in units:
-            raise not_of_one_unit(self.table, node)
+            raise refuse_mixed_units(self.table, node)
         order, called = node.args.get("order"), node.this
         if node.args.get("spec") is not None or node.args.get("alias") is not None:
-            raise value_clause("a frame or a named window", node)
+            raise refuse_clause_in_values("a frame or a named window", node)
         if order is None:
             return self.add(called)
         by = read_order(order.expressions, self.own)
@@ -205,22 +205,22 @@ class ValuesRead:
             case exp.RowNumber():
                 return self.add_place(by)
             case exp.Rank() if not called.expressions:
-                return self._add("rank", None, None, order=by, always=False)
+                return self._add_value("rank", None, None, order=by, is_always_there=False)
             case exp.FirstValue() | exp.Lag() | exp.Lead() if called.args.get("default") is None:
                 column = find_column(called.this, self.own)
                 steps = called.args.get("offset")
-                number = 1 if steps is None else int(str(steps.this)) if is_digits(steps) else 0
+                number = 1 if steps is None else int(str(steps.this)) if is_whole_number(steps) else 0
                 if column is None or column.sql_type is SqlType.OTHER or not 0 < number <= MOST_STEPS:
-                    raise no_value(node, self.table)
+                    raise refuse_unknown_value(node, self.table)
                 kind: ValueKind = "first" if isinstance(called, exp.FirstValue) else "later"
                 kind = "earlier" if isinstance(called, exp.Lag) else kind
-                return self._add(kind, column, None, order=by, steps=number, always=False)
+                return self._add_value(kind, column, None, order=by, steps=number, is_always_there=False)
             case _:
-                raise no_value(node, self.table)
+                raise refuse_unknown_value(node, self.table)
 
     def add_presence(self) -> str | None:
         """Return the column that is NULL for units without rows of the subquery; None if all units have one."""
-        return None if self.is_of_all else self._add("rows", None, None, always=False)
+        return None if self.covers_all_units else self._add_value("rows", None, None, is_always_there=False)
 
     def put_columns(self, node: exp.Expr) -> exp.Expr:
         """Return an expression of aggregates with a column in the place of each."""
@@ -232,13 +232,13 @@ class ValuesRead:
 
         return node.copy().transform(put, copy=False)
 
-    def _add(
+    def _add_value(
         self,
         kind: ValueKind,
         column: Column | None,
         filter_: exp.Expr | None,
         *,
-        always: bool,
+        is_always_there: bool,
         order: tuple[OwnOrder, ...] = (),
         steps: int = 1,
     ) -> str:
@@ -253,34 +253,34 @@ class ValuesRead:
             self.names[text] = made
         if all(one.name != made for one in self.asked):
             self.asked.append(AskedValue(made, kind, of or None, filter_, order, steps))
-            self.columns += _make_columns(made, kind, column, self.table, always=always)
+            self.columns += _make_columns(made, kind, column, self.table, is_always_there=is_always_there)
         return made
 
 
 def _check_units(outer: Table, table: Table, node: exp.Expr) -> None:
     if outer.is_row_unit or table.is_row_unit:
-        raise values_of_rows(outer if outer.is_row_unit else table, node)
-    if not same_units((outer, table)):
-        raise foreign_values(outer, table, node)
+        raise refuse_values_of_rows(outer if outer.is_row_unit else table, node)
+    if not have_same_units((outer, table)):
+        raise refuse_foreign_values(outer, table, node)
 
 
 def _check_form(source: ValueSource) -> None:
     inner = source.inner
     for node, known in ((inner, IN_GROUPED_QUERY), (source.table, ON_TABLE)):
         if (extra := next((key for key, value in node.args.items() if value and key not in known), None)) is not None:
-            raise value_clause(extra.strip("_"), inner)
+            raise refuse_clause_in_values(extra.strip("_"), inner)
     for part in (inner.args.get("where"), *inner.expressions):
         if part is not None and contains(part, exp.Query):
-            raise value_clause("a subquery", part)
+            raise refuse_clause_in_values("a subquery", part)
     if inner.args.get("distinct") is not None and inner.args["distinct"].args.get("on") is not None:
-        raise value_clause("distinct on", inner)
+        raise refuse_clause_in_values("distinct on", inner)
     alias = source.node.args.get("alias")
     own = source.table.args.get("alias")
     for named in (alias, own, None if source.cte is None else source.cte.args.get("alias")):
         if named is not None and named.args.get("columns"):
-            raise value_clause("column aliases", source.node)
+            raise refuse_clause_in_values("column aliases", source.node)
     if source.cte is not None and source.cte.parent is not None and source.cte.parent.args.get("recursive"):
-        raise value_clause("recursive", source.node)
+        raise refuse_clause_in_values("recursive", source.node)
 
 
 def _read_value(node: exp.Expr, own: Scope) -> tuple[ValueKind, Column | None, exp.Expr | None] | None:
@@ -308,7 +308,7 @@ def _read_value(node: exp.Expr, own: Scope) -> tuple[ValueKind, Column | None, e
             if column is None or column.sql_type not in _NUMBERS:
                 return None
             if steps_of(column) is None:
-                raise unbounded_value(node, column.name)
+                raise refuse_unbounded_value(node, column.name)
             return "total" if isinstance(call, exp.Sum) else "mean", column, filter_
         case _:
             return None
@@ -333,7 +333,7 @@ OF_EACH_ROW: tuple[ValueKind, ...] = ("place", "rank", "first", "earlier", "late
 """Kinds of values that a window over a unit's rows gives each row; those of all others the rows come to together."""
 
 
-def is_digits(node: exp.Expr) -> bool:
+def is_whole_number(node: exp.Expr) -> bool:
     """Return True for a whole number as it is written."""
     return isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdigit()
 
@@ -345,7 +345,7 @@ def read_order(items: Iterable[exp.Expr], own: Scope) -> tuple[OwnOrder, ...]:
         node = bare(item.this) if isinstance(item, exp.Ordered) else bare(item)
         column = find_column(node, own)
         if column is None or column.sql_type is SqlType.OTHER:
-            raise no_order(item, own.table)
+            raise refuse_order(item, own.table)
         descending = bool(item.args.get("desc"))
         found.append(OwnOrder(column.name, descending, bool(item.args.get("nulls_first"))))
     return tuple(found)
@@ -366,26 +366,26 @@ def _name_value(kind: ValueKind, column: Column | None, table: Table, outer: Tab
 
 
 def _make_columns(
-    called: str, kind: ValueKind, column: Column | None, table: Table, *, always: bool
+    called: str, kind: ValueKind, column: Column | None, table: Table, *, is_always_there: bool
 ) -> Iterator[Column]:
     """Yield a value as a column of the question's table, and the parts of a time for which the policy has lists.
 
     Parameters:
-        always: every unit of the question has rows that the value is of.
+        is_always_there: every unit of the question has rows that the value is of.
     """
     determined = kind not in ("place", "rank", "earlier", "later")
     if kind in ("total", "mean") and column is not None:
         yield _make_sum(called, kind, column, table)
         return
     if kind in ("rows", "values") or column is None:
-        most = Decimal(max(_most_rows(table), 1))
+        most = Decimal(max(_find_most_rows(table), 1))
         yield Column(
             called,
             SqlType.INTEGER,
             "bigint",
             bounds=(Decimal(0 if determined else 1), most),
             grid=Decimal(1),
-            required=always,
+            required=is_always_there,
             own=True,
             determined=determined,
         )
@@ -416,7 +416,7 @@ def _make_columns(
 
 def _make_sum(called: str, kind: ValueKind, column: Column, table: Table) -> Column:
     """Return the sum or the mean of a measure's values, in decimals."""
-    step, low, high = scale_value(kind, column, most=_most_rows(table))
+    step, low, high = scale_value(kind, column, most=_find_most_rows(table))
     exact = terminating_decimal(step)
     if exact is None or max(-low, high) >= LARGEST_STEPS:
         raise KeyholeError(
@@ -431,9 +431,9 @@ def _make_sum(called: str, kind: ValueKind, column: Column, table: Table) -> Col
     return Column(called, kind_of, declared, bounds=(exact * low, exact * high), grid=exact, own=True, determined=True)
 
 
-def _most_rows(table: Table) -> int:
+def _find_most_rows(table: Table) -> int:
     """Return the most rows of one unit that count in the whole table, as the owner declares it."""
-    bounded = bound_table(table, ())
+    bounded = apply_bounds(table, ())
     if bounded.row_cap is not None:
         return bounded.row_cap.rows
     return bounded.rows_per_unit or 1
@@ -457,9 +457,9 @@ def _check_joins(
 ) -> None:
     """Check that each subquery is joined on the whole unit. Raise KH107."""
     own = {source.alias for source, _ in shown}
-    inner = [part for join in select.args["joins"] if not join.side for part in conjuncts(join.args.get("on"))]
+    inner = [part for join in select.args["joins"] if not join.side for part in split_conjuncts(join.args.get("on"))]
     where = select.args.get("where")
-    inner += list(conjuncts(None if where is None else where.this))
+    inner += list(split_conjuncts(None if where is None else where.this))
     edges = [edge for part in inner if (edge := _read_edge(part, scope)) is not None]
     edges += [edge for join in select.args["joins"] if not join.side for edge in _read_using(join, select, scope)]
     for source, _ in shown:
@@ -467,14 +467,14 @@ def _check_joins(
         if join is None or not join.side:
             continue
         if str(join.side).upper() != "LEFT":
-            raise value_clause(f"{join.side} JOIN", source.node)
-        parts = list(conjuncts(join.args.get("on")))
+            raise refuse_clause_in_values(f"{join.side} JOIN", source.node)
+        parts = list(split_conjuncts(join.args.get("on")))
         met = [_read_edge(part, scope) for part in parts]
         if None in met:
-            raise value_clause("another condition ON a LEFT JOIN", source.node)
+            raise refuse_clause_in_values("another condition ON a LEFT JOIN", source.node)
         edges += [edge for edge in met if edge is not None and source.alias in edge[:2]]
         edges += list(_read_using(join, select, scope))
-        _check_unit_is_read_there(source, join, select, scope, catalog)
+        _check_reads_of_unit(source, join, select, scope, catalog)
     for place in range(len(scope.table.unit)):
         reached = {member.alias for member in scope.members} - own
         joined = [{one, other} for one, other, at in edges if at == place]
@@ -482,10 +482,10 @@ def _check_joins(
             reached |= grown
         for source, _ in shown:
             if source.alias not in reached:
-                raise not_of_one_unit(scope.table, source.node)
+                raise refuse_mixed_units(scope.table, source.node)
 
 
-def _check_unit_is_read_there(
+def _check_reads_of_unit(
     source: ValueSource, join: exp.Join, select: exp.Select, scope: Scope, catalog: Catalog
 ) -> None:
     """Check that no column of the unit behind a LEFT JOIN is read but in that join's own condition. Raise KH107."""
@@ -493,11 +493,11 @@ def _check_unit_is_read_there(
     known = set() if on is None else {id(column) for column in on.find_all(exp.Column)}
     for column in list_columns(select):
         found = None if id(column) in known else _find_unit(column, scope)
-        if found is not None and found[0] == source.alias and not _is_of_inner(column, select, catalog):
-            raise unit_of_left_join(source.alias, name(column.this), column)
+        if found is not None and found[0] == source.alias and not _is_inner_column(column, select, catalog):
+            raise refuse_unit_of_left_join(source.alias, name(column.this), column)
 
 
-def _is_of_inner(column: exp.Column, select: exp.Select, catalog: Catalog) -> bool:
+def _is_inner_column(column: exp.Column, select: exp.Select, catalog: Catalog) -> bool:
     """Return True if a plain name in a subquery of a SELECT is that of a column of the subquery's own tables."""
     inner = column.find_ancestor(exp.Select)
     if inner is None or inner is select or column.args.get("table") is not None:
@@ -539,7 +539,7 @@ def _read_using(join: exp.Join, select: exp.Select, scope: Scope) -> Iterator[_E
         if one is join:
             break
         before.append(one.this)
-    left = {_alias(node) for node in before}
+    left = {read_alias(node) for node in before}
     for identifier in join.args.get("using") or ():
         called = name(identifier if isinstance(identifier, exp.Identifier) else identifier.this)
         units = {
@@ -547,14 +547,7 @@ def _read_using(join: exp.Join, select: exp.Select, scope: Scope) -> Iterator[_E
             for member in scope.members
             if dict(member.columns).get(called) in scope.table.unit
         }
-        own = _alias(join.this)
+        own = read_alias(join.this)
         for other in left:
             if own in units and other in units and units[own] == units[other]:
                 yield own, other, units[own]
-
-
-def _alias(node: exp.Expr) -> str:
-    alias = node.args.get("alias")
-    if alias is not None and alias.this is not None:
-        return name(alias.this)
-    return name(node.this) if isinstance(node, exp.Table) else ""

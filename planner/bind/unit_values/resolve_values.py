@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from planner.bind.from_clause import conjuncts
+from planner.bind.from_clause import split_conjuncts
 from planner.catalog.catalog import UnitValues
 from planner.predicates.condition import row_condition
 from planner.question.condition import ALWAYS, Compare, Condition, IsNull, Not, all_of
@@ -32,7 +32,7 @@ def resolve_values(embedded: Embedded, given: Given) -> Embedded:
         table, rule = query.table, _resolve(query, given)
         key = f"{table.name} {canonical(rule.where)}"
         if key in found:
-            rule = _put_together(found[key].rule, rule)
+            rule = _combine(found[key].rule, rule)
         found[key] = UnitValues(table=table, meaning=_describe(rule), rule=rule)
         for condition in _list_conditions(query, embedded, given):
             conditions.setdefault(condition, query.tree)
@@ -52,7 +52,7 @@ def _list_conditions(query: UnitValuesQuery, embedded: Embedded, given: Given) -
             yield from row_condition(part, scope, given).conjuncts()
     if query.first is not None:
         yield Compare(query.first, "=", 1)
-    for part in conjuncts(query.having):
+    for part in split_conjuncts(query.having):
         yield row_condition(part, Scope(table=embedded.table, alias=""), given)
 
 
@@ -73,7 +73,7 @@ def _resolve(query: UnitValuesQuery, given: Given) -> ValuesOfRows:
     return ValuesOfRows(where, values)
 
 
-def _put_together(first: Hashable, second: ValuesOfRows) -> ValuesOfRows:
+def _combine(first: Hashable, second: ValuesOfRows) -> ValuesOfRows:
     """Return the values of both, of the same rows, each once."""
     assert isinstance(first, ValuesOfRows)
     values = {one.name: one for one in (*first.values, *second.values)}

@@ -10,7 +10,7 @@ from planner.parser.tree import position, write_short
 _AS_COLUMN = "or have the source show the value as a column of a view."
 
 
-def not_of_one_unit(table: Table, node: exp.Expr) -> KeyholeError:
+def refuse_mixed_units(table: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for values that are not of one whole unit.
 
     The subquery groups by something else, or is joined so.
@@ -26,7 +26,7 @@ def not_of_one_unit(table: Table, node: exp.Expr) -> KeyholeError:
     )
 
 
-def foreign_values(table: Table, other: Table, node: exp.Expr) -> KeyholeError:
+def refuse_foreign_values(table: Table, other: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for values of a table whose units are not known to be the same people."""
     return KeyholeError(
         "KH107",
@@ -37,7 +37,7 @@ def foreign_values(table: Table, other: Table, node: exp.Expr) -> KeyholeError:
     )
 
 
-def values_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
+def refuse_values_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
     """Return KH107 for values of units in a table of which each row is one."""
     return KeyholeError(
         "KH107",
@@ -48,7 +48,7 @@ def values_of_rows(table: Table, node: exp.Expr) -> KeyholeError:
     )
 
 
-def no_value(node: exp.Expr, table: Table) -> KeyholeError:
+def refuse_unknown_value(node: exp.Expr, table: Table) -> KeyholeError:
     """Return KH107 for an aggregate that is no value of a unit's rows that a question may read."""
     return KeyholeError(
         "KH107",
@@ -59,7 +59,7 @@ def no_value(node: exp.Expr, table: Table) -> KeyholeError:
     )
 
 
-def no_order(node: exp.Expr, table: Table) -> KeyholeError:
+def refuse_order(node: exp.Expr, table: Table) -> KeyholeError:
     """Return KH107 for an order of a unit's rows by anything but a column."""
     return KeyholeError(
         "KH107",
@@ -69,7 +69,7 @@ def no_order(node: exp.Expr, table: Table) -> KeyholeError:
     )
 
 
-def unbounded_value(node: exp.Expr, column: str) -> KeyholeError:
+def refuse_unbounded_value(node: exp.Expr, column: str) -> KeyholeError:
     """Return KH203 for a sum or mean of a column without bounds."""
     return KeyholeError(
         "KH203",
@@ -79,7 +79,7 @@ def unbounded_value(node: exp.Expr, column: str) -> KeyholeError:
     )
 
 
-def unit_of_left_join(alias: str, column: str, node: exp.Expr) -> KeyholeError:
+def refuse_unit_of_left_join(alias: str, column: str, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a unit's column of a subquery behind LEFT JOIN that is read outside the join's condition."""
     return KeyholeError(
         "KH107",
@@ -91,7 +91,7 @@ def unit_of_left_join(alias: str, column: str, node: exp.Expr) -> KeyholeError:
     )
 
 
-def value_clause(clause: str, node: exp.Expr) -> KeyholeError:
+def refuse_clause_in_values(clause: str, node: exp.Expr) -> KeyholeError:
     """Return KH107 for a clause that the subquery may not contain."""
     return KeyholeError(
         "KH107",

@@ -23,14 +23,14 @@ from planner.catalog.catalog import SqlType
 from planner.errors import KeyholeError
 from planner.extract.hints.answerable_questions import INSTEAD
 from planner.extract.private_read import PrivateRead
-from planner.extract.push_down_thresholds import Item, list_items, mentioned_item, spell_item
+from planner.extract.push_down_thresholds import SelectItem, find_mentioned_item, list_items, spell_item
 from planner.extract.subqueries.pull_up_subqueries import remove_cte
 from planner.parser.clauses import Clauses, clauses, fits
 from planner.parser.edits import Edit, Origin, Room
 from planner.parser.lexer import quote_identifier
 from planner.parser.spans import Searched, spans
 from planner.parser.subquery_readers import Reader, readers, unaliased_end
-from planner.parser.tree import bare, contains, is_star, name, offset, position, start, write_node
+from planner.parser.tree import bare, contains, is_star, name, offset, position, read_alias, start, write_node
 from planner.scope.name_resolution import Scope, find_column
 from planner.scorecard.shown_numbers import default_name
 
@@ -47,7 +47,7 @@ class _Inner:
     """The subquery: its columns by name, what it groups by beside the query around, and whose groups it keeps."""
 
     place: Clauses
-    items: Mapping[str, Item]
+    items: Mapping[str, SelectItem]
     expressions: Mapping[str, exp.Expr]
     further: tuple[str, ...]
     among: str | None
@@ -64,7 +64,7 @@ def merge_groupings(read: PrivateRead) -> tuple[Edit, ...]:
         levels = _find_levels(read)
         if levels is None:
             return ()
-        changes, counted = _plan(*levels, read)
+        changes, counted = _plan_merge(*levels, read)
         instead = None if changes else _suggest_total(*levels, read)
         sure = counted is None or all(_is_required(column, read) for column in counted.find_all(exp.Column))
     except KeyholeError:
@@ -116,10 +116,10 @@ def _suggest_total(reader: Reader, inner: _Inner, read: PrivateRead) -> str | No
         return None
     call, threshold = bare(asked.this), asked.expression
     column = bare(call.this) if isinstance(call, exp.Avg) else None
-    called = mentioned_item(column, reader, inner.items) if isinstance(column, exp.Column) else None
+    called = find_mentioned_item(column, reader, inner.items) if isinstance(column, exp.Column) else None
     if called is None or not isinstance(inner.expressions[called], exp.Count | exp.Sum) or inner.among is not None:
         return None
-    key = find_column(inner.expressions[inner.further[0]], _scope(read))
+    key = find_column(inner.expressions[inner.further[0]], _make_scope(read))
     number = isinstance(threshold, exp.Literal) and not threshold.is_string
     if key is None or not key.domain or not number or read.select.args.get("where") is not None:
         return None
@@ -134,7 +134,7 @@ def _suggest_total(reader: Reader, inner: _Inner, read: PrivateRead) -> str | No
     return f"{INSTEAD}SELECT {names} {' '.join(source.split())} GROUP BY {names} HAVING {write_node(twin)};"
 
 
-def _plan(reader: Reader, inner: _Inner, read: PrivateRead) -> tuple[list[Edit], exp.Expr | None]:
+def _plan_merge(reader: Reader, inner: _Inner, read: PrivateRead) -> tuple[list[Edit], exp.Expr | None]:
     """Return the changes, and the expression whose different values are counted in them."""
     select, text, tokens, place = read.select, read.text, read.tokens, inner.place
     replaced = _replace_calls(reader, inner, read)
@@ -159,7 +159,7 @@ def _read_inner(reader: Reader, place: Clauses, read: PrivateRead) -> _Inner | N
     if items is None or group is None or any(value for key, value in select.args.items() if key not in _IN_SUBQUERY):
         return None
     expressions = {called: one.unalias() for called, one in zip(items, select.expressions, strict=True)}
-    keys = {called for called, item in items.items() if not item.aggregate}
+    keys = {called for called, item in items.items() if not item.is_aggregate}
     read_by = [select.args["group"], *(expressions[called] for called in keys)]
     if {name(column.this) for node in read_by for column in node.find_all(exp.Column)} & set(read.table.unit):
         return None
@@ -180,19 +180,19 @@ def _read_inner(reader: Reader, place: Clauses, read: PrivateRead) -> _Inner | N
     return _Inner(place, items, expressions, further, among)
 
 
-def _find_key(grouped: exp.Expr, select: exp.Select, reader: Reader, items: Mapping[str, Item]) -> str:
+def _find_key(grouped: exp.Expr, select: exp.Select, reader: Reader, items: Mapping[str, SelectItem]) -> str:
     """Return the subquery's column that the query around groups by; empty for anything else."""
     node = _resolve_place(grouped, select)
-    found = mentioned_item(node, reader, items) if isinstance(node, exp.Column) else None
+    found = find_mentioned_item(node, reader, items) if isinstance(node, exp.Column) else None
     return found or ""
 
 
 def _find_grouped(
-    grouped: exp.Expr, select: exp.Select, items: Mapping[str, Item], expressions: Mapping[str, exp.Expr]
+    grouped: exp.Expr, select: exp.Select, items: Mapping[str, SelectItem], expressions: Mapping[str, exp.Expr]
 ) -> str:
     """Return the subquery's column that it groups by; empty where it shows none."""
     node = _resolve_place(grouped, select)
-    known = [called for called, item in items.items() if not item.aggregate and bare(expressions[called]) == node]
+    known = [called for called, item in items.items() if not item.is_aggregate and bare(expressions[called]) == node]
     if not known and isinstance(node, exp.Column) and not node.args.get("table"):
         known = [called for called in items if called == name(node.this)]
     return known[0] if known else ""
@@ -250,18 +250,18 @@ def _merge_call(call: exp.Expr, reader: Reader, inner: _Inner, read: PrivateRead
     if _counts_groups(call):
         return _count_groups(inner, read)
     column = bare(call.this) if isinstance(call.this, exp.Expr) else None
-    called = mentioned_item(column, reader, inner.items) if isinstance(column, exp.Column) else None
-    if called is None or inner.among is not None or not inner.items[called].aggregate:
+    called = find_mentioned_item(column, reader, inner.items) if isinstance(column, exp.Column) else None
+    if called is None or inner.among is not None or not inner.items[called].is_aggregate:
         return None
     node = inner.expressions[called]
     kind = node.this if isinstance(node, exp.Filter) else node
     written = spell_item(inner.items[called], Room(read.text), read.text, read.tokens)
     if isinstance(call, exp.Sum) and isinstance(kind, exp.Count) and not isinstance(kind.this, exp.Distinct):
-        return written if isinstance(_above(call), _COMPARED) else f"({written})::numeric"
+        return written if isinstance(_find_enclosing(call), _COMPARED) else f"({written})::numeric"
     if isinstance(call, exp.Sum) and isinstance(kind, exp.Sum):
-        if isinstance(_above(call), _COMPARED):
+        if isinstance(_find_enclosing(call), _COMPARED):
             return written
-        summed = find_column(bare(kind.this), _scope(read)) if isinstance(bare(kind.this), exp.Column) else None
+        summed = find_column(bare(kind.this), _make_scope(read)) if isinstance(bare(kind.this), exp.Column) else None
         if summed is None or summed.sql_type not in _SUMMED:
             return None
         return f"({written})::numeric" if summed.sql_type is SqlType.INTEGER else written
@@ -272,17 +272,15 @@ def _counts_groups(call: exp.Expr) -> bool:
     return isinstance(call, exp.Count) and isinstance(call.this, exp.Star | exp.Literal)
 
 
-def _above(call: exp.Expr) -> exp.Expr | None:
+def _find_enclosing(call: exp.Expr) -> exp.Expr | None:
     above = call.parent
     while isinstance(above, exp.Paren):
         above = above.parent
     return above
 
 
-def _scope(read: PrivateRead) -> Scope:
-    alias = read.node.args.get("alias")
-    called = name(alias.this) if alias is not None and alias.this is not None else name(read.node.this)
-    return Scope(table=read.table, alias=called)
+def _make_scope(read: PrivateRead) -> Scope:
+    return Scope(table=read.table, alias=read_alias(read.node))
 
 
 def _count_groups(inner: _Inner, read: PrivateRead) -> str | None:
@@ -299,7 +297,7 @@ def _count_groups(inner: _Inner, read: PrivateRead) -> str | None:
 
 
 def _is_required(column: exp.Column, read: PrivateRead) -> bool:
-    found = find_column(column, _scope(read))
+    found = find_column(column, _make_scope(read))
     return found is not None and found.required
 
 
@@ -312,13 +310,13 @@ def _spell_keys(reader: Reader, inner: _Inner, replaced: list[Edit], read: Priva
     changes: list[Edit] = []
     for column in reader.columns():
         begin = start(column)
-        called = mentioned_item(column, reader, inner.items)
+        called = find_mentioned_item(column, reader, inner.items)
         if begin is None or any(first <= begin < end for first, end in within):
             continue
         sorts = column.find_ancestor(exp.Order) is not None
         if sorts and not column.args.get("table") and name(column.this) in outputs:
             continue
-        if called is None or inner.items[called].aggregate:
+        if called is None or inner.items[called].is_aggregate:
             if not sorts and column.find_ancestor(exp.Group) is None:
                 raise KeyholeError("KH106", "a name that is none of the subquery's keys")
             continue

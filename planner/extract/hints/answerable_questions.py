@@ -9,7 +9,7 @@ from planner.aggregates.aggregate import AGGREGATES, contains_aggregate
 from planner.bind.select_list import check_beside_aggregates, check_shown
 from planner.catalog.catalog import Column, Derivation, Lookup, MergedKeys, ValueGroups
 from planner.errors import KeyholeError
-from planner.extract.private_read import QuestionReading
+from planner.extract.private_read import ParsedQuestion
 from planner.groups.computed_keys import add_computed_keys
 from planner.parser.clauses import Clauses, at_offset, closing_index
 from planner.parser.lexer import Token, readable
@@ -26,10 +26,10 @@ _COMPARISONS = (exp.Is, exp.Between, exp.In, exp.GT, exp.GTE, exp.LT, exp.LTE, e
 _CONDITIONS = (exp.And, exp.Or, exp.Not, exp.Between, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.EQ, exp.NEQ)
 
 
-def each_grouping(place: QuestionReading, sets: tuple[tuple[Column, ...], ...]) -> str:
+def suggest_each_grouping(place: ParsedQuestion, sets: tuple[tuple[Column, ...], ...]) -> str:
     """Return one question per grouping, joined by UNION ALL, with NULL for keys that a grouping leaves open."""
     everything = tuple({column.name: column for columns in sets for column in columns}.values())
-    source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
+    source = place.text[place.tokens[place.clauses.source].start : _find_source_end(place)]
     where = place.clauses.part("where", place.text, place.tokens)
     having = place.clauses.part("having", place.text, place.tokens)
     questions: list[str] = []
@@ -46,7 +46,7 @@ def each_grouping(place: QuestionReading, sets: tuple[tuple[Column, ...], ...]) 
     return f"{place.before} {' UNION ALL '.join(questions)};".strip()
 
 
-def suggest_question(place: QuestionReading, *, aliases: Set[str] = frozenset()) -> str | None:
+def suggest_question(place: ParsedQuestion, *, aliases: Set[str] = frozenset()) -> str | None:
     """Return the question that this statement could have been: its keys, its WHERE, and a HAVING.
 
     It begins with `INSTEAD` where the threshold is none of the statement's own.
@@ -54,32 +54,32 @@ def suggest_question(place: QuestionReading, *, aliases: Set[str] = frozenset())
     Parameters:
         aliases: names of columns that mean items of the select list in HAVING.
     """
-    keys = () if place.select.args.get("group") is None else _grouping_keys(place)
+    keys = () if place.select.args.get("group") is None else _list_grouping_keys(place)
     columns = place.scope.table.columns
     if place.scope.listed is not None:
         columns = tuple(place.scope.table.get_column(column) for _, column in place.scope.listed)
-    own = _own_threshold(place.select)
-    whole = own is not None and place.select.args.get("group") is None and not _shown_keys(place)
-    shown = keys or _shown_keys(place) or tuple(column for column in columns if column.domain is not None)[:1]
+    own = _find_own_threshold(place.select)
+    whole = own is not None and place.select.args.get("group") is None and not _list_shown_keys(place)
+    shown = keys or _list_shown_keys(place) or tuple(column for column in columns if column.domain is not None)[:1]
     if not shown and not whole:
         return None
-    names = (_items(place) if keys else None) or ", ".join(place.scope.spell_column(column) for column in shown)
-    source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
-    where = own_where(place)
+    names = (_write_items(place) if keys else None) or ", ".join(place.scope.spell_column(column) for column in shown)
+    source = place.text[place.tokens[place.clauses.source].start : _find_source_end(place)]
+    where = copy_where(place)
     having = place.clauses.part("having", place.text, place.tokens)
-    asked, named = place.select.args.get("having"), _without_aliases(place, aliases)
+    asked, named = place.select.args.get("having"), _suggest_without_aliases(place, aliases)
     instead = ""
     if named is not None:
         having = named
     elif asked is None or not contains_aggregate(asked) or excludes_emptiness(asked):
-        having = f"HAVING {own or _threshold_of_aggregate(place) or 'count(*) > 1000'}"
+        having = f"HAVING {own or _suggest_threshold(place) or 'count(*) > 1000'}"
         instead = "" if own else INSTEAD
-    grouped = (f"SELECT {names}", source, where, f"GROUP BY {_grouped_by(place) or names}", having)
+    grouped = (f"SELECT {names}", source, where, f"GROUP BY {_copy_group_by(place) or names}", having)
     parts = (place.before, *(("SELECT true", source, where, having) if whole else grouped))
     return instead + " ".join(part for part in parts if part) + ";"
 
 
-def _without_aliases(place: QuestionReading, aliases: Set[str]) -> str | None:
+def _suggest_without_aliases(place: ParsedQuestion, aliases: Set[str]) -> str | None:
     return spell_out_aliases(place.select, {column.name for column in place.scope.table.columns} - aliases)
 
 
@@ -104,7 +104,7 @@ def spell_out_aliases(select: exp.Select, columns: Container[str]) -> str | None
     return f"HAVING {write_node(spelled.this)}" if contains_aggregate(spelled) else None
 
 
-def _grouped_by(place: QuestionReading) -> str | None:
+def _copy_group_by(place: ParsedQuestion) -> str | None:
     """Return GROUP BY as it stands, if it names more columns than the keys and HAVING may read them.
 
     Return None for the rest.
@@ -114,47 +114,47 @@ def _grouped_by(place: QuestionReading) -> str | None:
     if having is None or not grouped or not all(isinstance(one, exp.Column) for one in grouped):
         return None
     read = {name(column.this) for column in having.find_all(exp.Column)}
-    keys = {key.name for key in _grouping_keys(place)}
+    keys = {key.name for key in _list_grouping_keys(place)}
     if not any(name(one.this) in read and name(one.this) not in keys for one in grouped):
         return None
     return ", ".join(write_node(one) for one in grouped)
 
 
-def _items(place: QuestionReading) -> str | None:
+def _write_items(place: ParsedQuestion) -> str | None:
     """Return the items of GROUP BY as the hint may show them, if one is cut from values.
 
     Its key has no name that SQL has.
     """
-    made = [key for key in _grouping_keys(place) if isinstance(key.derivation, MergedKeys | ValueGroups)]
+    made = [key for key in _list_grouping_keys(place) if isinstance(key.derivation, MergedKeys | ValueGroups)]
     group = place.select.args["group"].expressions
     items = [resolve_item(bare(item), place.select, place.scope) for item in group]
     return ", ".join(write_node(item) for item in items) if made else None
 
 
-def _grouping_keys(place: QuestionReading) -> tuple[Column, ...]:
+def _list_grouping_keys(place: ParsedQuestion) -> tuple[Column, ...]:
     try:
         return read_group_by(place.select, place.scope)
     except KeyholeError:
         return ()
 
 
-def whole_table(place: QuestionReading) -> str | None:
+def suggest_whole_table(place: ParsedQuestion) -> str | None:
     """Return the question if the whole table crosses the threshold, instead of one with columns and no keys."""
     asked = place.select.args.get("having")
     if place.scope.listed is not None or asked is None or not contains_aggregate(asked):
         return None
-    source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
-    where = own_where(place)
+    source = place.text[place.tokens[place.clauses.source].start : _find_source_end(place)]
+    where = copy_where(place)
     having = place.clauses.part("having", place.text, place.tokens)
     return INSTEAD + " ".join(part for part in (place.before, "SELECT true", source, where, having) if part) + ";"
 
 
-def by_keys(place: QuestionReading) -> str | None:
+def suggest_by_keys(place: ParsedQuestion) -> str | None:
     """Return a question that groups by an expression, as one by the keys in it.
 
     The expression is computed around it.
     """
-    keys = _shown_keys(place)
+    keys = _list_shown_keys(place)
     items = place.select.expressions
     computed = [column for item in items for column in item.find_all(exp.Column)]
     if not keys or place.select.args.get("having") is None or any(column.table for column in computed):
@@ -166,8 +166,8 @@ def by_keys(place: QuestionReading) -> str | None:
     parts = (
         place.before,
         f"SELECT {names}",
-        place.text[source : _source_end(place)],
-        own_where(place),
+        place.text[source : _find_source_end(place)],
+        copy_where(place),
         f"GROUP BY {names}",
         place.clauses.part("having", place.text, place.tokens),
     )
@@ -175,7 +175,7 @@ def by_keys(place: QuestionReading) -> str | None:
     return f"{INSTEAD}{shown} FROM ({' '.join(part for part in parts if part)}) AS q;"
 
 
-def by_positions(place: QuestionReading) -> tuple[str, str] | None:
+def suggest_by_positions(place: ParsedQuestion) -> tuple[str, str] | None:
     """Return how GROUP BY reads a column's name that the select list gives away, and the question by positions.
 
     Return None if no name is taken twice, or no position would be a key.
@@ -220,7 +220,7 @@ def by_positions(place: QuestionReading) -> tuple[str, str] | None:
     return detail, " ".join(part for part in (place.before, "".join(parts)) if part) + ";"
 
 
-def window_around(place: QuestionReading, window: exp.Window) -> str | None:
+def suggest_window_around(place: ParsedQuestion, window: exp.Window) -> str | None:
     """Return a question whose select list calls a window, with that around it.
 
     Return None if it reads names of the tables inside, or something that the question cannot show by name.
@@ -229,7 +229,7 @@ def window_around(place: QuestionReading, window: exp.Window) -> str | None:
         return None
     if not place.predicates and place.ranked is None:
         asked = suggest_question(place)
-        keys = {key.name for key in _grouping_keys(place) or _shown_keys(place)}
+        keys = {key.name for key in _list_grouping_keys(place) or _list_shown_keys(place)}
         if asked is None or any(column.name not in keys for column in window.find_all(exp.Column)):
             return None
         instead = INSTEAD if asked.startswith(INSTEAD) else ""
@@ -237,7 +237,7 @@ def window_around(place: QuestionReading, window: exp.Window) -> str | None:
         return f"{instead}SELECT q.*, {write_node(window)} FROM ({written}) AS q;"
     items = [item for item in place.select.expressions if not contains(item, exp.Window)]
     names = [item.alias_or_name for item in items]
-    if any(column.name not in names for column in _outside_predicates(window, place)):
+    if any(column.name not in names for column in _list_columns_beside_predicates(window, place)):
         return None
     text, tokens = place.text, place.tokens
     inner = [text[tokens[first].start : tokens[past - 1].end] for first, past in place.clauses.items]
@@ -260,26 +260,26 @@ def window_around(place: QuestionReading, window: exp.Window) -> str | None:
     return f"SELECT q.*, {write_node(around)} FROM ({asked}) AS q;"
 
 
-def _outside_predicates(window: exp.Window, place: QuestionReading) -> list[exp.Column]:
+def _list_columns_beside_predicates(window: exp.Window, place: ParsedQuestion) -> list[exp.Column]:
     """Return the columns that a window reads beside its predicates."""
     inside = {id(column) for one in place.predicates for column in one.node.find_all(exp.Column)}
     return [column for column in window.find_all(exp.Column) if id(column) not in inside]
 
 
-def suggest_domain(place: QuestionReading) -> str | None:
+def suggest_domain(place: ParsedQuestion) -> str | None:
     """Return the list of a key's public values, for an aggregate that asks for nothing else: its extremes or count."""
-    keys = [_key_asked_about(item.unalias(), place.scope) for item in place.select.expressions]
+    keys = [_find_asked_key(item.unalias(), place.scope) for item in place.select.expressions]
     found = tuple(dict.fromkeys(key for key in keys if key is not None))
     if place.select.args.get("group") is not None or place.before or None in keys or len(found) != 1:
         return None
-    if place.select.args.get("having") is not None or not about_keys(place.select, place.scope, found):
+    if place.select.args.get("having") is not None or not reads_keys_alone(place.select, place.scope, found):
         return None
-    source = place.text[place.tokens[place.clauses.source].start : _source_end(place)]
+    source = place.text[place.tokens[place.clauses.source].start : _find_source_end(place)]
     where = place.clauses.part("where", place.text, place.tokens)
     return f"SELECT DISTINCT {place.scope.spell_column(found[0])} {source} {where}".rstrip() + ";"
 
 
-def about_keys(select: exp.Select, scope: Scope, keys: tuple[Column, ...]) -> bool:
+def reads_keys_alone(select: exp.Select, scope: Scope, keys: tuple[Column, ...]) -> bool:
     """Return True if a WHERE, if there is one, reads keys alone, and their base columns."""
     where = select.args.get("where")
     if where is None:
@@ -293,17 +293,17 @@ def about_keys(select: exp.Select, scope: Scope, keys: tuple[Column, ...]) -> bo
     return where.find(exp.Query) is None and all(column is not None and column.name in names for column in read)
 
 
-def _key_asked_about(item: exp.Expr, scope: Scope) -> Column | None:
+def _find_asked_key(item: exp.Expr, scope: Scope) -> Column | None:
     """Return the key of min(key), max(key) or count(DISTINCT key)."""
     match bare(item):
         case exp.Min(this=inner) | exp.Max(this=inner):
-            return _key(inner, scope)
+            return _find_key(inner, scope)
         case exp.Count(this=exp.Distinct(expressions=[inner])):
-            return _key(inner, scope)
+            return _find_key(inner, scope)
     return None
 
 
-def _key(node: exp.Expr, scope: Scope) -> Column | None:
+def _find_key(node: exp.Expr, scope: Scope) -> Column | None:
     try:
         column = find_column(node, scope)
     except KeyholeError:
@@ -311,27 +311,29 @@ def _key(node: exp.Expr, scope: Scope) -> Column | None:
     return None if column is None or column.domain is None else column
 
 
-def _shown_keys(place: QuestionReading) -> tuple[Column, ...]:
+def _list_shown_keys(place: ParsedQuestion) -> tuple[Column, ...]:
     """Return the keys in the select list of a statement that groups by nothing."""
     if place.scope.listed is not None:
         return ()
-    read = [_key(node, place.scope) for item in place.select.expressions for node in item.find_all(exp.Column)]
+    read = [_find_key(node, place.scope) for item in place.select.expressions for node in item.find_all(exp.Column)]
     return tuple(dict.fromkeys(column for column in read if column is not None))
 
 
-def _threshold_of_aggregate(place: QuestionReading) -> str | None:
+def _suggest_threshold(place: ParsedQuestion) -> str | None:
     """Return a threshold for the aggregate that the select list shows, if a question may ask for one."""
     for item in place.select.expressions:
         for node in item.walk():
             if isinstance(node, exp.Count | exp.Sum | exp.Avg) and node.find_ancestor(exp.Filter, exp.Window) is None:
                 bands = find_bands(node, place.scope, ())
-                threshold = likely_threshold(node, place.scope) if bands is None else f"{middle_threshold(bands):f}"
+                threshold = (
+                    suggest_likely_threshold(node, place.scope) if bands is None else f"{middle_threshold(bands):f}"
+                )
                 if threshold is not None:
                     return f"{write_node(node)} > {threshold}"
     return None
 
 
-def likely_threshold(node: exp.Expr, scope: Scope) -> str | None:
+def suggest_likely_threshold(node: exp.Expr, scope: Scope) -> str | None:
     """Return the likely thresholds of counts, sums and averages of one column.
 
     Return None for other aggregates, and if the column has no bounds.
@@ -342,7 +344,7 @@ def likely_threshold(node: exp.Expr, scope: Scope) -> str | None:
     if isinstance(inner, exp.Distinct) and isinstance(node, exp.Count) and len(inner.expressions) == 1:
         inner, rows = inner.expressions[0], 1
     if isinstance(node, exp.Count) and isinstance(inner, exp.Star):
-        return _threshold_of_total(rows)
+        return _choose_total_threshold(rows)
     if scope.listed is not None or not isinstance(inner, exp.Column):
         return None
     try:
@@ -350,17 +352,19 @@ def likely_threshold(node: exp.Expr, scope: Scope) -> str | None:
     except KeyholeError:
         return None
     if isinstance(node, exp.Count):
-        return None if column is None else _threshold_of_total(rows)
+        return None if column is None else _choose_total_threshold(rows)
     if column is None or column.bounds is None:
         return None
     if isinstance(node, exp.Sum):
-        return _threshold_of_total(max(map(abs, column.per_unit or column.bounds))) if column.bounds[1] > 0 else None
+        return (
+            _choose_total_threshold(max(map(abs, column.per_unit or column.bounds))) if column.bounds[1] > 0 else None
+        )
     low, high = column.bounds  # no row's value lies beyond them, and no average
     middle = int((max(low, Decimal(0)) + high) / 2)
     return str(middle) if low < middle < high else None
 
 
-def _threshold_of_total(most: Decimal | int) -> str:
+def _choose_total_threshold(most: Decimal | int) -> str:
     """Return a round total of which ten percent is several times one unit's part, to tell it from noise."""
     wanted = max(1000, _UNITS_IN_THRESHOLD * most)
     power = 10 ** (len(str(int(wanted))) - 1)
@@ -374,15 +378,15 @@ def excludes_emptiness(having: exp.Having) -> bool:
     """
     outside = having.walk(prune=lambda node: isinstance(node, AGGREGATES))
     compared = [node for node in outside if isinstance(node, _COMPARISONS)]
-    return bool(compared) and all(map(_is_with_nothing, compared))
+    return bool(compared) and all(map(_compares_with_nothing, compared))
 
 
-def _is_with_nothing(comparison: exp.Expr) -> bool:
+def _compares_with_nothing(comparison: exp.Expr) -> bool:
     side = comparison.args.get("expression")
     return isinstance(comparison, exp.Is) or (isinstance(side, exp.Literal) and str(side.this) == "0")
 
 
-def own_where(place: QuestionReading) -> str:
+def copy_where(place: ParsedQuestion) -> str:
     """Return the WHERE of a question; nothing if it reads columns of the query around it, as EXISTS does."""
     where = place.select.args.get("where")
     try:
@@ -393,12 +397,12 @@ def own_where(place: QuestionReading) -> str:
     return place.clauses.part("where", place.text, place.tokens)
 
 
-def _source_end(place: QuestionReading) -> int:
+def _find_source_end(place: ParsedQuestion) -> int:
     past = min((index for _, index in place.clauses.marks), default=place.clauses.end)
     return place.tokens[past - 1].end
 
 
-def _own_threshold(select: exp.Select) -> str | None:
+def _find_own_threshold(select: exp.Select) -> str | None:
     """Return the select list's own threshold of an aggregate, as in CASE WHEN count(*) > 5000 THEN ..."""
     for item in select.expressions:
         for node in item.walk():
@@ -410,20 +414,20 @@ def _own_threshold(select: exp.Select) -> str | None:
 PUBLIC_TOTAL = "1000000"  # in the place of a total that a hint cannot know: the analyst writes the one that is public
 
 
-def _public_number(place: QuestionReading) -> str:
+def _choose_public_number(place: ParsedQuestion) -> str:
     """Return a number that a subquery in HAVING may stand for: within the bounds of a mean that is compared with it."""
     having = place.select.args["having"]
     for comparison in having.find_all(exp.GT, exp.GTE, exp.LT, exp.LTE):
         sides = bare(comparison.this), bare(comparison.expression)
         if isinstance(sides[0], exp.Avg) != isinstance(sides[1], exp.Avg):
             mean = next(side for side in sides if isinstance(side, exp.Avg))
-            return likely_threshold(mean, place.scope) or PUBLIC_TOTAL
+            return suggest_likely_threshold(mean, place.scope) or PUBLIC_TOTAL
     return PUBLIC_TOTAL
 
 
-def with_public_total(place: QuestionReading) -> str:
+def suggest_public_total(place: ParsedQuestion) -> str:
     """Return the question with a number in the place of every subquery in its HAVING."""
-    tokens, end, number = place.tokens, place.clauses.end, _public_number(place)
+    tokens, end, number = place.tokens, place.clauses.end, _choose_public_number(place)
     first = place.clauses.mark("having")
     at = place.clauses.select
     written, start = [], tokens[at].start
@@ -448,7 +452,9 @@ def join_ways(*ways: str | None) -> str | None:
     return instead + "  or  ".join(way.removeprefix(INSTEAD) for way in known) if known else None
 
 
-def set_operation(select: exp.Select, scope: Scope, place: Clauses, text: str, tokens: tuple[Token, ...]) -> str | None:
+def suggest_set_operation(
+    select: exp.Select, scope: Scope, place: Clauses, text: str, tokens: tuple[Token, ...]
+) -> str | None:
     """Return the question with `key IN (question)` as INTERSECT and NOT IN as EXCEPT; None if it has neither."""
     if select.args.get("group") is None or select.args.get("having") is None:
         return None
@@ -464,11 +470,11 @@ def set_operation(select: exp.Select, scope: Scope, place: Clauses, text: str, t
     for (first, past), condition in conjuncts:
         at = next((index for index in range(first, past) if tokens[index].is_word("in")), past)
         negated = tokens[at - 1].is_word("not")
-        column = _column(tokens[first : at - negated])
+        column = _read_column(tokens[first : at - negated])
         if at == past or not tokens[min(at + 2, past - 1)].is_word("select"):
             kept.append(text[tokens[first].start : tokens[past - 1].end])
         elif closing_index(tokens, at + 1) == past - 1 and [column] == [key.name for key in keys]:
-            if not _asks(condition):
+            if not _asks_question(condition):
                 return None
             inner = text[tokens[at + 2].start : tokens[past - 2].end]
             others.append(f"{'EXCEPT' if negated else 'INTERSECT'} {inner}")
@@ -485,7 +491,7 @@ def set_operation(select: exp.Select, scope: Scope, place: Clauses, text: str, t
     return " ".join(part for part in parts if part) + ";"
 
 
-def _asks(condition: exp.Expr) -> bool:
+def _asks_question(condition: exp.Expr) -> bool:
     """Return True if `key IN (...)` or its negation is about a question."""
     node = bare(condition)
     inside = node.this if isinstance(node, exp.Not) else node
@@ -496,7 +502,7 @@ def _asks(condition: exp.Expr) -> bool:
     return query.args.get("having") is not None and query.args.get("group") is not None
 
 
-def _column(written: tuple[Token, ...]) -> str | None:
+def _read_column(written: tuple[Token, ...]) -> str | None:
     """Return the column that tokens name, alone or after its table; None for anything else."""
     names, dots = written[::2], written[1::2]
     plain = all(token.names for token in names) and all(token.is_symbol(".") for token in dots)

@@ -17,7 +17,7 @@ def leave_out(embedded: Embedded, column: Column, *, short: Sequence[Value], oth
 
     Return None if its text cannot be changed so, or many values would have to be named.
     """
-    place = _clauses(embedded)
+    place = _find_clauses(embedded)
     named, how = (short, "NOT IN") if len(short) <= len(others) else (others, "IN")
     if place is None or len(named) > MOST_LISTED:
         return None
@@ -37,7 +37,7 @@ def leave_out(embedded: Embedded, column: Column, *, short: Sequence[Value], oth
 
 def raise_number(embedded: Embedded, number: int, *, to: int) -> str | None:
     """Return the question with another number for the one that stands in its HAVING just once; None else."""
-    place = _clauses(embedded)
+    place = _find_clauses(embedded)
     having = None if place is None else place[1].mark("having")
     if place is None or having is None:
         return None
@@ -49,7 +49,7 @@ def raise_number(embedded: Embedded, number: int, *, to: int) -> str | None:
 
 def count_units(embedded: Embedded, unit: Column) -> str | None:
     """Return the question with privacy units counted in the place of rows; None if its text cannot be changed so."""
-    place = _clauses(embedded)
+    place = _find_clauses(embedded)
     if place is None:
         return None
     found, text = place[0], embedded.text
@@ -61,7 +61,7 @@ def count_units(embedded: Embedded, unit: Column) -> str | None:
     return f"{written}{text[start:]};" if start else None
 
 
-def _clauses(embedded: Embedded) -> tuple[tuple[Token, ...], Clauses] | None:
+def _find_clauses(embedded: Embedded) -> tuple[tuple[Token, ...], Clauses] | None:
     """Return the tokens and clauses of a question that stands in the analyst's text as one SELECT."""
     written = embedded.joined is None and embedded.stored is None and embedded.per_unit is None
     if not written or embedded.origin is not None:

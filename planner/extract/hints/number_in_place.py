@@ -10,12 +10,12 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Catalog, Table
 from planner.extract.hints.answerable_questions import INSTEAD
-from planner.extract.private_read import QuestionReading
+from planner.extract.private_read import ParsedQuestion
 from planner.parser.clauses import at_offset, closing_index, opening_index
 from planner.parser.tree import bare, contains, name, offset, write_node
 
 
-def put_number_in_place(place: QuestionReading, inner: exp.Query) -> str | None:
+def put_number_in_place(place: ParsedQuestion, inner: exp.Query) -> str | None:
     """Return the question with the middle of a measure's bounds for its mean, least or greatest value over all rows.
 
     The bounds are public. Return None where the subquery is not one such value of one private table.
@@ -36,7 +36,7 @@ def put_number_in_place(place: QuestionReading, inner: exp.Query) -> str | None:
     return f"{INSTEAD}{' '.join(text.split())};"
 
 
-def _write_value(inner: exp.Query, place: QuestionReading) -> str | None:
+def _write_value(inner: exp.Query, place: ParsedQuestion) -> str | None:
     if not isinstance(inner, exp.Select) or len(inner.expressions) != 1 or inner.args.get("joins"):
         return None
     if not contains(inner.expressions[0], exp.Avg, exp.Min, exp.Max):
@@ -47,14 +47,14 @@ def _write_value(inner: exp.Query, place: QuestionReading) -> str | None:
     known = {column.name: column for column in table.columns}
     value = inner.expressions[0].copy()
 
-    def middle(node: exp.Expr) -> exp.Expr:
+    def put_middle(node: exp.Expr) -> exp.Expr:
         column = bare(node.this) if isinstance(node, exp.Avg | exp.Min | exp.Max) else None
         found = known.get(name(column.this)) if isinstance(column, exp.Column) else None
         if found is None or found.bounds is None:
             return node
         return exp.Literal.number(f"{(sum(found.bounds) / Decimal(2)).normalize():f}")
 
-    written = exp.Paren(this=value).transform(middle).this
+    written = exp.Paren(this=value).transform(put_middle).this
     return None if contains(written, exp.AggFunc, exp.Column, exp.Query) else write_node(written)
 
 

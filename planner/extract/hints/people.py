@@ -11,8 +11,8 @@ from sqlglot import exp
 
 from planner.catalog.catalog import Column, Table
 from planner.errors import KeyholeError
-from planner.extract.hints.answerable_questions import own_where
-from planner.extract.private_read import QuestionReading
+from planner.extract.hints.answerable_questions import copy_where
+from planner.extract.private_read import ParsedQuestion
 from planner.parser.lexer import readable
 from planner.parser.tree import bare, is_number, write_node
 from planner.scope.name_resolution import find_column
@@ -24,7 +24,7 @@ _PRODUCT = (exp.Column, exp.Identifier, exp.Mul, exp.Paren)  # what a total mult
 _MOST_FACTORS = 4  # of a total in a hint: as many columns as a product may have
 
 
-def refuse_people(error: KeyholeError, place: QuestionReading) -> KeyholeError | None:
+def refuse_people(error: KeyholeError, place: ParsedQuestion) -> KeyholeError | None:
     """Return the refusal of a question whose groups are people, or rows that a key tells apart; None for any other.
 
     A duplicates' check is told why it has no answer. Any other gets the question about groups of people.
@@ -35,18 +35,18 @@ def refuse_people(error: KeyholeError, place: QuestionReading) -> KeyholeError |
     if people and not place.scope.table.is_row_unit:
         detail = f"Whether one {people[0].name} qualifies is what an answer protects. It can say where many do."
         asked = suggest_groups_of_people(place, grouped)
-        return _tell(error, detail, hint=error.hint if asked is None else f"Instead you can ask: {asked}")
+        return _add_detail(error, detail, hint=error.hint if asked is None else f"Instead you can ask: {asked}")
     if not listed or not _looks_for_duplicates(place):
         return None
     detail = f"Whether a {listed[0].name} is there twice is a matter of one row, and no private answer tells it."
-    return _tell(error, detail, hint="Look for duplicates where the data are kept.")
+    return _add_detail(error, detail, hint="Look for duplicates where the data are kept.")
 
 
-def _tell(error: KeyholeError, detail: str, *, hint: str | None) -> KeyholeError:
+def _add_detail(error: KeyholeError, detail: str, *, hint: str | None) -> KeyholeError:
     return KeyholeError(error.code, error.message, detail=detail, hint=hint, position=error.position)
 
 
-def _find_grouped(place: QuestionReading) -> list[Column]:
+def _find_grouped(place: ParsedQuestion) -> list[Column]:
     found = []
     for node in group_expressions(place.select):
         try:
@@ -58,7 +58,7 @@ def _find_grouped(place: QuestionReading) -> list[Column]:
     return found
 
 
-def _looks_for_duplicates(place: QuestionReading) -> bool:
+def _looks_for_duplicates(place: ParsedQuestion) -> bool:
     """Return True for HAVING count(*) > 1, and its other spellings."""
     having = place.select.args.get("having")
     match None if having is None else bare(having.this):
@@ -69,7 +69,7 @@ def _looks_for_duplicates(place: QuestionReading) -> bool:
     return False
 
 
-def suggest_groups_of_people(place: QuestionReading, grouped: list[Column]) -> str | None:
+def suggest_groups_of_people(place: ParsedQuestion, grouped: list[Column]) -> str | None:
     """Return the question in which groups many people qualify, by the keys that the statement names or the first one.
 
     None for a table without a key, or where something else than the table is read.
@@ -81,21 +81,21 @@ def suggest_groups_of_people(place: QuestionReading, grouped: list[Column]) -> s
     keys = [column for column in grouped if column.domain is not None] or open_keys[:1]
     if not keys:
         return None
-    totals, condition = _totals(place)
+    totals, condition = _list_totals(place)
     tokens, first = place.tokens, place.clauses.source
     past = min((index for _, index in place.clauses.marks), default=place.clauses.end)
     source = place.text[tokens[first].start : tokens[past - 1].end]
     own = dict.fromkeys((*(key.name for key in keys), *table.unit))
     groups = ", ".join(place.scope.spell_column(table.get_column(name)) for name in own)
     shown = ", ".join(readable(key.name) for key in keys)
-    inner = (f"SELECT {groups}, {', '.join(totals)}", source, own_where(place), f"GROUP BY {groups}")
+    inner = (f"SELECT {groups}, {', '.join(totals)}", source, copy_where(place), f"GROUP BY {groups}")
     return (
         f"SELECT {shown} FROM ({' '.join(part for part in inner if part)}) v WHERE {condition} GROUP BY {shown} "
         f"HAVING count(*) > {_FEWEST};"
     )
 
 
-def _totals(place: QuestionReading) -> tuple[list[str], str]:
+def _list_totals(place: ParsedQuestion) -> tuple[list[str], str]:
     """Return the totals of one person that HAVING compares, named, and its condition by these names.
 
     A part of HAVING that compares something else is left out.
@@ -105,14 +105,14 @@ def _totals(place: QuestionReading) -> tuple[list[str], str]:
     called: dict[str, str] = {}
     kept = []
     for part in [] if having is None else having.this.flatten() if isinstance(having.this, exp.And) else [having.this]:
-        named = _name_totals(_count_extreme(bare(part).copy()), called, place, counted=counted)
+        named = _name_totals(_spell_extreme_as_count(bare(part).copy()), called, place, is_counted=counted)
         kept += [] if named is None else [write_node(named)]
     if kept:
         return [f"{text} AS {name}" for text, name in called.items()], " AND ".join(kept)
-    return [f"{_usual_total(table, counted=counted)} AS {_TOTAL}"], f"{_TOTAL} > 3"
+    return [f"{_choose_total(table, is_counted=counted)} AS {_TOTAL}"], f"{_TOTAL} > 3"
 
 
-def _count_extreme(condition: exp.Expr) -> exp.Expr:
+def _spell_extreme_as_count(condition: exp.Expr) -> exp.Expr:
     """Return `max(x) > 5` as what says the same of a person: a count of the rows with `x > 5`."""
     match condition:
         case exp.LT(this=exp.Min() as call) | exp.LTE(this=exp.Min() as call):
@@ -128,11 +128,11 @@ def _count_extreme(condition: exp.Expr) -> exp.Expr:
 
 
 def _name_totals(
-    condition: exp.Expr, called: dict[str, str], place: QuestionReading, *, counted: bool
+    condition: exp.Expr, called: dict[str, str], place: ParsedQuestion, *, is_counted: bool
 ) -> exp.Expr | None:
     """Return a condition with names in the place of its totals; None if it reads something else, or no total."""
     calls = [one for one in condition.find_all(exp.AggFunc) if one.find_ancestor(exp.AggFunc) is None]
-    if not calls or not all(_is_total(call, place, counted=counted) for call in calls):
+    if not calls or not all(_is_total(call, place, is_counted=is_counted) for call in calls):
         return None
     for call in calls:
         node = call.parent if isinstance(call.parent, exp.Filter) else call
@@ -143,9 +143,9 @@ def _name_totals(
     return exp.Paren(this=condition) if isinstance(condition, exp.Or) else condition
 
 
-def _is_total(call: exp.Expr, place: QuestionReading, *, counted: bool) -> bool:
+def _is_total(call: exp.Expr, place: ParsedQuestion, *, is_counted: bool) -> bool:
     if isinstance(call, exp.Count):
-        return counted
+        return is_counted
     parts = list(call.this.walk()) if isinstance(call, exp.Sum) and isinstance(call.this, exp.Expr) else []
     columns = [one for one in parts if isinstance(one, exp.Column)]
     if not columns or len(columns) > _MOST_FACTORS or not all(isinstance(one, _PRODUCT) for one in parts):
@@ -157,6 +157,6 @@ def _is_total(call: exp.Expr, place: QuestionReading, *, counted: bool) -> bool:
     return all(column is not None and column.per_unit is not None for column in found)
 
 
-def _usual_total(table: Table, *, counted: bool) -> str:
+def _choose_total(table: Table, *, is_counted: bool) -> str:
     measure = next((column for column in table.columns if column.per_unit is not None), None)
-    return "count(*)" if counted or measure is None else f"sum({readable(measure.name)})"
+    return "count(*)" if is_counted or measure is None else f"sum({readable(measure.name)})"

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.select_list import check_shown, shows_aggregates
+from planner.bind.select_list import check_shown, find_shown_aggregate
 from planner.catalog.catalog import MOST_BANDS, Column
 from planner.errors import KeyholeError
-from planner.extract.hints.answerable_questions import INSTEAD, excludes_emptiness, likely_threshold, own_where
-from planner.extract.private_read import QuestionReading
+from planner.extract.hints.answerable_questions import INSTEAD, copy_where, excludes_emptiness, suggest_likely_threshold
+from planner.extract.private_read import ParsedQuestion
 from planner.parser.edits import Edit
 from planner.parser.spans import Searched, spans
 from planner.parser.tree import bare, contains, name, read_limit, write_node
@@ -52,7 +52,7 @@ class _Size:
     past: int
 
 
-def suggest_scorecard(place: QuestionReading) -> str | None:
+def suggest_scorecard(place: ParsedQuestion) -> str | None:
     """Return the statement with a band, or a threshold, in the place of every size that it shows and sorts by.
 
     It is the whole statement where that is the question, else the question alone, without ORDER BY and LIMIT. None
@@ -65,7 +65,7 @@ def suggest_scorecard(place: QuestionReading) -> str | None:
         return None
     try:
         keys = read_group_by(place.select, place.scope)
-        sizes = [*_shown(place), *(_sorted_by(place) if whole else ())]
+        sizes = [*_list_shown_sizes(place), *(_list_sorted_sizes(place) if whole else ())]
         proposals = [_propose(size, place, keys) for size in sizes]
         _check_others(place)
     except KeyholeError:
@@ -74,13 +74,13 @@ def suggest_scorecard(place: QuestionReading) -> str | None:
     thresholds = {proposed.edit.text: proposed.thresholds for proposed in proposals if proposed is not None}
     if not keys or not sizes or len(written) < len(sizes) or sum(thresholds.values()) > MOST_BANDS:
         return None
-    if own_where(place) != place.clauses.part("where", place.text, place.tokens):
+    if copy_where(place) != place.clauses.part("where", place.text, place.tokens):
         return None
     first, past = (0, len(place.tokens)) if whole else (place.clauses.select, place.clauses.end)
     return INSTEAD + _write(place, first, past, [*written, *_cut_having(place)])
 
 
-def _is_filtered_around(place: QuestionReading) -> bool:
+def _is_filtered_around(place: ParsedQuestion) -> bool:
     """Return True if a query around the question compares its sizes: it asks for the groups that pass."""
     around = place.select.find_ancestor(exp.Select)
     while around is not None:
@@ -91,20 +91,20 @@ def _is_filtered_around(place: QuestionReading) -> bool:
     return False
 
 
-def _shown(place: QuestionReading) -> Iterator[_Size]:
+def _list_shown_sizes(place: ParsedQuestion) -> Iterator[_Size]:
     for item, (first, past) in zip(place.select.expressions, place.clauses.items, strict=False):
         if shows_size(item):
             yield _Size(item.unalias(), first, past)
 
 
-def _sorted_by(place: QuestionReading) -> Iterator[_Size]:
+def _list_sorted_sizes(place: ParsedQuestion) -> Iterator[_Size]:
     order = place.select.args.get("order")
     for item in () if order is None else order.expressions:
         if shows_size(item):
             yield _Size(item.this, place.clauses.end, len(place.tokens))
 
 
-def _propose(size: _Size, place: QuestionReading, keys: tuple[Column, ...]) -> _Proposal | None:
+def _propose(size: _Size, place: ParsedQuestion, keys: tuple[Column, ...]) -> _Proposal | None:
     """Return the band in the place of a size; None if there is none."""
     call, tokens, text = size.node, place.tokens, place.text
     while isinstance(call, _WRAPPINGS):
@@ -118,8 +118,8 @@ def _propose(size: _Size, place: QuestionReading, keys: tuple[Column, ...]) -> _
     if bands is not None:
         band = band_sql(aggregate, bands)
     else:
-        threshold = likely_threshold(without_condition(call), place.scope)
-        if threshold is None or _asks(place):  # it asks already, of this or of something else
+        threshold = suggest_likely_threshold(without_condition(call), place.scope)
+        if threshold is None or _asks_threshold(place):  # it asks already, of this or of something else
             return None
         band = f"{aggregate} > {threshold}"
     ((first, past),) = spans([Searched(size.node, size.first, size.past)], text, tokens)
@@ -127,14 +127,14 @@ def _propose(size: _Size, place: QuestionReading, keys: tuple[Column, ...]) -> _
     return _Proposal(edit, 1 if bands is None else len(bands.thresholds))
 
 
-def _reads_band(call: exp.Expr, place: QuestionReading) -> bool:
+def _reads_band(call: exp.Expr, place: ParsedQuestion) -> bool:
     """Return True if an aggregate is of a group's band, which is meaningful for some aggregates only."""
     column = call.this if isinstance(call, exp.AggFunc) else None
     known = {shown.name for shown in place.scope.table.band_columns}
     return isinstance(column, exp.Column) and name(column.this) in known
 
 
-def _check_others(place: QuestionReading) -> None:
+def _check_others(place: ParsedQuestion) -> None:
     """Refuse what would be refused without sizes. Raise KH101 and what reading columns raises."""
     masked: exp.Select = place.shown.copy()
     for item in masked.expressions:
@@ -146,26 +146,26 @@ def _check_others(place: QuestionReading) -> None:
     for item in () if order is None else order.expressions:
         if shows_size(item):
             item.this.replace(exp.true())
-    if shows_aggregates(masked) is not None:
+    if find_shown_aggregate(masked) is not None:
         raise KeyholeError("KH101", "an aggregate is left")
     check_shown(masked, place.scope, *grouped_expressions(masked, place.scope))
 
 
-def _asks(place: QuestionReading) -> bool:
+def _asks_threshold(place: ParsedQuestion) -> bool:
     """Return True if HAVING compares aggregates with more than nothing."""
     having = place.select.args.get("having")
     return having is not None and contains_aggregate(having) and not excludes_emptiness(having)
 
 
-def _cut_having(place: QuestionReading) -> tuple[Edit, ...]:
+def _cut_having(place: ParsedQuestion) -> tuple[Edit, ...]:
     """Return the edits that cut a HAVING which only says that there are rows, as tools write it."""
     tokens, at = place.tokens, place.clauses.mark("having")
-    if at is None or _asks(place):
+    if at is None or _asks_threshold(place):
         return ()
     return (Edit.of(tokens[at - 1].end, tokens[place.clauses.end - 1].end, ""),)
 
 
-def _write(place: QuestionReading, first: int, past: int, edits: list[Edit]) -> str:
+def _write(place: ParsedQuestion, first: int, past: int, edits: list[Edit]) -> str:
     tokens, at = place.tokens, place.tokens[first].start
     parts = []
     for edit in sorted(edits):
@@ -174,7 +174,7 @@ def _write(place: QuestionReading, first: int, past: int, edits: list[Edit]) -> 
     return f"{''.join((*parts, place.text[at : tokens[past - 1].end]))};"
 
 
-def suggest_ranking(place: QuestionReading) -> str | None:
+def suggest_ranking(place: ParsedQuestion) -> str | None:
     """Return the first groups by the size that the statement is sorted by, without any that it shows.
 
     None where it is no statement by itself, is not cut to a few rows, shows what is distinct alone, or is sorted by
@@ -186,7 +186,7 @@ def suggest_ranking(place: QuestionReading) -> str | None:
     alone = alone and select.args.get("distinct") is None  # which is sorted by what it shows
     if order is None or not alone or limit is None or not limit.name.isdecimal() or int(limit.name) > _MOST_RANKED:
         return None
-    size = _sorted_size(order.expressions[0], select)
+    size = _find_sorted_size(order.expressions[0], select)
     kept = [item for item in select.expressions if not shows_size(item)]
     first_kept = select.expressions[: len(kept)] == kept  # so that numbers in GROUP BY mean what they meant
     try:
@@ -198,7 +198,7 @@ def suggest_ranking(place: QuestionReading) -> str | None:
     ranking: exp.Select = select.copy()
     ranking.set("expressions", [item.copy() for item in kept])
     ranking.set("offset", None)
-    if not _asks(place):
+    if not _asks_threshold(place):
         ranking.set("having", None)  # tools say that there are rows
     ordered = order.expressions[0].copy()
     ordered.set("this", size.copy())
@@ -206,7 +206,7 @@ def suggest_ranking(place: QuestionReading) -> str | None:
     return f"{write_node(ranking)};"
 
 
-def _sorted_size(ordered: exp.Expr, select: exp.Select) -> exp.Expr | None:
+def _find_sorted_size(ordered: exp.Expr, select: exp.Select) -> exp.Expr | None:
     """Return the aggregate that a statement is sorted by, itself or by the name or number of its item."""
     node = bare(ordered.this)
     items = select.expressions

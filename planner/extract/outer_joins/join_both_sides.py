@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.bind.from_clause import alias_of, conjuncts, find_private_table
+from planner.bind.from_clause import find_private_table, split_conjuncts
 from planner.catalog.catalog import Catalog, PublicTable, Table
 from planner.extract.outer_joins.missing_rows import counts_nothing, is_never_true, list_aggregates
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
-from planner.parser.tree import bare, locate_name, name
+from planner.parser.tree import bare, locate_name, name, read_alias
 
 _SIDES = ("LEFT", "RIGHT", "FULL")
 
@@ -67,7 +67,7 @@ def join_both_sides(read: PrivateRead) -> tuple[Edit, ...]:
             or (is_beside and _is_never_counted(read.select, joined, one, place))
             for one in missing
         ):
-            return (_say_inner(read, join),)
+            return (_write_inner_join(read, join),)
     return ()
 
 
@@ -81,9 +81,9 @@ def _read_joined(read: PrivateRead) -> _Joined | None:
     tables: dict[str, Table | PublicTable] = {}
     for node in nodes:
         found = _find_table(node, read.catalog, hidden)
-        if found is None or alias_of(node) in tables:
+        if found is None or read_alias(node) in tables:
             return None
-        tables[alias_of(node)] = found
+        tables[read_alias(node)] = found
     using = [one for join in joins for one in join.args.get("using") or ()]
     return _Joined(
         tables, joins, frozenset(name(one if isinstance(one, exp.Identifier) else one.this) for one in using)
@@ -118,7 +118,9 @@ def _is_left_out(select: exp.Select, joined: _Joined, missing: frozenset[str], p
 
 
 def _is_excluded(condition: exp.Expr | None, joined: _Joined, missing: frozenset[str]) -> bool:
-    return any(is_never_true(one, lambda column: joined.find_owner(column) in missing) for one in conjuncts(condition))
+    return any(
+        is_never_true(one, lambda column: joined.find_owner(column) in missing) for one in split_conjuncts(condition)
+    )
 
 
 def _has_groups_without_rows(select: exp.Select, joined: _Joined) -> bool:
@@ -177,7 +179,7 @@ def _is_never_counted(select: exp.Select, joined: _Joined, missing: frozenset[st
     )
 
 
-def _say_inner(read: PrivateRead, join: exp.Join) -> Edit:
+def _write_inner_join(read: PrivateRead, join: exp.Join) -> Edit:
     """Return the edit that writes JOIN for LEFT OUTER JOIN."""
     node = join.this
     at = at_offset(read.tokens, locate_name(node)) - 1

@@ -17,16 +17,15 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.bind.from_clause import alias_of
 from planner.catalog.catalog import Catalog
-from planner.extract.extract_refusals import lacks_groups
+from planner.extract.extract_refusals import refuse_missing_groups
 from planner.extract.outer_joins.missing_rows import counts_nothing, list_aggregates
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import at_offset
 from planner.parser.edits import Edit
 from planner.parser.lexer import quote_identifier
 from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, locate_name, name, offset
+from planner.parser.tree import bare, locate_name, name, offset, read_alias
 
 _ASKS_FOR_NULL = (exp.Is, exp.Coalesce, exp.Case, exp.NullSafeEQ, exp.NullSafeNEQ)
 
@@ -60,7 +59,7 @@ def read_private_first(read: PrivateRead) -> tuple[Edit, ...]:
     if tables is None or bool(on) is bool(using) or len(using) > 1:
         return ()
     parts = list(_list_conjuncts(on))
-    joining = [part for part in parts if _joins(part, tables)]
+    joining = [part for part in parts if _is_joining(part, tables)]
     others = [part for part in parts if not any(part is one for one in joining)]
     aggregates = list(list_aggregates(select))
     where = select.args.get("where")
@@ -71,9 +70,9 @@ def read_private_first(read: PrivateRead) -> tuple[Edit, ...]:
     if where is not None and any(_reads_private(one, tables) for one in where.find_all(*_ASKS_FOR_NULL)):
         return ()
     _check_groups(read, parts=joining, using=using, tables=tables)
-    edits = [*_swap_tables(read, join), *_say_inner(read, join)]
+    edits = [*_swap_tables(read, join), *_write_inner_join(read, join)]
     if using:
-        edits += _name_column(read, join, tables)
+        edits += _write_on(read, join, tables)
     elif on is not None and others:
         edits += _move_conditions(read, on, joining[0], others, aggregates)
     return tuple(edits)
@@ -87,13 +86,13 @@ def _check_groups(read: PrivateRead, *, parts: Sequence[exp.Expr], using: Sequen
     domain = next((one.domain for one in read.table.columns if one.name == name(own)), None)
     called = name(other.this if isinstance(other, exp.Column) else other)
     qualifier = name(other.args.get("table"))
-    joined = {name(node.this) for node in read.select.find_all(exp.Table) if qualifier in ("", alias_of(node))}
+    joined = {name(node.this) for node in read.select.find_all(exp.Table) if qualifier in ("", read_alias(node))}
     if domain is None:
         return
     for public in read.catalog.public_tables:
         places = [place for place, column in enumerate(public.columns) if column.name == called]
         if public.name in joined and any(row[place] not in domain for place in places for row in public.rows):
-            raise lacks_groups(public, called, name(own), own)
+            raise refuse_missing_groups(public, called, name(own), own)
 
 
 def _find_outer_join(read: PrivateRead) -> exp.Join | None:
@@ -117,15 +116,15 @@ def _name_tables(read: PrivateRead) -> _Tables | None:
     for node in nodes:
         if node is read.node:
             continue
-        found = _columns_of(node, read.catalog)
+        found = _list_columns(node, read.catalog)
         if found is None:
             return None
         others |= found
     columns = frozenset(column.name for column in read.table.columns)
-    return _Tables(alias_of(read.node), columns, frozenset(others))
+    return _Tables(read_alias(read.node), columns, frozenset(others))
 
 
-def _columns_of(node: exp.Expr, catalog: Catalog) -> set[str] | None:
+def _list_columns(node: exp.Expr, catalog: Catalog) -> set[str] | None:
     if not isinstance(node, exp.Table):
         return None
     public = next((one for one in catalog.public_tables if one.name == name(node.this)), None)
@@ -141,7 +140,7 @@ def _list_conjuncts(node: exp.Expr | None) -> Iterator[exp.Expr]:
         yield node
 
 
-def _joins(part: exp.Expr, tables: _Tables) -> bool:
+def _is_joining(part: exp.Expr, tables: _Tables) -> bool:
     """Return True if a condition is an equality of a private column with another table's."""
     inner = bare(part)
     if not isinstance(inner, exp.EQ) or inner.args.get("negate"):
@@ -160,7 +159,7 @@ def _reads_private_alone(node: exp.Expr, tables: _Tables) -> bool:
     return bool(read) and all(map(tables.is_private, read)) and node.find(exp.Query, exp.AggFunc) is None
 
 
-def _span(read: PrivateRead, node: exp.Table) -> tuple[int, int]:
+def _find_span(read: PrivateRead, node: exp.Table) -> tuple[int, int]:
     """Return the first token of a table in FROM, and the one past its alias."""
     first = at_offset(read.tokens, locate_name(node))
     alias = node.args.get("alias")
@@ -173,26 +172,26 @@ def _swap_tables(read: PrivateRead, join: exp.Join) -> Iterator[Edit]:
     first = read.select.args["from_"].this
     if join.this is not read.node:
         return
-    places = [_span(read, node) for node in (first, join.this)]
+    places = [_find_span(read, node) for node in (first, join.this)]
     texts = [(read.tokens[begin].start, read.tokens[past - 1].end) for begin, past in places]
     for (start, end), (other, past) in zip(texts, texts[::-1], strict=True):
         yield Edit.of(start, end, read.text[other:past], other)
 
 
-def _say_inner(read: PrivateRead, join: exp.Join) -> Iterator[Edit]:
+def _write_inner_join(read: PrivateRead, join: exp.Join) -> Iterator[Edit]:
     """Yield the edits that write JOIN for LEFT OUTER JOIN."""
-    at = _span(read, join.this)[0] - 1
+    at = _find_span(read, join.this)[0] - 1
     last = at - 1
     first = last - 1 if read.tokens[last].is_word("outer") else last
     yield Edit.of(read.tokens[first].start, read.tokens[at].start, "")
 
 
-def _name_column(read: PrivateRead, join: exp.Join, tables: _Tables) -> Iterator[Edit]:
+def _write_on(read: PrivateRead, join: exp.Join, tables: _Tables) -> Iterator[Edit]:
     """Yield the edits that write ON for USING. Its column is that of the table whose rows are all kept."""
     column = join.args["using"][0]
     called = name(column if isinstance(column, exp.Identifier) else column.this)
     public = join.this if join.this is not read.node else read.select.args["from_"].this
-    owner = quote_identifier(alias_of(public))
+    owner = quote_identifier(read_alias(public))
     at = at_offset(read.tokens, offset(column if isinstance(column, exp.Identifier) else column.this))
     equal = f"ON {quote_identifier(tables.private)}.{quote_identifier(called)} = {owner}.{quote_identifier(called)}"
     yield Edit.of(read.tokens[at - 2].start, read.tokens[at + 1].end, equal)

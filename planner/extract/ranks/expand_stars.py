@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from planner.extract.private_read import PrivateRead
-from planner.extract.push_down_thresholds import list_items, plan_beside_sizes, seems_per_unit
+from planner.extract.push_down_thresholds import list_items, may_be_unit_query, plan_beside_sizes
 from planner.parser.clauses import clauses, fits
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
@@ -25,12 +25,12 @@ _IN_READER = frozenset(("expressions", "from_", "with_", "where"))
 
 def expand_stars(read: PrivateRead) -> tuple[Edit, ...]:
     """Return the changes that write out a star in the query that alone reads the SELECT; none if there are none."""
-    return plan_beside_sizes(read, _plan)
+    return plan_beside_sizes(read, _plan_edits)
 
 
-def _plan(read: PrivateRead) -> list[Edit]:
+def _plan_edits(read: PrivateRead) -> list[Edit]:
     select, tokens = read.select, read.tokens
-    if not isinstance(select.parent, exp.Subquery | exp.CTE) or seems_per_unit(read):
+    if not isinstance(select.parent, exp.Subquery | exp.CTE) or may_be_unit_query(read):
         return []
     first_node = select.args["from_"].this
     place = clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
@@ -39,10 +39,10 @@ def _plan(read: PrivateRead) -> list[Edit]:
     if found is None or len(found) != 1 or not found[0].alone or items is None:
         return []
     (reader,) = found
-    outer = _around(reader, read)
+    outer = _find_reader(reader, read)
     if outer is None:
         return []
-    names = [called for called, item in items.items() if not item.aggregate or _reads(outer, called)]
+    names = [called for called, item in items.items() if not item.is_aggregate or _reads(outer, called)]
     return write_out_stars(reader, names, tokens)
 
 
@@ -57,7 +57,7 @@ def write_out_stars(reader: Reader, names: Iterable[str], tokens: tuple[Token, .
     ]
 
 
-def _around(reader: Reader, read: PrivateRead) -> Reader | None:
+def _find_reader(reader: Reader, read: PrivateRead) -> Reader | None:
     """Find the one query that reads a SELECT with a window in its list, by the names of its columns."""
     select = reader.select
     if not isinstance(select.parent, exp.Subquery | exp.CTE) or not contains(select, exp.Window):

@@ -26,16 +26,16 @@ from planner.extract.private_read import PrivateRead
 from planner.extract.push_down_thresholds import (
     IN_QUESTION,
     Conjunct,
-    Item,
+    SelectItem,
+    add_thresholds,
+    drop_aggregates,
+    find_mentioned_item,
     list_items,
-    mentioned_item,
-    mentions,
+    may_be_unit_query,
     plan_beside_sizes,
-    seems_per_unit,
+    reads_aggregates_elsewhere,
     spell_inside,
     spell_item,
-    with_thresholds,
-    without_aggregates,
 )
 from planner.parser.clauses import Clauses, clauses, end_of, fits
 from planner.parser.edits import Edit, Room
@@ -64,17 +64,17 @@ class _Around:
     """The query around a grouped subquery, with the subquery's columns by name."""
 
     reader: Reader
-    items: Mapping[str, Item]
+    items: Mapping[str, SelectItem]
     room: Room
     text: str
     tokens: tuple[Token, ...]
 
     def spell(self, first: int, past: int) -> str:
         """Return some tokens as the subquery says them."""
-        conjunct = Conjunct(first, past, moves=True)
+        conjunct = Conjunct(first, past, can_move=True)
         return spell_inside(conjunct, self.reader, self.items, self.room, self.text, self.tokens)
 
-    def find_item(self, node: exp.Expr) -> Item | None:
+    def find_item(self, node: exp.Expr) -> SelectItem | None:
         """Return the subquery's column that an item of ORDER BY or DISTINCT ON names, itself, by place or by alias."""
         select, inner = self.reader.select, bare(node)
         shown: list[exp.Expr] = []
@@ -84,11 +84,13 @@ class _Around:
                 return None
         elif isinstance(inner, exp.Column) and not inner.args.get("table"):
             called = name(inner.this)
-            shown = [one for one in select.expressions if isinstance(one, exp.Alias) and _output(one) == called]
+            shown = [
+                one for one in select.expressions if isinstance(one, exp.Alias) and _read_output_name(one) == called
+            ]
         if len(shown) > 1:
             return None
         column = bare(shown[0].unalias()) if shown else inner
-        found = mentioned_item(column, self.reader, self.items) if isinstance(column, exp.Column) else None
+        found = find_mentioned_item(column, self.reader, self.items) if isinstance(column, exp.Column) else None
         return None if found is None else self.items[found]
 
     def list_order(self) -> Iterator[tuple[exp.Expr, int, int]]:
@@ -99,7 +101,7 @@ class _Around:
             yield item, first, past
             first = past + 1
 
-    def spell_order(self, item: Item, first: int, past: int) -> str:
+    def spell_order(self, item: SelectItem, first: int, past: int) -> str:
         """Return an item of ORDER BY that names a column of the subquery, as the subquery orders by it."""
         start = past
         while start > first + 1 and self.tokens[start - 1].is_word("asc", "desc", "nulls", "first", "last"):
@@ -129,8 +131,8 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
     conditions = _list_conditions(around)
     if conditions is None:
         return []
-    spans_moved = tuple(Conjunct(one.first, one.past, moves=True) for one in moved)
-    is_shown = mentions(reader, items, spans_moved, tokens)
+    spans_moved = tuple(Conjunct(one.first, one.past, can_move=True) for one in moved)
+    is_shown = reads_aggregates_elsewhere(reader, items, spans_moved, tokens)
     if not moved or (is_shown and not _may_show(around, read)):
         return []
     shown: dict[str, str] = {}
@@ -138,16 +140,16 @@ def _plan_moves(read: PrivateRead) -> list[Edit]:
     if conditions:
         spelled = [around.spell(*one) for one in conditions]
         changes += [Edit.of(tokens[start].start, tokens[past - 1].end, "true") for start, past in conditions]
-        changes += with_thresholds(select, place, spelled, tokens[conditions[0][0]].start, tokens)
+        changes += add_thresholds(select, place, spelled, tokens[conditions[0][0]].start, tokens)
     for one in moved:
-        called = shown.setdefault(one.inside, _unused_name(len(shown), items))
+        called = shown.setdefault(one.inside, _choose_unused_name(len(shown), items))
         column = f"{quote_identifier(reader.alias)}.{quote_identifier(called)}"
         if one is first_of_each:
             changes += _keep_first(one, column, around)
         else:
             changes.append(Edit.of(tokens[one.first].start, tokens[one.past - 1].end, column + one.label))
     added = "".join(f", {spelled} AS {quote_identifier(called)}" for spelled, called in shown.items())
-    inside = [] if is_shown else without_aggregates(select, place, items, tokens)
+    inside = [] if is_shown else drop_aggregates(select, place, items, tokens)
     if inside is None:
         return []
     end = tokens[place.items[-1][1] - 1].end
@@ -160,8 +162,8 @@ def _list_conditions(around: _Around) -> tuple[tuple[int, int], ...] | None:
     found = conjunct_spans(reader.select, reader.clauses, tokens)
     where = reader.select.args.get("where")
     for column in where.find_all(exp.Column) if where is not None else ():
-        called = mentioned_item(column, reader, around.items)
-        if called is None or around.items[called].aggregate:
+        called = find_mentioned_item(column, reader, around.items)
+        if called is None or around.items[called].is_aggregate:
             return None
     return None if found is None else tuple(span for span, _ in found)
 
@@ -199,7 +201,7 @@ def is_plain_star(item: exp.Expr) -> bool:
 def _find_reader(read: PrivateRead) -> tuple[Clauses, Reader] | None:
     """Return the subquery's clauses and the one query that reads all of its rows, and nothing else."""
     select, node, tokens = read.select, read.node, read.tokens
-    if not isinstance(select.parent, exp.Subquery | exp.CTE) or seems_per_unit(read):
+    if not isinstance(select.parent, exp.Subquery | exp.CTE) or may_be_unit_query(read):
         return None
     if any(value for key, value in select.args.items() if key not in IN_QUESTION - {"order"}):
         return None
@@ -232,8 +234,8 @@ def _find_windows(around: _Around) -> Iterator[_Moved]:
 
 def _is_ranked(ordered: exp.Expr, around: _Around) -> bool:
     column = bare(ordered.this) if isinstance(ordered, exp.Ordered) else ordered
-    called = mentioned_item(column, around.reader, around.items) if isinstance(column, exp.Column) else None
-    return called is not None and around.items[called].aggregate
+    called = find_mentioned_item(column, around.reader, around.items) if isinstance(column, exp.Column) else None
+    return called is not None and around.items[called].is_aggregate
 
 
 def _find_order(around: _Around) -> Iterator[_Moved]:
@@ -244,7 +246,7 @@ def _find_order(around: _Around) -> Iterator[_Moved]:
         return
     ordered, first, past = next(around.list_order())
     item = around.find_item(ordered.this)
-    if item is not None and item.aggregate:
+    if item is not None and item.is_aggregate:
         yield _Moved(first, past, f"row_number() OVER (ORDER BY {around.spell_order(item, first, past)})")
 
 
@@ -261,11 +263,11 @@ def _find_first_of_each(around: _Around) -> _Moved | None:
     if len(known) != len(listed) or len(known) <= len(each):
         return None
     before, behind = known[: len(each)], known[len(each) :]
-    if {item for item, _, _ in before} != set(each) or [item.aggregate for item, _, _ in known].index(True) != len(
+    if {item for item, _, _ in before} != set(each) or [item.is_aggregate for item, _, _ in known].index(True) != len(
         each
     ):
         return None
-    if sum(item.aggregate for item, _, _ in known) > 1:
+    if sum(item.is_aggregate for item, _, _ in known) > 1:
         return None
     partition = ", ".join(spell_item(item, around.room, around.text, around.tokens) for item, _, _ in before)
     ordered = ", ".join(around.spell_order(*one) for one in behind)
@@ -283,11 +285,11 @@ def _keep_first(moved: _Moved, column: str, around: _Around) -> Iterator[Edit]:
     yield Edit.of(tokens[moved.first - 2].end, tokens[moved.past - 1].end, "")
 
 
-def _output(item: exp.Alias) -> str:
+def _read_output_name(item: exp.Alias) -> str:
     return name(item.args["alias"])
 
 
-def _unused_name(number: int, items: Mapping[str, Item]) -> str:
+def _choose_unused_name(number: int, items: Mapping[str, SelectItem]) -> str:
     while (called := f"rank {number + 1}") in items:
         number += 1
     return called

@@ -27,13 +27,13 @@ from planner.extract.push_down_predicates import find_movable, name_moved
 from planner.extract.push_down_thresholds import (
     IN_QUESTION,
     Conjunct,
-    Item,
-    list_conjuncts,
-    mentioned_item,
+    SelectItem,
+    add_thresholds,
+    find_mentioned_item,
+    list_outer_conjuncts,
+    may_be_unit_query,
     plan_beside_sizes,
-    seems_per_unit,
     spell_inside,
-    with_thresholds,
 )
 from planner.extract.ranks.push_down_ranks import is_plain_star
 from planner.parser.clauses import Clauses, clauses, fits
@@ -54,7 +54,7 @@ class _Columns:
     """The columns of a query: all names in their order (None: unsure), and those from the grouped subquery."""
 
     names: tuple[str | None, ...]
-    items: Mapping[str, Item]
+    items: Mapping[str, SelectItem]
     expressions: Mapping[str, exp.Expr]
 
 
@@ -74,12 +74,12 @@ class _Moved:
 
 def push_through_queries(read: PrivateRead) -> tuple[Edit, ...]:
     """Return the changes that move thresholds into the SELECT from a query that reads it past ranks or others."""
-    return () if read.catalog.defaults.numbers == "refuse" else plan_beside_sizes(read, _plan)
+    return () if read.catalog.defaults.numbers == "refuse" else plan_beside_sizes(read, _plan_edits)
 
 
-def _plan(read: PrivateRead) -> list[Edit]:
+def _plan_edits(read: PrivateRead) -> list[Edit]:
     select, tokens = read.select, read.tokens
-    if any(value for key, value in select.args.items() if key not in IN_QUESTION) or seems_per_unit(read):
+    if any(value for key, value in select.args.items() if key not in IN_QUESTION) or may_be_unit_query(read):
         return []
     first_node = select.args["from_"].this
     place = clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
@@ -94,7 +94,7 @@ def _plan(read: PrivateRead) -> list[Edit]:
         if passed and not kept and (changes := _move_to_having(reader, columns, place, read)):
             return changes
         moved = _find_moved(reader, columns, taken, read) if kept or passed else []
-        moved = moved or _find_numbers(reader, columns, taken, read, apart=kept or bool(passed))
+        moved = moved or _find_numbers(reader, columns, taken, read, skips_windows=kept or bool(passed))
         if moved:
             return _show(moved, [*passed, reader], columns, place, read)
         columns = _pass_on(reader, columns)
@@ -121,7 +121,7 @@ def _ranks_or_cuts(select: exp.Select) -> bool:
 def _list_columns(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> _Columns | None:
     """Return the columns of the grouped subquery: its keys and sizes, and the names of all else that it shows."""
     names: list[str | None] = []
-    items: dict[str, Item] = {}
+    items: dict[str, SelectItem] = {}
     expressions: dict[str, exp.Expr] = {}
     if len(select.expressions) != len(place.items) or any(map(is_star, select.expressions)):
         return None
@@ -132,7 +132,7 @@ def _list_columns(select: exp.Select, place: Clauses, tokens: tuple[Token, ...])
             called = name(bare(node).this) if isinstance(bare(node), exp.Column) else ""
         names.append(called or None)
         if called and not contains(node, exp.Window):
-            items[called] = Item(called, first, unaliased_end(item, past, tokens), shows_size(node))
+            items[called] = SelectItem(called, first, unaliased_end(item, past, tokens), shows_size(node))
             expressions[called] = node
     return _Columns(tuple(names), items, expressions) if _are_apart(names) else None
 
@@ -147,7 +147,7 @@ def _pass_on(reader: Reader, columns: _Columns) -> _Columns | None:
     if any(value for key, value in reader.select.args.items() if key not in _PASSES_ON):
         return None
     names: list[str | None] = []
-    items: dict[str, Item] = {}
+    items: dict[str, SelectItem] = {}
     expressions: dict[str, exp.Expr] = {}
     for item in reader.select.expressions:
         if is_star(item):
@@ -159,26 +159,26 @@ def _pass_on(reader: Reader, columns: _Columns) -> _Columns | None:
         inner = name(node.this) if isinstance(node, exp.Column) else ""
         called = name(item.args["alias"]) if isinstance(item, exp.Alias) else inner
         names.append(called or None)
-        if called and inner in columns.items and _is_of(node, reader):
+        if called and inner in columns.items and _is_column_of(node, reader):
             items[called] = replace(columns.items[inner], name=called)
             expressions[called] = columns.expressions[inner]
     return _Columns(tuple(names), items, expressions) if _are_apart(names) else None
 
 
-def _is_of(column: exp.Expr, reader: Reader) -> bool:
+def _is_column_of(column: exp.Expr, reader: Reader) -> bool:
     return column.args.get("db") is None and name(column.args.get("table")) in ("", reader.alias)
 
 
 def _move_to_having(reader: Reader, columns: _Columns, place: Clauses, read: PrivateRead) -> list[Edit]:
     """Return the changes that move the conditions that WHERE joins by AND."""
     text, tokens, room = read.text, read.tokens, Room(read.text)
-    conjuncts = list_conjuncts(reader, columns.items, tokens)
-    moving = [one for one in conjuncts or () if one.moves]
+    conjuncts = list_outer_conjuncts(reader, columns.items, tokens)
+    moving = [one for one in conjuncts or () if one.can_move]
     if not moving:
         return []
     spelled = [spell_inside(one, reader, columns.items, room, text, tokens) for one in moving]
     changes = [Edit.of(tokens[one.first].start, tokens[one.past - 1].end, "true") for one in moving]
-    return [*changes, *with_thresholds(read.select, place, spelled, tokens[moving[0].first].start, tokens)]
+    return [*changes, *add_thresholds(read.select, place, spelled, tokens[moving[0].first].start, tokens)]
 
 
 def _find_moved(reader: Reader, columns: _Columns, taken: Set[str | None], read: PrivateRead) -> list[_Moved]:
@@ -189,7 +189,7 @@ def _find_moved(reader: Reader, columns: _Columns, taken: Set[str | None], read:
     tokens = read.tokens
     found = [
         (Searched(node, first, past), is_item, in_where)
-        for part, first, past, in_where in _parts(reader, tokens)
+        for part, first, past, in_where in _list_parts(reader, tokens)
         for node, is_item in find_movable(part, reader, columns.items, columns.expressions)
         if _is_known(node, reader, columns)
     ]
@@ -201,7 +201,7 @@ def _find_moved(reader: Reader, columns: _Columns, taken: Set[str | None], read:
         if one.node not in called:
             called[one.node] = name_moved(one.node, known, number=len(called), is_item=is_item and not in_where)
             known.add(called[one.node])
-        conjunct = Conjunct(first, past, moves=True)
+        conjunct = Conjunct(first, past, can_move=True)
         spelled = spell_inside(conjunct, reader, columns.items, room, read.text, tokens)
         column = f"{quote_identifier(reader.alias)}.{quote_identifier(called[one.node])}"
         moved.append(_Moved(first, past, called[one.node], spelled, column if in_where else f"({column} OR false)"))
@@ -209,24 +209,26 @@ def _find_moved(reader: Reader, columns: _Columns, taken: Set[str | None], read:
 
 
 def _find_numbers(
-    reader: Reader, columns: _Columns, taken: Set[str | None], read: PrivateRead, *, apart: bool
+    reader: Reader, columns: _Columns, taken: Set[str | None], read: PrivateRead, *, skips_windows: bool
 ) -> list[_Moved]:
     """Return the items of a query's list that compute something from sizes.
 
-    With `apart`, windows, which read other rows, are left out.
+    If it `skips_windows`, windows are left out, since they read other rows.
     """
     select, tokens, room = reader.select, read.tokens, Room(read.text)
     known, moved = {one for one in taken if one is not None}, list[_Moved]()
     where = select.args.get("where")
     plain = set(select.args) - {key for key, value in select.args.items() if not value} <= _PASSES_ON
     if not plain or (where is not None and not (isinstance(where.this, exp.Boolean) and where.this.this)):
-        apart = True
+        skips_windows = True
     for item, (first, past) in zip(select.expressions, reader.clauses.items, strict=True):
         node, windows = item.unalias(), list(item.find_all(exp.Window))
-        sizes = [one for column in node.find_all(exp.Column) if (one := mentioned_item(column, reader, columns.items))]
-        if not plain or not any(columns.items[one].aggregate for one in sizes) or is_carried(node):
+        sizes = [
+            one for column in node.find_all(exp.Column) if (one := find_mentioned_item(column, reader, columns.items))
+        ]
+        if not plain or not any(columns.items[one].is_aggregate for one in sizes) or is_carried(node):
             continue
-        if not _is_known(node, reader, columns) or (windows and apart) or any(map(is_place, windows)):
+        if not _is_known(node, reader, columns) or (windows and skips_windows) or any(map(is_place, windows)):
             continue
         if any(not _is_over_rows(one) for one in node.find_all(exp.AggFunc)):
             return []
@@ -236,9 +238,9 @@ def _find_numbers(
             continue
         end = unaliased_end(item, past, tokens)
         shown = name(item.args["alias"]) if isinstance(item, exp.Alias) else default_name(node, tokens[first:end])
-        called = shown if shown not in known and shown.isidentifier() else _unused_name(known)
+        called = shown if shown not in known and shown.isidentifier() else _choose_unused_name(known)
         known.add(called)
-        spelled = spell_inside(Conjunct(first, end, moves=True), reader, columns.items, room, read.text, tokens)
+        spelled = spell_inside(Conjunct(first, end, can_move=True), reader, columns.items, room, read.text, tokens)
         label = "" if isinstance(item, exp.Alias) or called == shown else f" AS {quote_identifier(shown)}"
         column = f"{quote_identifier(reader.alias)}.{quote_identifier(called)}{label}"
         moved.append(_Moved(first, end, called, spelled, column))
@@ -251,16 +253,16 @@ def _is_over_rows(call: exp.Expr) -> bool:
     return isinstance(above, exp.Window)
 
 
-def _unused_name(known: Set[str]) -> str:
+def _choose_unused_name(known: Set[str]) -> str:
     return next(one for number in range(1, len(known) + 2) if (one := f"number {number}") not in known)
 
 
 def _is_known(node: exp.Expr, reader: Reader, columns: _Columns) -> bool:
     """Return True if an expression reads keys and sizes of the grouped subquery, and nothing else."""
-    return all(mentioned_item(column, reader, columns.items) is not None for column in node.find_all(exp.Column))
+    return all(find_mentioned_item(column, reader, columns.items) is not None for column in node.find_all(exp.Column))
 
 
-def _parts(reader: Reader, tokens: tuple[Token, ...]) -> Iterator[tuple[exp.Expr, int, int, bool]]:
+def _list_parts(reader: Reader, tokens: tuple[Token, ...]) -> Iterator[tuple[exp.Expr, int, int, bool]]:
     for item, (first, past) in zip(reader.select.expressions, reader.clauses.items, strict=True):
         yield item, first, past, False
     place = reader.clauses

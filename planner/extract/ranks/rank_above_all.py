@@ -11,15 +11,14 @@ PostgreSQL gives the same for each; of groups that are level a ranking has one f
 
 from sqlglot import exp
 
-from planner.bind.from_clause import alias_of
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
-from planner.extract.push_down_thresholds import seems_per_unit
+from planner.extract.push_down_thresholds import may_be_unit_query
 from planner.groups.computed_keys import add_computed_keys
 from planner.parser.clauses import clauses, end_of, fits
 from planner.parser.edits import Edit
 from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, is_number, name, read_limit, write_node
+from planner.parser.tree import bare, is_number, name, read_alias, read_limit, write_node
 from planner.scope.group_by import read_group_by
 from planner.scope.name_resolution import Scope
 from planner.scorecard.ranked import is_size
@@ -40,12 +39,12 @@ def rank_above_all(read: PrivateRead) -> tuple[Edit, ...]:
     if any(value for key, value in select.args.items() if key not in _RANKED):
         return ()
     try:
-        return _plan(read, bare(having.this))
+        return _plan_edits(read, bare(having.this))
     except KeyholeError:
         return ()
 
 
-def _plan(read: PrivateRead, condition: exp.Expr) -> tuple[Edit, ...]:
+def _plan_edits(read: PrivateRead, condition: exp.Expr) -> tuple[Edit, ...]:
     select, tokens = read.select, read.tokens
     found = _find_extreme(condition, read)
     if found is None:
@@ -54,7 +53,7 @@ def _plan(read: PrivateRead, condition: exp.Expr) -> tuple[Edit, ...]:
     first = select.args["from_"].this
     place = clauses(first if isinstance(first, exp.Table) else read.node, tokens)
     start = place.mark("having")
-    if start is None or not fits(place, select, tokens) or seems_per_unit(read):
+    if start is None or not fits(place, select, tokens) or may_be_unit_query(read):
         return ()
     ((begin, past),) = spans([Searched(size, start, place.end)], read.text, tokens)
     end = place.end
@@ -81,7 +80,7 @@ def _find_extreme(condition: exp.Expr, read: PrivateRead) -> tuple[exp.Expr, boo
         wanted = largest if isinstance(condition, exp.EQ) else isinstance(condition, exp.GTE) is (size is left)
         if wanted is None or largest not in (None, wanted):
             return None
-        return (size, wanted) if _spell(shown, alias) == _spell(size, alias_of(read.node)) else None
+        return (size, wanted) if _spell(shown, alias) == _spell(size, read_alias(read.node)) else None
     return None
 
 
@@ -151,7 +150,7 @@ def _read_groups(
         return None
     if name(source.args.get("db")) not in ("", "public"):
         return None
-    own, other = alias_of(node), alias_of(source)
+    own, other = read_alias(node), read_alias(source)
     if _spell(query.args.get("where"), other) != _spell(select.args.get("where"), own):
         return None
     keys = [_find_keys(one, read, called) for one, called in ((select, own), (query, other))]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.extract.private_read import PrivateRead
-from planner.extract.push_down_thresholds import list_items, mentioned_item, plan_beside_sizes, seems_per_unit
+from planner.extract.push_down_thresholds import find_mentioned_item, list_items, may_be_unit_query, plan_beside_sizes
 from planner.parser.clauses import Clauses, clauses, fits
 from planner.parser.edits import Edit
 from planner.parser.lexer import Token, quote_identifier
@@ -38,11 +38,11 @@ _IN_COMPARED = frozenset(("expressions", "from_", "where"))
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """A SELECT in which `is_ranked` says of an expression whether it is how large a group is."""
+    """A SELECT, with a test `is_size` of whether an expression in it is the size of a group."""
 
     select: exp.Select
     place: Clauses
-    is_ranked: Callable[[exp.Expr], bool]
+    is_size: Callable[[exp.Expr], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +71,23 @@ def rank_largest(read: PrivateRead) -> tuple[Edit, ...]:
 
     Return none if there are none.
     """
-    return plan_beside_sizes(read, _plan)
+    return plan_beside_sizes(read, _plan_edits)
 
 
-def _plan(read: PrivateRead) -> list[Edit]:
+def _plan_edits(read: PrivateRead) -> list[Edit]:
     select, tokens = read.select, read.tokens
     first_node = select.args["from_"].this
     place = clauses(first_node if isinstance(first_node, exp.Table) else read.node, tokens)
-    if not fits(place, select, tokens) or seems_per_unit(read):
+    if not fits(place, select, tokens) or may_be_unit_query(read):
         return []
-    for level in _levels(select, place, tokens):
+    for level in _list_levels(select, place, tokens):
         changes = _compare_in_list(level, read) or _compare_columns(level, read)
         if changes:
             return changes
     return _compare_with_query(select, place, read)
 
 
-def _levels(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Iterator[_Level]:
+def _list_levels(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> Iterator[_Level]:
     """Yield the grouped SELECT, and the one around that alone reads its rows."""
     yield _Level(select, place, is_size)
     found = readers(select, place.select, tokens) if isinstance(select.parent, exp.Subquery | exp.CTE) else None
@@ -96,11 +96,11 @@ def _levels(select: exp.Select, place: Clauses, tokens: tuple[Token, ...]) -> It
         return
     (reader,) = found
 
-    def is_ranked(node: exp.Expr) -> bool:
-        called = mentioned_item(node, reader, items) if isinstance(node, exp.Column) else None
-        return called is not None and items[called].aggregate
+    def is_outer_size(node: exp.Expr) -> bool:
+        called = find_mentioned_item(node, reader, items) if isinstance(node, exp.Column) else None
+        return called is not None and items[called].is_aggregate
 
-    yield _Level(reader.select, reader.clauses, is_ranked)
+    yield _Level(reader.select, reader.clauses, is_outer_size)
 
 
 def _compare_in_list(level: _Level, read: PrivateRead) -> list[Edit]:
@@ -108,13 +108,13 @@ def _compare_in_list(level: _Level, read: PrivateRead) -> list[Edit]:
     changes: list[Edit] = []
     for item, (first, past) in zip(level.select.expressions, level.place.items, strict=True):
         for node in item.find_all(exp.EQ, exp.GTE, exp.LTE):
-            for own, other, kind in _sides(node):
+            for own, other, kind in _list_sides(node):
                 extreme = _read_extreme(other)
                 if extreme is None or not _is_reached(own, extreme, kind, level):
                     continue
                 written = [Searched(one, first, past) for one in (node, own, *extreme.partition)]
                 (start, end), *parts = spans(written, read.text, read.tokens)
-                texts = [_text(read, *part) for part in parts]
+                texts = [_copy_text(read, *part) for part in parts]
                 rank = _write_rank(texts[0], texts[1:], extreme.kind)
                 changes.append(Edit.of(read.tokens[start].start, read.tokens[end - 1].end, f"{rank} = 1"))
     return changes
@@ -131,7 +131,7 @@ def _compare_columns(level: _Level, read: PrivateRead) -> list[Edit]:
         return []
     (outer,) = found
     for (first, past), node in conjunct_spans(outer.select, outer.clauses, tokens) or ():
-        for own, other, kind in _sides(bare(node)):
+        for own, other, kind in _list_sides(bare(node)):
             size, largest = _find_item(own, outer, items), _find_item(other, outer, items)
             extreme = None if largest is None else _read_extreme(largest.node)
             if size is None or largest is None or extreme is None:
@@ -141,11 +141,11 @@ def _compare_columns(level: _Level, read: PrivateRead) -> list[Edit]:
             if _mentions(outer, node, {size.name, largest.name}):
                 return []
             written = [Searched(one, largest.first, largest.past) for one in extreme.partition]
-            parts = [_text(read, *part) for part in spans(written, read.text, tokens)]
+            parts = [_copy_text(read, *part) for part in spans(written, read.text, tokens)]
             return [
-                _rank_item(size, parts, extreme.kind, read),
-                _drop(largest, items, level.place, tokens),
-                _first_place(own, first, past, read),
+                _write_rank_item(size, parts, extreme.kind, read),
+                _drop_item(largest, items, level.place, tokens),
+                _write_first_place(own, first, past, read),
             ]
     return []
 
@@ -162,20 +162,20 @@ def _compare_with_query(select: exp.Select, place: Clauses, read: PrivateRead) -
         return []
     for outer, inner in (found, found[::-1]):
         for (first, past), node in conjunct_spans(outer.select, outer.clauses, tokens) or ():
-            for own, other, kind in _sides(bare(node)):
+            for own, other, kind in _list_sides(bare(node)):
                 size = _find_item(own, outer, items)
                 if size is None or not is_size(size.node) or not _is_extreme_of(other, size, kind, inner):
                     continue
                 parts = _find_correlated(outer, inner, items)
                 if parts is None or _mentions(outer, node, {size.name}):
                     return []
-                texts = [_text(read, one.first, one.past) for one in parts]
-                extreme = exp.Max if _largest(other, kind) else exp.Min
-                return [_rank_item(size, texts, extreme, read), _first_place(own, first, past, read)]
+                texts = [_copy_text(read, one.first, one.past) for one in parts]
+                extreme = exp.Max if _is_largest(other, kind) else exp.Min
+                return [_write_rank_item(size, texts, extreme, read), _write_first_place(own, first, past, read)]
     return []
 
 
-def _sides(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr, type[exp.Expr]]]:
+def _list_sides(node: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr, type[exp.Expr]]]:
     """Yield both sides of a comparison, each once as the first, with its operator then."""
     if isinstance(node, exp.EQ | exp.GTE | exp.LTE):
         own, other = bare(node.this), bare(node.expression)
@@ -194,7 +194,7 @@ def _read_extreme(node: exp.Expr) -> _Extreme | None:
 
 def _is_reached(size: exp.Expr, extreme: _Extreme, kind: type[exp.Expr], level: _Level) -> bool:
     size, largest = bare(size), extreme.node
-    if kind not in _REACHES[extreme.kind] or not level.is_ranked(size) or not level.is_ranked(largest):
+    if kind not in _REACHES[extreme.kind] or not level.is_size(size) or not level.is_size(largest):
         return False
     columns = isinstance(size, exp.Column) and isinstance(largest, exp.Column)
     return size == largest or (columns and name(size.this) == name(largest.this))
@@ -220,7 +220,7 @@ def _is_extreme_of(other: exp.Expr, size: _Item, kind: type[exp.Expr], inner: Re
     return shown.args.get("db") is None and name(shown.args.get("table")) in ("", inner.alias)
 
 
-def _largest(other: exp.Expr, kind: type[exp.Expr]) -> bool:
+def _is_largest(other: exp.Expr, kind: type[exp.Expr]) -> bool:
     return kind is exp.GTE if isinstance(other, exp.All) else other.find(exp.Max) is not None
 
 
@@ -286,13 +286,13 @@ def _write_rank(size: str, partition: Sequence[str], kind: type[exp.Expr]) -> st
     return f"rank() OVER ({parts}ORDER BY {size}{' DESC' if kind is exp.Max else ''})"
 
 
-def _rank_item(size: _Item, partition: Sequence[str], kind: type[exp.Expr], read: PrivateRead) -> Edit:
-    rank = _write_rank(_text(read, size.first, size.past), partition, kind)
+def _write_rank_item(size: _Item, partition: Sequence[str], kind: type[exp.Expr], read: PrivateRead) -> Edit:
+    rank = _write_rank(_copy_text(read, size.first, size.past), partition, kind)
     start, end = read.tokens[size.first].start, read.tokens[size.end - 1].end
     return Edit.of(start, end, f"{rank} AS {quote_identifier(size.name)}")
 
 
-def _drop(item: _Item, items: Sequence[_Item], place: Clauses, tokens: tuple[Token, ...]) -> Edit:
+def _drop_item(item: _Item, items: Sequence[_Item], place: Clauses, tokens: tuple[Token, ...]) -> Edit:
     """Return the edit that drops the select list's last item.
 
     One before others becomes 1, as numbers may count items behind it.
@@ -302,11 +302,11 @@ def _drop(item: _Item, items: Sequence[_Item], place: Clauses, tokens: tuple[Tok
     return Edit.of(tokens[item.first].start, tokens[item.end - 1].end, f"1 AS {quote_identifier(item.name)}")
 
 
-def _first_place(own: exp.Expr, first: int, past: int, read: PrivateRead) -> Edit:
+def _write_first_place(own: exp.Expr, first: int, past: int, read: PrivateRead) -> Edit:
     table = f"{quote_identifier(name(own.args['table']))}." if own.args.get("table") else ""
     written = f"{table}{quote_identifier(name(own.this))} = 1"
     return Edit.of(read.tokens[first].start, read.tokens[past - 1].end, written)
 
 
-def _text(read: PrivateRead, first: int, past: int) -> str:
+def _copy_text(read: PrivateRead, first: int, past: int) -> str:
     return read.text[read.tokens[first].start : read.tokens[past - 1].end]

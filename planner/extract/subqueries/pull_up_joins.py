@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.bind.from_clause import FromClause, alias_of, from_clause
+from planner.bind.from_clause import FromClause, read_from_clause
 from planner.bind.select_list import computes_each_row
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
@@ -36,7 +36,7 @@ from planner.parser.edits import Edit, Room
 from planner.parser.lexer import Token, readable
 from planner.parser.spans import Searched, spans
 from planner.parser.subquery_readers import Reader, readers, unaliased_end
-from planner.parser.tree import bare, contains, is_star, locate_name, name, nodes, offset
+from planner.parser.tree import bare, contains, is_star, locate_name, name, nodes, offset, read_alias
 
 _PLAIN = frozenset(("expressions", "from_", "joins", "where"))
 _OUTER = ("RIGHT", "FULL")
@@ -46,14 +46,14 @@ _OUTER = ("RIGHT", "FULL")
 class _Column:
     """A column of the subquery: an expression of the select list, or a table's own that a star shows.
 
-    `plain` if it is a table's own column.
+    It `is_plain` if it is a table's own column.
     """
 
     node: exp.Expr
     owner: str
     first: int
     past: int
-    plain: bool
+    is_plain: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _pull_up(select: exp.Select, read: PrivateRead) -> tuple[Edit, ...]:
     room = Room(read.text)
     changes: list[Edit] = []
     for reader in found:
-        made = _into(reader, inner, room, read)
+        made = _edit_reader(reader, inner, room, read)
         if made is None:
             return ()
         changes += made
@@ -170,8 +170,8 @@ def _read_inner(select: exp.Select, read: PrivateRead) -> _Inner | None:
     closed = place.end < len(tokens) and tokens[place.end].is_symbol(")")
     if not closed or not fits(place, select, tokens) or len(select.expressions) != len(place.items):
         return None
-    whole = select if select.args.get("joins") else _with_joins(select)
-    tables = from_clause(whole, read.catalog)
+    whole = select if select.args.get("joins") else _copy_source(select)
+    tables = read_from_clause(whole, read.catalog)
     shown: dict[str, _Column | None] = {}
     items: list[tuple[str, exp.Expr]] = []
     for item, (begin, past) in zip(select.expressions, place.items, strict=True):
@@ -184,7 +184,7 @@ def _read_inner(select: exp.Select, read: PrivateRead) -> _Inner | None:
     return _Inner(select, place, tables, shown, tuple(items))
 
 
-def _with_joins(select: exp.Select) -> exp.Select:
+def _copy_source(select: exp.Select) -> exp.Select:
     """Return the same SELECT of one table, as one that joins nothing."""
     copied = exp.Select(from_=select.args["from_"].copy(), joins=[])
     copied.parent = select.parent  # by which WITH queries are known
@@ -205,7 +205,7 @@ def _read_star(item: exp.Expr, tables: FromClause) -> list[tuple[str, _Column]] 
         for called in (*(one.name for one in relation.table.columns), *(one.name for one in bands)):
             if qualifier or called not in tables.merged[relation.alias]:
                 node = exp.column(called, quoted=True)
-                found.append((called, _Column(node, relation.alias, 0, 0, plain=True)))
+                found.append((called, _Column(node, relation.alias, 0, 0, is_plain=True)))
     return found or None
 
 
@@ -216,14 +216,14 @@ def _read_item(
     node = item.this if isinstance(item, exp.Alias) else item
     called = name(item.args["alias"]) if isinstance(item, exp.Alias) else ""
     past = unaliased_end(item, past, tokens)
-    if not all(tables.owner(column) for column in node.find_all(exp.Column)):
+    if not all(tables.find_owner(column) for column in node.find_all(exp.Column)):
         return None
-    owner = tables.owner(node)
+    owner = tables.find_owner(node)
     if owner is not None:
-        return [(called or owner[1], _Column(node, owner[0], first, past, plain=True))]
+        return [(called or owner[1], _Column(node, owner[0], first, past, is_plain=True))]
     if not called or not computes_each_row(node):
         return None
-    return [(called, _Column(node, "", first, past, plain=False))]
+    return [(called, _Column(node, "", first, past, is_plain=False))]
 
 
 class _Spelling:
@@ -239,7 +239,7 @@ class _Spelling:
 
     def spell(self, node: exp.Expr, first: int, past: int) -> str:
         """Return an expression of the subquery, every column qualified."""
-        owned = [(column, self._inner.tables.owner(column)) for column in node.find_all(exp.Column)]
+        owned = [(column, self._inner.tables.find_owner(column)) for column in node.find_all(exp.Column)]
         columns = [(column, self.find_alias(owner[0])) for column, owner in owned if owner is not None]
         return requalify(columns, first, past, self._room, self._text, self._tokens)
 
@@ -249,7 +249,7 @@ class _Spelling:
             self._room.take(len(written))
             return written
         written = self.spell(column.node, column.first, column.past)
-        return written if column.plain else f"({written})"
+        return written if column.is_plain else f"({written})"
 
     def spell_list(self, around: _Around) -> str | None:
         """Return the select list, each column under its name.
@@ -275,7 +275,7 @@ class _Spelling:
         return ", ".join(parts)
 
 
-def _into(reader: Reader, inner: _Inner, room: Room, read: PrivateRead) -> list[Edit] | None:
+def _edit_reader(reader: Reader, inner: _Inner, room: Room, read: PrivateRead) -> list[Edit] | None:
     """Return the changes to one SELECT that reads the subquery."""
     text, tokens, select = read.text, read.tokens, reader.select
     if reader.alias == "" or len(select.expressions) != len(reader.clauses.items) or select.args.get("laterals"):
@@ -287,7 +287,7 @@ def _into(reader: Reader, inner: _Inner, room: Room, read: PrivateRead) -> list[
     changes = _write_columns(reader, inner, around, spelling, read)
     if changes is None:
         return None
-    first, last = tokens[reader.first].start, tokens[_last(reader, tokens)].end
+    first, last = tokens[reader.first].start, tokens[_find_last_token(reader, tokens)].end
     place = inner.place
     past = place.mark("where") or place.end
     begin, end = tokens[place.source + 1].start, tokens[past - 1].end
@@ -316,13 +316,13 @@ def _add_to_join(join: exp.Join, condition: str, first: int, read: PrivateRead) 
     yield Edit.of(end, end, f") AND ({condition})", read.tokens[first + 1].start)
 
 
-def _last(reader: Reader, tokens: tuple[Token, ...]) -> int:
+def _find_last_token(reader: Reader, tokens: tuple[Token, ...]) -> int:
     """Return the last token of the relation that is read, its alias included."""
     alias = reader.node.args.get("alias")
     return at_offset(tokens, offset(alias.this)) if reader.named and alias is not None else reader.last
 
 
-def _sources(select: exp.Select) -> list[exp.Expr]:
+def _list_sources(select: exp.Select) -> list[exp.Expr]:
     return [select.args["from_"].this, *(join.this for join in select.args.get("joins") or ())]
 
 
@@ -330,15 +330,13 @@ def _read_around(reader: Reader, catalog: Catalog) -> _Around | None:
     """Return the other tables that a reader reads; None if one is not plain to see."""
     names: dict[str, frozenset[str] | None] = {}
     hidden = {name(cte.args["alias"].this) for cte in reader.select.root().find_all(exp.CTE)}
-    for source in _sources(reader.select):
+    for source in _list_sources(reader.select):
         if source is reader.node:
             continue
         if not isinstance(source, exp.Table | exp.Subquery):
             return None
         alias = source.args.get("alias")
-        called = name(alias.this) if alias is not None and alias.this is not None else ""
-        if isinstance(source, exp.Table):
-            called = alias_of(source)
+        called = read_alias(source)
         if not called or called in (*names, reader.alias) or (alias is not None and alias.args.get("columns")):
             return None
         names[called] = _list_columns(source, catalog, hidden)
@@ -366,8 +364,8 @@ def _list_columns(source: exp.Table | exp.Subquery, catalog: Catalog, hidden: se
     names: set[str] = set()
     for item in query.expressions:
         if is_star(item):
-            inner = [_list_columns(one, catalog, hidden) for one in _sources(query) if isinstance(one, exp.Table)]
-            if any(one is None for one in inner) or len(inner) < len(_sources(query)):
+            inner = [_list_columns(one, catalog, hidden) for one in _list_sources(query) if isinstance(one, exp.Table)]
+            if any(one is None for one in inner) or len(inner) < len(_list_sources(query)):
                 return None
             names.update(*(one for one in inner if one is not None))
         else:
@@ -384,14 +382,14 @@ def _fits_join(reader: Reader, inner: _Inner, around: _Around) -> bool:
         return False
     for called in around.using:  # each must be a column of the subquery's one table, under its own name
         column = inner.shown.get(called)
-        if not inner.is_single or column is None or not column.plain or name(bare(column.node).this) != called:
+        if not inner.is_single or column is None or not column.is_plain or name(bare(column.node).this) != called:
             return False
     source = reader.node.parent
     if not isinstance(source, exp.Join):
         return inner.is_single or not joins or not (_has_comma(reader.select) or _has_comma(inner.select))
     if not inner.is_single:
         return False
-    plain = all(column is not None and column.plain for column in inner.shown.values())
+    plain = all(column is not None and column.is_plain for column in inner.shown.values())
     filtered = inner.select.args.get("where") is not None
     return not source.side or (plain and (not filtered or source.args.get("on") is not None))
 
@@ -401,13 +399,15 @@ def _has_comma(select: exp.Select) -> bool:
     return any(not (one.kind or one.side or one.args.get("on") or one.args.get("using")) for one in joins)
 
 
-def _own_columns(reader: Reader) -> list[exp.Column] | None:
+def _list_own_columns(reader: Reader) -> list[exp.Column] | None:
     """Return the columns in the SELECT around and in its joins, without those of its sources.
 
     Return None beside a subquery that stands elsewhere.
     """
     select = reader.select
-    hidden = {id(node) for source in _sources(select) if not isinstance(source, exp.Table) for node in source.walk()}
+    hidden = {
+        id(node) for source in _list_sources(select) if not isinstance(source, exp.Table) for node in source.walk()
+    }
     with_ = select.args.get("with_")
     if with_ is not None:
         hidden |= {id(node) for node in with_.walk()}
@@ -425,7 +425,7 @@ def _write_columns(
     """
     select, tokens = reader.select, read.tokens
     changes: dict[int, Edit] = {}
-    columns = _own_columns(reader)
+    columns = _list_own_columns(reader)
     if columns is None:
         return None
     for column in columns:
@@ -448,7 +448,7 @@ def _write_columns(
             if around.using:
                 return None
             stars = [f"{readable(alias)}.*" for alias in around.names]
-            at = _sources(select).index(reader.node)
+            at = _list_sources(select).index(reader.node)
             written = ", ".join([*stars[:at], written, *stars[at:]])
         changes[tokens[first].start] = Edit.of(tokens[first].start, tokens[past - 1].end, written)
     return list(changes.values())
@@ -470,14 +470,14 @@ def _write_column(
     others = around.find_owners(called) if qualifier == "" else []
     pulled = any(called in relation.names for relation in inner.tables.relations)
     if called not in inner.shown:
-        return _write_other(column, outputs, around, others, pulled=pulled, select=select, at=at)
+        return _write_other(column, outputs, around, others, is_pulled_up=pulled, select=select, at=at)
     shown = inner.shown[called]
     if shown is None or others or (qualifier == "" and not around.is_known):
         return None
-    if not shown.plain and not contains(shown.node, exp.Column) and not takes_constant(column, shown.node):
+    if not shown.is_plain and not contains(shown.node, exp.Column) and not takes_constant(column, shown.node):
         return None
     labelled: dict[int, Edit] | None = {}
-    if not shown.plain or name(bare(shown.node).this) != called:
+    if not shown.is_plain or name(bare(shown.node).this) != called:
         labelled = keep_label(column, reader, tokens)
     if labelled is None:
         return None
@@ -491,7 +491,7 @@ def _write_other(
     around: _Around,
     others: Sequence[str],
     *,
-    pulled: bool,
+    is_pulled_up: bool,
     select: exp.Select,
     at: Token,
 ) -> dict[int, Edit] | None:
@@ -502,8 +502,8 @@ def _write_other(
     if name(column.args.get("table")):
         return None
     if len(others) == 1:
-        return {at.start: Edit.of(at.start, at.start, f"{readable(others[0])}.")} if pulled else {}
+        return {at.start: Edit.of(at.start, at.start, f"{readable(others[0])}.")} if is_pulled_up else {}
     called = name(column.this)
     if not others and outputs.count(called) == 1 and is_grouped_by(column, select) and around.is_known:
         return {at.start: Edit.of(at.start, at.end, str(outputs.index(called) + 1))}
-    return {} if not others and not pulled and not around.is_known else None
+    return {} if not others and not is_pulled_up and not around.is_known else None

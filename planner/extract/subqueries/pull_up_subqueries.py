@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from planner.bind.from_clause import ON_TABLE, alias_of
+from planner.bind.from_clause import ON_TABLE
 from planner.bind.select_list import computes_each_row
 from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
@@ -17,7 +17,7 @@ from planner.parser.clauses import Clauses, at_offset, clauses, fits
 from planner.parser.edits import Edit, Room
 from planner.parser.lexer import Token, readable
 from planner.parser.subquery_readers import Reader, readers, unaliased_end
-from planner.parser.tree import bare, contains, locate_name, name, offset
+from planner.parser.tree import bare, contains, locate_name, name, offset, read_alias
 
 _PLAIN = frozenset(("expressions", "from_", "where"))
 NOTHING = "SELECT NULL"
@@ -25,13 +25,16 @@ NOTHING = "SELECT NULL"
 
 @dataclass(frozen=True, slots=True)
 class _ShownColumn:
-    """A column of the subquery: what it is of the table; `plain` if that is a column, `same` if under its own name."""
+    """A column of the subquery, as an expression of the table.
+
+    It `is_plain` if the expression is a column. It `keeps_name` if the column has the same name in both.
+    """
 
     node: exp.Expr
     first: int
     past: int
-    plain: bool
-    same: bool
+    is_plain: bool
+    keeps_name: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class _Inner:
     table: Table
     clauses: Clauses
     shown: Mapping[str, _ShownColumn]
-    everything: bool
+    shows_everything: bool
     name: str
     where: exp.Expr | None
     alias: str
@@ -59,7 +62,7 @@ def pull_up_subqueries(read: PrivateRead) -> tuple[Edit, ...]:
 
 def _pull_up(read: PrivateRead) -> tuple[Edit, ...]:
     select, text, tokens = read.select, read.text, read.tokens
-    inner = _inner(select, read.node, read.table, text, tokens)
+    inner = _read_inner(select, read.node, read.table, text, tokens)
     if inner is None:
         return ()
     found = readers(select, inner.clauses.select, tokens)
@@ -68,7 +71,7 @@ def _pull_up(read: PrivateRead) -> tuple[Edit, ...]:
     room = Room(text)
     changes: list[Edit] = []
     for reader in found:
-        made = _into(reader, inner, room, text, tokens)
+        made = _edit_reader(reader, inner, room, text, tokens)
         if made is None:
             return ()
         changes.extend(made)
@@ -77,7 +80,9 @@ def _pull_up(read: PrivateRead) -> tuple[Edit, ...]:
     return tuple(changes)
 
 
-def _inner(select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]) -> _Inner | None:
+def _read_inner(
+    select: exp.Select, node: exp.Table, table: Table, text: str, tokens: tuple[Token, ...]
+) -> _Inner | None:
     if any(value for key, value in select.args.items() if key not in _PLAIN):
         return None
     if any(value for key, value in node.args.items() if key not in ON_TABLE):
@@ -96,7 +101,7 @@ def _inner(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
     everything = False
     shown: dict[str, _ShownColumn] = {}
     for item, (first, past) in zip(select.expressions, place.items, strict=True):
-        if _star(item):
+        if _is_star(item):
             if everything:
                 return None
             everything = True
@@ -109,7 +114,7 @@ def _inner(select: exp.Select, node: exp.Table, table: Table, text: str, tokens:
         return None
     start = at_offset(tokens, locate_name(node))
     written = text[tokens[start].start : tokens[at_offset(tokens, offset(node.this))].end]
-    return _Inner(table, place, shown, everything, written, where, alias_of(node))
+    return _Inner(table, place, shown, everything, written, where, read_alias(node))
 
 
 def _reads_groups(where: exp.Expr, select: exp.Select) -> bool:
@@ -125,13 +130,13 @@ def _is_own(column: exp.Column, where: exp.Expr, alias: str) -> bool:
     while select is not None and select is not where.parent:
         from_ = select.args.get("from_")
         read = [] if from_ is None else [from_.this, *(join.this for join in select.args.get("joins") or ())]
-        if any(alias_of(one) == alias for one in read if isinstance(one, exp.Table)):
+        if any(read_alias(one) == alias for one in read if isinstance(one, exp.Table)):
             return False
         select = select.find_ancestor(exp.Select)
     return True
 
 
-def _star(item: exp.Expr) -> bool:
+def _is_star(item: exp.Expr) -> bool:
     star = item.this if isinstance(item, exp.Column) else item
     return isinstance(star, exp.Star) and not any(star.args.values())
 
@@ -145,18 +150,18 @@ def _read_item(item: exp.Expr, first: int, past: int, tokens: tuple[Token, ...])
     if isinstance(column, exp.Column) and isinstance(column.this, exp.Identifier):
         called = called or name(column.this)
         same = called == name(column.this) and node is column
-        return called, _ShownColumn(node, first, past, plain=True, same=same)
+        return called, _ShownColumn(node, first, past, is_plain=True, keeps_name=same)
     if not called or not computes_each_row(node):
         return None
-    return called, _ShownColumn(node, first, past, plain=False, same=False)
+    return called, _ShownColumn(node, first, past, is_plain=False, keeps_name=False)
 
 
-def _into(reader: Reader, inner: _Inner, room: Room, text: str, tokens: tuple[Token, ...]) -> list[Edit] | None:
+def _edit_reader(reader: Reader, inner: _Inner, room: Room, text: str, tokens: tuple[Token, ...]) -> list[Edit] | None:
     """Return the changes to one SELECT that reads the subquery."""
     if not reader.alone or reader.inner_queries() or len(reader.select.expressions) != len(reader.clauses.items):
         return None  # an empty select list has one item among the tokens
     alias = reader.alias or inner.table.name
-    changes = _references(reader, inner, alias, room, text, tokens)
+    changes = _edit_references(reader, inner, alias, room, text, tokens)
     if changes is None:
         return None
     needs = isinstance(reader.node, exp.Table) and not reader.named
@@ -200,7 +205,7 @@ def requalify(
     return "".join(parts)
 
 
-def _references(
+def _edit_references(
     reader: Reader, inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]
 ) -> list[Edit] | None:
     """Return the changes to the columns that the SELECT around mentions.
@@ -212,12 +217,12 @@ def _references(
     for column in reader.columns():
         made = _keep_star(column, select, alias) if isinstance(column.this, exp.Star) else None
         if made is None:
-            made = _reference(column, reader, inner, alias, room, text, tokens)
+            made = _edit_reference(column, reader, inner, alias, room, text, tokens)
         if made is None:
             return None
         changes |= made
     for item, (first, past) in zip(select.expressions, reader.clauses.items, strict=True):
-        if _star(item) and not (inner.everything and not inner.shown):
+        if _is_star(item) and not (inner.shows_everything and not inner.shown):
             start, end = tokens[first].start, tokens[past - 1].end
             changes[start] = Edit.of(start, end, _expand_star(inner, alias, room, text, tokens))
     return list(changes.values())
@@ -228,7 +233,7 @@ def _keep_star(column: exp.Column, select: exp.Select, alias: str) -> dict[int, 
     return {} if column.parent is select and name(column.args.get("table")) == alias else None
 
 
-def _reference(
+def _edit_reference(
     column: exp.Column, reader: Reader, inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]
 ) -> dict[int, Edit] | None:
     """Return the changes, by place, to one mention of a column; None if the subquery has none of that name."""
@@ -238,16 +243,16 @@ def _reference(
     outputs = [find_output_name(item) for item in select.expressions]
     if qualifier == "" and called in outputs and is_sorted_by(column, select):
         return {}
-    known = inner.everything and any(one.name == called for one in inner.table.columns)
+    known = inner.shows_everything and any(one.name == called for one in inner.table.columns)
     at = tokens[at_offset(tokens, offset(column.this))]
     shown = inner.shown.get(called)
     if shown is None and not known:
         if qualifier == "" and outputs.count(called) == 1 and is_grouped_by(column, select):
             return {at.start: Edit.of(at.start, at.end, str(outputs.index(called) + 1))}
         return None
-    if shown is None or shown.same:
+    if shown is None or shown.keeps_name:
         return {}
-    if not shown.plain and not contains(shown.node, exp.Column) and not takes_constant(column, shown.node):
+    if not shown.is_plain and not contains(shown.node, exp.Column) and not takes_constant(column, shown.node):
         return None
     labelled = keep_label(column, reader, tokens)
     if labelled is None:
@@ -271,17 +276,17 @@ def keep_label(column: exp.Column, reader: Reader, tokens: tuple[Token, ...]) ->
 
     Return None if it is unsure.
     """
-    item = _item(column, reader.select)
+    item = _find_item(column, reader.select)
     if item is None or isinstance(item, exp.Alias):
         return {}
-    label = _label(item)
+    label = _find_label(item)
     if label is None:
         return None
-    end = tokens[reader.clauses.items[_index(item, reader.select)][1] - 1].end
+    end = tokens[reader.clauses.items[_find_index(item, reader.select)][1] - 1].end
     return {-end: Edit.of(end, end, f" AS {readable(label)}")} if label else {}
 
 
-def _index(item: exp.Expr, select: exp.Select) -> int:
+def _find_index(item: exp.Expr, select: exp.Select) -> int:
     return next(index for index, one in enumerate(select.expressions) if one is item)
 
 
@@ -314,7 +319,7 @@ def is_grouped_by(column: exp.Column, select: exp.Select) -> bool:
     return inner.parent is select.args.get("group") and inner is column
 
 
-def _item(column: exp.Column, select: exp.Select) -> exp.Expr | None:
+def _find_item(column: exp.Column, select: exp.Select) -> exp.Expr | None:
     """Return the item of the select list in which a column stands."""
     node: exp.Expr = column
     while node.parent is not None and node.parent is not select:
@@ -322,7 +327,7 @@ def _item(column: exp.Column, select: exp.Select) -> exp.Expr | None:
     return node if any(item is node for item in select.expressions) else None
 
 
-def _label(item: exp.Expr) -> str | None:
+def _find_label(item: exp.Expr) -> str | None:
     """Return the name that PostgreSQL gives an item whose columns are renamed.
 
     Empty if it keeps its own, None if unsure.
@@ -338,12 +343,12 @@ def _label(item: exp.Expr) -> str | None:
 def _spell_item(shown: _ShownColumn, alias: str, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
     columns = [(column, alias) for column in shown.node.find_all(exp.Column)]
     spelled = requalify(columns, shown.first, shown.past, room, text, tokens)
-    return spelled if shown.plain else f"({spelled})"
+    return spelled if shown.is_plain else f"({spelled})"
 
 
 def _expand_star(inner: _Inner, alias: str, room: Room, text: str, tokens: tuple[Token, ...]) -> str:
     """Return the columns that * stands for in a SELECT around the subquery."""
-    every = [f"{readable(alias)}.*"] if inner.everything else []
+    every = [f"{readable(alias)}.*"] if inner.shows_everything else []
     return ", ".join(
         [
             *every,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from planner.bind.from_clause import conjuncts
+from planner.bind.from_clause import split_conjuncts
 from planner.bind.unit_lists.find_lists import find_lists, list_selects, list_sources
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
@@ -70,7 +70,7 @@ def _is_listed(node: exp.Table) -> bool:
     around = inner.parent_select
     while around is not None:
         where = around.args.get("where")
-        for part in conjuncts(None if where is None else where.this):
+        for part in split_conjuncts(None if where is None else where.this):
             if any(_reads(listed.inner, inner) for clause in find_lists(part) or () for listed in clause):
                 return True
         around = around.parent_select

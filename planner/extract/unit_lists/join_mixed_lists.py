@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from planner.bind.from_clause import IN_GROUPED_QUERY, alias_of, conjuncts
+from planner.bind.from_clause import IN_GROUPED_QUERY, split_conjuncts
 from planner.bind.unit_lists.find_lists import AskedList, find_lists, list_sources
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
@@ -22,7 +22,7 @@ from planner.parser.clauses import Clauses, clauses, fits
 from planner.parser.edits import Edit, Room
 from planner.parser.lexer import quote_identifier, readable
 from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, name, write_node
+from planner.parser.tree import bare, name, read_alias, write_node
 
 _JOINED = "joined by keyhole"  # stands for the subquery until all have a name
 _MOST_LISTS = 8  # in one question: each is joined once
@@ -55,7 +55,7 @@ def _join_lists(read: PrivateRead, place: Clauses) -> Iterator[Edit]:
     searched = [Searched(node, place.select, place.end) for node, _, _ in kept]
     for (first, past), (_, listed, (text, asked)) in zip(spans(searched, read.text, read.tokens), kept, strict=True):
         test = asked.replace(quote_identifier(_JOINED), readable(called[text]))
-        wanted = "IS NOT TRUE" if listed.absent else "IS TRUE"
+        wanted = "IS NOT TRUE" if listed.is_absent else "IS TRUE"
         yield Edit.of(read.tokens[first].start, read.tokens[past - 1].end, f"(({test}) {wanted})")
     end = read.tokens[min((index for _, index in place.marks), default=place.end) - 1].end
     units = ", ".join(map(quote_identifier, read.table.unit))
@@ -67,7 +67,7 @@ def _join_lists(read: PrivateRead, place: Clauses) -> Iterator[Edit]:
 def _find_leaves(select: exp.Select) -> Iterator[exp.Expr]:
     """Yield each IN and EXISTS of a subquery that is not a condition of lists alone, with the NOT before it."""
     where = select.args.get("where")
-    alone = [part for part in conjuncts(None if where is None else where.this) if find_lists(part) is not None]
+    alone = [part for part in split_conjuncts(None if where is None else where.this) if find_lists(part) is not None]
     hidden = {id(node) for part in alone for node in part.walk()}
     for node in select.find_all(exp.In, exp.Exists):
         if id(node) in hidden or node.parent_select is not select:
@@ -94,7 +94,7 @@ def _write_units(listed: AskedList, read: PrivateRead) -> tuple[str, str] | None
     if not any(one.name == name(source.this) for one in read.catalog.tables) or inner.find(exp.Subquery) is not None:
         return None
     where = inner.args.get("where")
-    rows = list(conjuncts(None if where is None else where.this))
+    rows = list(split_conjuncts(None if where is None else where.this))
     pairs = [(bare(one), bare(item)) for one, item in zip(listed.members, inner.expressions, strict=False)]
     if isinstance(listed.asked, exp.Exists):
         tied = [(part, pair) for part in rows if (pair := _find_pair(part, source, read)) is not None]
@@ -140,7 +140,7 @@ def _find_pair(part: exp.Expr, source: exp.Table, read: PrivateRead) -> tuple[ex
     sides = [bare(part.this), bare(part.expression)] if isinstance(part, exp.EQ) else []
     if len(sides) != 2 or not all(isinstance(side, exp.Column) for side in sides):
         return None
-    inside, outside = (alias_of(node) for node in (source, read.node))
+    inside, outside = (read_alias(node) for node in (source, read.node))
     for one, other in (sides, sides[::-1]):
         if (name(one.args.get("table")), name(other.args.get("table"))) == (outside, inside) and inside != outside:
             return one, other

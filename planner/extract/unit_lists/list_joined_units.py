@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.from_clause import conjuncts
+from planner.bind.from_clause import split_conjuncts
 from planner.bind.unit_lists.key_pairs import list_key_columns
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
@@ -41,8 +41,8 @@ _ON_SOURCE = frozenset(("this", "alias"))
 class _Joined:
     """A joined source: its tokens with its alias, the query that gives its rows (None: a table), and ON's condition.
 
-    `pairs` are the columns of the question and of what is joined that are equated, by `met` of WHERE behind a comma;
-    `others` what ON says of its rows. `keyed`: they are a key within the unit.
+    `pairs` are equated columns of the question and of the source. Behind a comma, the equalities `met` of WHERE equate
+    them. `others` are the conditions of ON on the source's rows. It `is_keyed` if the pairs are a key within the unit.
     """
 
     join: exp.Join
@@ -53,7 +53,7 @@ class _Joined:
     pairs: tuple[tuple[exp.Column, str], ...]
     others: tuple[exp.Expr, ...]
     met: tuple[exp.Expr, ...] = ()
-    keyed: bool = False
+    is_keyed: bool = False
 
     @property
     def equated(self) -> frozenset[str]:
@@ -163,7 +163,7 @@ def _read_on(
         qualifier = name(column.args.get("table"))
         return column.args.get("db") is None and (qualifier == called or (not qualifier and name(column.this) in only))
 
-    for part in conjuncts(where.this if is_comma and where is not None else join.args.get("on")):
+    for part in split_conjuncts(where.this if is_comma and where is not None else join.args.get("on")):
         columns = list(part.find_all(exp.Column))
         sides = [bare(part.this), bare(part.expression)] if isinstance(part, exp.EQ) else []
         if len(sides) == 2 and len(columns) == 2 and all(isinstance(side, exp.Column) for side in sides):
@@ -206,16 +206,16 @@ def _list_units(joined: _Joined, place: Clauses, read: PrivateRead) -> Iterator[
     if spans is None:
         return
     outer = bool(joined.join.side)
-    tested = [(span, node, column) for span, node in spans if (column := _is_null(node, joined)) is not None]
+    tested = [(span, node, column) for span, node in spans if (column := _find_null_column(node, joined)) is not None]
     if (len(tested) != 1) if outer else bool(tested):
         return
-    moved = [(span, node) for span, node in spans if joined.keyed and not outer and _is_of_joined(node, joined)]
+    moved = [(span, node) for span, node in spans if joined.is_keyed and not outer and _is_of_joined(node, joined)]
     met = [(span, node) for span, node in spans if any(node is one for one in joined.met)]
     if len(met) != len(joined.met):
         return
     said = (*(node for _, node, _ in tested), *(node for _, node in (*moved, *met)))
     told = {id(column) for node in said for column in node.find_all(exp.Column)}
-    changes = _rename_read(joined, told, read, outer=outer)
+    changes = _rename_read(joined, told, read, is_outer=outer)
     unique = joined.query is not None and _has_one_row(joined.query, joined.equated)
     if changes is None or not (unique or (outer and tested[0][2] in joined.equated)):
         return
@@ -223,7 +223,7 @@ def _list_units(joined: _Joined, place: Clauses, read: PrivateRead) -> Iterator[
     if outer and tested[0][2] not in joined.equated:
         named = (exp.to_identifier(one, quoted=True) for one in (tested[0][2], joined.alias))
         others.append(exp.Not(this=exp.Is(this=exp.column(*named), expression=exp.Null())))
-    condition = _write_list(joined, others, read, absent=outer)
+    condition = _write_list(joined, others, read, is_absent=outer)
     origin = tokens[joined.first].start
     start = joined.first - 1
     while tokens[start - 1].is_word("left", "outer", "inner"):
@@ -256,7 +256,7 @@ def _is_of_joined(node: exp.Expr, joined: _Joined) -> bool:
     return bool(columns) and alone and not contains(node, exp.Query) and not contains_aggregate(node)
 
 
-def _is_null(node: exp.Expr, joined: _Joined) -> str | None:
+def _find_null_column(node: exp.Expr, joined: _Joined) -> str | None:
     """Return the column of what is joined that a condition says is NULL."""
     found = bare(node)
     if not isinstance(found, exp.Is) or found.args.get("negate") or not isinstance(bare(found.expression), exp.Null):
@@ -267,7 +267,7 @@ def _is_null(node: exp.Expr, joined: _Joined) -> str | None:
     return name(column.this)
 
 
-def _rename_read(joined: _Joined, told: set[int], read: PrivateRead, *, outer: bool) -> list[Edit] | None:
+def _rename_read(joined: _Joined, told: set[int], read: PrivateRead, *, is_outer: bool) -> list[Edit] | None:
     """Return the question's columns in the place of those equated with them; None if another column is read."""
     hidden = {id(column) for column in joined.join.find_all(exp.Column)} | told
     with_ = read.select.args.get("with_")
@@ -288,7 +288,7 @@ def _rename_read(joined: _Joined, told: set[int], read: PrivateRead, *, outer: b
                 return None
             continue
         own = next((one for one, other in joined.pairs if other == called), None)
-        if own is None or outer or not within:
+        if own is None or is_outer or not within:
             return None
         start = read.tokens[at_offset(read.tokens, offset(column.args["table"]))].start
         changes.append(Edit.of(start, read.tokens[at_offset(read.tokens, offset(column.this))].end, _write_column(own)))
@@ -324,14 +324,14 @@ def _find_shown(item: exp.Expr, query: exp.Select, shown: list[str]) -> str | No
     return None
 
 
-def _write_list(joined: _Joined, others: list[exp.Expr], read: PrivateRead, *, absent: bool) -> str:
+def _write_list(joined: _Joined, others: list[exp.Expr], read: PrivateRead, *, is_absent: bool) -> str:
     left = ", ".join(_write_column(column) for column, _ in joined.pairs)
     alias = quote_identifier(joined.alias)
     right = ", ".join(f"{alias}.{quote_identifier(column)}" for _, column in joined.pairs)
     source = read.text[read.tokens[joined.first].start : read.tokens[joined.past - 1].end]
     where = f" WHERE {' AND '.join(f'({write_node(one)})' for one in others)}" if others else ""
     left = f"({left})" if len(joined.pairs) > 1 else left
-    return f"{left} {'NOT ' if absent else ''}IN (SELECT {right} FROM {source}{where})"
+    return f"{left} {'NOT ' if is_absent else ''}IN (SELECT {right} FROM {source}{where})"
 
 
 def _write_column(column: exp.Column) -> str:

@@ -14,13 +14,13 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from planner.aggregates.aggregate import contains_aggregate
-from planner.bind.from_clause import ON_TABLE, alias_of, conjuncts, find_private_table
+from planner.bind.from_clause import ON_TABLE, find_private_table, split_conjuncts
 from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
 from planner.parser.clauses import clauses, fits
 from planner.parser.edits import Edit
-from planner.parser.tree import bare, contains, name, write_node
+from planner.parser.tree import bare, contains, name, read_alias, write_node
 
 _CLAUSES = frozenset(("expressions", "from_", "joins", "where", "distinct"))
 _ON_JOIN = frozenset(("this", "on", "using", "kind"))
@@ -78,11 +78,11 @@ def _find_tables(inner: exp.Select, read: PrivateRead) -> _Tables | None:
             return None
     for source in (inner.args["from_"].this, *(join.this for join in inner.args["joins"])):
         table = find_private_table(source, read.catalog) if isinstance(source, exp.Table) else None
-        if table is None or table.is_row_unit or alias_of(source) in found:
+        if table is None or table.is_row_unit or read_alias(source) in found:
             return None
         if any(value and key not in ON_TABLE for key, value in source.args.items()):
             return None
-        found[alias_of(source)] = (source, table)
+        found[read_alias(source)] = (source, table)
     return found
 
 
@@ -107,12 +107,12 @@ def _find_unit(node: exp.Expr, tables: _Tables) -> tuple[str, int] | None:
 
 def _write_lists(inner: exp.Select, shown: list[int], tables: _Tables) -> list[str] | None:
     """Return a list of the units of each table; None if the join says more of rows than that their unit is one."""
-    first, where = alias_of(inner.args["from_"].this), inner.args.get("where")
+    first, where = read_alias(inner.args["from_"].this), inner.args.get("where")
     joined = _read_using(inner, first, tables)
     if joined is None:
         return None
-    parts = [part for join in inner.args["joins"] for part in conjuncts(join.args.get("on"))]
-    parts += conjuncts(None if where is None else where.this)
+    parts = [part for join in inner.args["joins"] for part in split_conjuncts(join.args.get("on"))]
+    parts += split_conjuncts(None if where is None else where.this)
     rows: dict[str, list[str]] = {alias: [] for alias in tables}
     keys: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for part in parts:
@@ -149,7 +149,7 @@ def _read_using(inner: exp.Select, first: str, tables: _Tables) -> list[tuple[st
             places = {table.unit.index(called) if called in table.unit else -1 for _, table in tables.values()}
             if len(places) > 1 or -1 in places:
                 return None
-            joined.append((first, alias_of(join.this), places.pop()))
+            joined.append((first, read_alias(join.this), places.pop()))
     return joined
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from planner.aggregates.aggregate import AGGREGATES, contains_aggregate
-from planner.bind.from_clause import alias_of, conjuncts
+from planner.bind.from_clause import split_conjuncts
 from planner.bind.unit_lists.find_lists import find_lists
-from planner.bind.unit_values.find_sources import value_name
+from planner.bind.unit_values.find_sources import find_value_name
 from planner.catalog.catalog import Table
 from planner.errors import KeyholeError
 from planner.extract.private_read import PrivateRead
@@ -25,7 +25,7 @@ from planner.parser.clauses import clauses, fits
 from planner.parser.edits import Edit, Room
 from planner.parser.lexer import quote_identifier, readable
 from planner.parser.spans import Searched, spans
-from planner.parser.tree import bare, contains, name, write_node
+from planner.parser.tree import bare, contains, name, read_alias, write_node
 
 _MOST_VALUES = 8  # in one question: each is joined once
 _CLAUSES = frozenset(("expressions", "from_", "where"))
@@ -74,7 +74,7 @@ def _is_read_in_from(select: exp.Select) -> bool:
 def _list_scalars(select: exp.Select) -> Iterator[exp.Subquery]:
     """List the subqueries that are one value beside columns of a row: conditions of lists alone stay lists."""
     where = select.args.get("where")
-    alone = [part for part in conjuncts(None if where is None else where.this) if find_lists(part) is not None]
+    alone = [part for part in split_conjuncts(None if where is None else where.this) if find_lists(part) is not None]
     hidden = {id(node) for part in alone for node in part.walk()}
     for node in select.find_all(exp.Subquery):
         inner = node.this
@@ -99,10 +99,10 @@ def _read_scalar(node: exp.Subquery, read: PrivateRead) -> _Scalar | None:
     value = inner.expressions[0].unalias()
     if table is None or table.is_row_unit or not contains_aggregate(value) or contains(value, exp.Query, exp.Window):
         return None
-    own, where = alias_of(source), inner.args.get("where")
+    own, where = read_alias(source), inner.args.get("where")
     pairs: list[tuple[exp.Column, exp.Column]] = []
     rows: list[exp.Expr] = []
-    for part in conjuncts(None if where is None else where.this):
+    for part in split_conjuncts(None if where is None else where.this):
         pair = _read_pair(part, own, table)
         if pair is not None:
             pairs.append(pair)
@@ -141,8 +141,8 @@ def _join(found: list[_Scalar], places: tuple[tuple[int, int], ...], end: int, r
     aliases = name_joined([name(one.source.this) for one in found], read)
     joined = []
     for one, alias, (first, past) in zip(found, aliases, places, strict=True):
-        asked, values = write_values(one.value, alias, read, count_nothing=True)
-        label = value_name(one.node.this.expressions[0]) if one.node.parent is read.select else ""
+        asked, values = write_values(one.value, alias, read, counts_nothing=True)
+        label = find_value_name(one.node.this.expressions[0]) if one.node.parent is read.select else ""
         shown_as = f" AS {readable(label)}" if label else ""  # what PostgreSQL calls it
         yield Edit.of(tokens[first].start, tokens[past - 1].end, f"({asked}){shown_as}")
         units = [write_node(own) for own, _ in one.pairs]

@@ -22,7 +22,7 @@ def name_values(texts: Sequence[str], read: PrivateRead) -> list[str]:
     taken, names = {*columns, *_list_named(read)}, []
     for text in texts:
         shown = " ".join(text.split(" OVER ")[0].split()).encode("ascii", "replace").decode()
-        names.append(find_free(shown[:_LONGEST].strip(), taken))
+        names.append(find_free_name(shown[:_LONGEST].strip(), taken))
         taken.add(names[-1])
     return names
 
@@ -31,18 +31,18 @@ def name_joined(tables: Sequence[str], read: PrivateRead) -> list[str]:
     """Return an alias for each subquery of a unit's own rows, by the table that it reads."""
     taken, names = {*(table.name for table in read.catalog.tables), *_list_named(read)}, []
     for table in tables:
-        names.append(find_free(f"own_{table.encode('ascii', 'replace').decode()[:_LONGEST]}", taken))
+        names.append(find_free_name(f"own_{table.encode('ascii', 'replace').decode()[:_LONGEST]}", taken))
         taken.add(names[-1])
     return names
 
 
 def write_values(
-    node: exp.Expr, alias: str, read: PrivateRead, *, count_nothing: bool = False
+    node: exp.Expr, alias: str, read: PrivateRead, *, counts_nothing: bool = False
 ) -> tuple[str, list[str]]:
     """Return an expression of aggregates as one of a subquery's values, and these with their names.
 
     Parameters:
-        count_nothing: a count is 0 where the subquery has no row.
+        counts_nothing: a count is 0 where the subquery has no row.
     """
     found = (one for one in node.walk() if isinstance(one, AGGREGATES) and not _is_inside(one, node))
     texts = list(dict.fromkeys(map(write_node, found)))
@@ -54,7 +54,7 @@ def write_values(
         called = exp.to_identifier(names[write_node(inner)], quoted=True)
         column = exp.column(called, exp.to_identifier(alias, quoted=True))
         counted = inner.this if isinstance(inner, exp.Filter) else inner
-        if not count_nothing or not isinstance(counted, exp.Count):
+        if not counts_nothing or not isinstance(counted, exp.Count):
             return column
         return exp.Coalesce(this=column, expressions=[exp.Literal.number(0)])
 
@@ -75,7 +75,7 @@ def _list_named(read: PrivateRead) -> Iterable[str]:
     return (token.value for token in read.tokens if token.names)
 
 
-def find_free(wanted: str, taken: set[str]) -> str:
+def find_free_name(wanted: str, taken: set[str]) -> str:
     """Return the name, or with the first number from 2 that makes it another than those taken."""
     if wanted not in taken:
         return wanted

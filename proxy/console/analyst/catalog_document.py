@@ -5,7 +5,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
-from planner.bind.lookup_columns import NotUnique, unique_values
+from planner.bind.lookup_columns import NotUnique, read_unique_values
 from planner.catalog.catalog import Bands, Catalog, Column, PublicTable, SqlType, StoredQuestion, Table
 from planner.catalog.key_space import format_value
 from planner.parser.lexer import readable
@@ -107,7 +107,7 @@ def _all_found(public: PublicTable, key: Column, base: Column) -> bool:
     """Return True if each public value of a column is one that a row can be looked up by; of many it is not tried."""
     if base.domain is None or max(len(base.domain), len(public.rows)) > MOST_VALUES:
         return False
-    return set(base.domain) <= set(unique_values(public, key.name))
+    return set(base.domain) <= set(read_unique_values(public, key.name))
 
 
 def _finds_one(table: PublicTable, column: Column) -> bool:
@@ -117,7 +117,7 @@ def _finds_one(table: PublicTable, column: Column) -> bool:
     if len(table.rows) > MOST_ROWS_READ:
         return column.name in table.unique and column.name in table.required
     try:
-        return bool(unique_values(table, column.name))
+        return bool(read_unique_values(table, column.name))
     except NotUnique:
         return False
 

@@ -10,7 +10,7 @@ from accountant.charges import NANO, ROW_UNIT
 from accountant.reports.history import AskedQuestion
 from planner.catalog.catalog import Catalog
 from planner.errors import KeyholeError
-from planner.extract.question_text import question_text
+from planner.extract.question_text import write_question_text
 from proxy.console.page import page
 from proxy.console.parts import ConsoleParts
 from proxy.pipeline.messages import bare_question
@@ -50,7 +50,7 @@ def _stored_texts(catalog: Catalog) -> dict[str, str]:
     found = {}
     for one in catalog.stored_questions:
         with suppress(KeyholeError):
-            found[question_text(bare_question(one.sql, catalog), {}, constants=False)] = one.name
+            found[write_question_text(bare_question(one.sql, catalog), {}, keeps_constants=False)] = one.name
     return found
 
 

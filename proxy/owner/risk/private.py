@@ -226,7 +226,7 @@ def _count_value(reading: OwnerReading, made: Question, value: SensitiveValue) -
     accuracy = settings.accuracy({}, reading.catalog.defaults)
     today = datetime.now(UTC).date()
     asked = ask(
-        bare_question(sql, reading.catalog), reading.catalog, accuracy=accuracy, parameters={}, today=today, utc=True
+        bare_question(sql, reading.catalog), reading.catalog, accuracy=accuracy, parameters={}, today=today, is_utc=True
     )
     with_it, everybody = (one if made.table.is_row_unit else make_existence(one.terms[0]) for one in asked.functionals)
     holders, whole = reading.count(replace(asked, keys=made.keys, where=made.where), (with_it, everybody))

@@ -42,7 +42,7 @@ def _ask(sql: str, catalog: Catalog, settings: Mapping[str, str]) -> Question:
     (part,) = statement.questions
     assert isinstance(part, Embedded)
     wanted = accuracy(settings, catalog.defaults)
-    return ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True)
+    return ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
 
 
 CLIPPED = [

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.bind.fixed_keys import bound_fixed
-from planner.bind.unit_join import bound_table
+from planner.bind.fixed_keys import narrow_by_fixed_keys
+from planner.bind.unit_join import apply_bounds
 from planner.catalog.catalog import Catalog, Column, Derivation, FixedKey, Grouping, SqlType, Table, Value
 from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
@@ -30,7 +30,7 @@ PERIODS = ("week", "month", "hour")
 
 def _fixed(where: Condition, table: Table = DECLARED, keys: Sequence[str] = ("store",)) -> dict[str, tuple[Value, ...]]:
     columns = [table.get_column(name) for name in keys]
-    found = bound_fixed(table, bound_table(table, columns), keys=columns, where=where)
+    found = narrow_by_fixed_keys(table, apply_bounds(table, columns), keys=columns, where=where)
     return {key.name: key.values for key in found.fixed}
 
 
@@ -110,7 +110,7 @@ def test_rows_are_those_of_as_many_finer_groups(groupings: tuple[Grouping, ...],
     table = replace(SALES, groupings=groupings)
     keys = [table.get_column("store")]
     where = Within("month", MONTHS[:months])
-    assert bound_fixed(table, bound_table(table, keys), keys=keys, where=where).rows_per_unit == rows
+    assert narrow_by_fixed_keys(table, apply_bounds(table, keys), keys=keys, where=where).rows_per_unit == rows
 
 
 def test_totals_of_both_signs_follow_from_whole_groups_alone() -> None:
@@ -119,7 +119,7 @@ def test_totals_of_both_signs_follow_from_whole_groups_alone() -> None:
     def bounded(keys: str, where: Condition) -> list[tuple[int, int]]:
         table = replace(SALES, groupings=(Grouping(tuple(keys.split(", ")), 9, None, ranges),))
         columns = [table.get_column("store")]
-        found = bound_fixed(table, bound_table(table, columns), keys=columns, where=where)
+        found = narrow_by_fixed_keys(table, apply_bounds(table, columns), keys=columns, where=where)
         totals = [found.get_column(name).per_unit for name in ("amount", "balance")]
         return [(int(low), int(high)) for low, high in (total for total in totals if total is not None)]
 

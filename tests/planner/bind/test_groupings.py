@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.bind.computed_groupings import find_expression_faults
-from planner.bind.groupings import bound_by_groupings, determines
-from planner.bind.unit_join import bound_table
+from planner.bind.groupings import apply_grouping_bounds, determines
+from planner.bind.unit_join import apply_bounds
 from planner.catalog.catalog import Catalog, Column, Derivation, Grouping, Lookup, LookupValues, RowCap, SqlType, Table
 from planner.question.question import Question
 from planner.question.unit_groups import groups_of_one_unit
@@ -119,7 +119,7 @@ def test_a_key_determines_what_follows_by_calendar_and_pinned_tables(base: str, 
 )
 def test_the_tightest_product_that_covers_all_keys_holds(keys: tuple[str, ...], groups: int, why: str) -> None:
     table = _declare(("week", 53, None), ("store", 6, None), ("day", 100, None), ("store, week", 60, None))
-    assert bound_by_groupings(table, _keys(*keys)).groups_per_unit == groups, why
+    assert apply_grouping_bounds(table, _keys(*keys)).groups_per_unit == groups, why
 
 
 @pytest.mark.parametrize(
@@ -141,12 +141,12 @@ def test_rows_of_one_group_follow_from_coarser_keys_and_multiples_of_finer_ones(
         table = _declare(("store, sex", 2, 30))
     if keys == ("day",):
         table = _declare(("month", None, 10), ("store", 2, 30))
-    assert bound_by_groupings(table, _keys(*keys)).rows_per_unit == rows, why
+    assert apply_grouping_bounds(table, _keys(*keys)).rows_per_unit == rows, why
 
 
 def test_a_row_cap_is_bounded_alike() -> None:
     capped = replace(SALES, rows_per_unit=None, row_cap=RowCap(rows=5, unique="household"))
-    bounded = bound_by_groupings(_declare(("week", 53, 9), table=capped), _keys("week"))
+    bounded = apply_grouping_bounds(_declare(("week", 53, 9), table=capped), _keys("week"))
     assert bounded.row_cap == RowCap(rows=9, unique="household")
     assert bounded.rows_per_unit is None
 
@@ -172,7 +172,7 @@ def test_totals_of_parts_are_bounded_where_values_have_one_sign(
             for name in columns
         ),
     )
-    bounded = bound_by_groupings(table, _keys(*keys))
+    bounded = apply_grouping_bounds(table, _keys(*keys))
     assert _range(bounded, "amount") == amount, why
     assert _range(bounded, "balance") == balance, why
 
@@ -180,7 +180,7 @@ def test_totals_of_parts_are_bounded_where_values_have_one_sign(
 def test_totals_of_coarser_keys_are_a_multiple_of_those_of_finer_ones() -> None:
     ranges = (("amount", (Decimal(0), Decimal(50))),)
     table = replace(SALES, groupings=(Grouping(("day",), 7, None, ranges),))
-    assert _range(bound_by_groupings(table, _keys("month")), "amount") == (0, 350)
+    assert _range(apply_grouping_bounds(table, _keys("month")), "amount") == (0, 350)
 
 
 Declared = Mapping[str, tuple[int, int, int]]
@@ -240,7 +240,7 @@ def test_what_is_declared_of_a_unit_rightly_never_cuts_it(
         most = data.draw(st.sampled_from([None, max(found.values(), default=1)]))
         groupings.append(Grouping(tuple(names), groups, most, tuple(data.draw(st.sampled_from([ranges, []])))))
     table = replace(SALES, groupings=tuple(groupings), groups_per_unit=MANY, rows_per_unit=MANY)
-    bounded = bound_by_groupings(table, _keys(*keys))
+    bounded = apply_grouping_bounds(table, _keys(*keys))
     found = _groups(rows, keys)
     assert len(found) <= bounded.groups_per_unit
     assert max(found.values(), default=0) <= (bounded.rows_per_unit or 0)
@@ -318,7 +318,7 @@ def test_nothing_is_bounded_by_conditions_but_where_they_fix_a_key_of_narrower_g
     whole, one_day = bounded("true"), bounded("day = '2026-01-01'")
     assert (whole.rows_per_unit, one_day.rows_per_unit) == (15, 3)
     assert replace(one_day, rows_per_unit=15, columns=whole.columns, fixed=()) == whole
-    assert bound_table(STAYS, [STAYS.get_column("ward")]) == STAYS
+    assert apply_bounds(STAYS, [STAYS.get_column("ward")]) == STAYS
 
 
 def _of_expressions(keys: tuple[str, ...], groups: int, *computed: str) -> Grouping:

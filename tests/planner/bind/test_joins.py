@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from planner.bind import lookup_columns
 from planner.bind.bind_question import ask
-from planner.bind.lookup_columns import looked_up, store_conditions
+from planner.bind.lookup_columns import make_lookup_column, store_conditions
 from planner.catalog.catalog import MOST_LISTED, Catalog, Column, Lookup, PublicTable, SqlType, Table, Value
 from planner.errors import KeyholeError
 from planner.lower.dialects.postgres import POSTGRES
@@ -128,12 +128,14 @@ def test_a_measure_is_bounded_by_its_least_and_greatest_pinned_value() -> None:
 def test_a_looked_up_number_has_the_pinned_values_as_its_domain_and_bounds(found: list[int | None]) -> None:
     public = _public("places", {"name": _INTEGER, "size": _INTEGER}, *enumerate(found))
     base = Column("place", SqlType.INTEGER, "integer")
-    column = looked_up("size", public, "size", key="name", base=base, table=retail().tables[0])
+    column = make_lookup_column("size", public, "size", key="name", base=base, table=retail().tables[0])
     present = sorted({value for value in found if value is not None})
     assert column.domain == (tuple(present) or None)
     assert column.bounds == (Decimal(min(present, default=0)), Decimal(max(present, default=0)))
     names = tuple(range(len(found)))
-    assert looked_up("key", public, "name", key="name", base=base, table=retail().tables[0]).domain == (names or None)
+    assert make_lookup_column("key", public, "name", key="name", base=base, table=retail().tables[0]).domain == (
+        names or None
+    )
 
 
 def test_only_what_is_needed_of_a_joined_table_is_kept() -> None:
@@ -163,7 +165,7 @@ def test_what_the_unit_determines_by_lookup_is_determined() -> None:
     """A column is immutable, and fixed for a unit, where the column that it is looked up by is."""
     base = replace(questions.COLUMNS[1], immutable=True)
     table = replace(questions.CLIPPED, columns=(questions.COLUMNS[0], base), unit=("country",))
-    made = looked_up("letter", PLACES, "country", key="name", base=base, table=table)
+    made = make_lookup_column("letter", PLACES, "country", key="name", base=base, table=table)
     assert made.immutable
     assert table.determines(made)
     assert not replace(table, unit=("customer_id",)).determines(made)
@@ -276,7 +278,7 @@ _conditions: st.SearchStrategy[Condition] = st.recursive(
 def test_a_condition_on_the_private_column_holds_where_the_one_on_public_columns_does(condition: Condition) -> None:
     table = replace(questions.ROWS, columns=questions.COLUMNS)
     for name, column in (("letter", "country"), ("number", "number")):
-        made = looked_up(name, PLACES, column, key="name", base=table.get_column("country"), table=table)
+        made = make_lookup_column(name, PLACES, column, key="name", base=table.get_column("country"), table=table)
         table = replace(table, columns=(*table.columns, made))
     asked = questions.question(questions.above(0, 10, 1), questions.count(table=table), table=table, where=condition)
     found = store_conditions(asked).where

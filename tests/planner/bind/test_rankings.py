@@ -22,7 +22,7 @@ def outcome(sql: str) -> str:
         assert isinstance(statement, Asking)
         wanted = accuracy(TOLERANCE, catalog.defaults)
         made = [
-            ask(part, catalog, accuracy=wanted, parameters={1: 3}, today=TODAY, utc=True)
+            ask(part, catalog, accuracy=wanted, parameters={1: 3}, today=TODAY, is_utc=True)
             for part in statement.questions
         ]
     except KeyholeError as error:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.bind.bind_question import ask
-from planner.bind.unit_join import joined_on_unit
+from planner.bind.unit_join import join_on_unit
 from planner.catalog.catalog import Catalog, RowCap, SqlType, Table
 from planner.catalog.pins import Pins
 from planner.errors import KeyholeError
@@ -196,7 +196,7 @@ def test_another_table_of_the_join_is_another_question(table: str, changed: str)
 
 def test_every_column_has_one_name_and_the_units_are_one() -> None:
     for several in (*combinations((STAYS, PATIENTS, LABS), 2), (STAYS, PATIENTS, LABS)):
-        joined = joined_on_unit(several)
+        joined = join_on_unit(several)
         names = [column.name for column in joined.columns]
         assert len(names) == len(set(names)) == 1 + sum(len(table.columns) - 1 for table in several)
         for member in joined.members:
@@ -206,7 +206,7 @@ def test_every_column_has_one_name_and_the_units_are_one() -> None:
 
 
 def test_a_repeated_total_may_be_as_large_as_the_join_makes_it() -> None:
-    joined = joined_on_unit((STAYS, PATIENTS))
+    joined = join_on_unit((STAYS, PATIENTS))
     assert joined.get_column("cost").per_unit == (Decimal(0), Decimal(2000))
     assert joined.get_column("weight").per_unit == (Decimal(0), Decimal(6000))
     assert joined.rows_per_unit == 40
@@ -231,7 +231,7 @@ def test_the_rows_that_are_joined_multiply_to_a_million_unless_the_owner_wants_m
         replace(STAYS, name=f"t{i}", joined_rows=rows, root=PATIENTS.root or STAYS.ledger_root)
         for i, rows in enumerate(declared)
     ]
-    assert [member.rows for member in joined_on_unit(tables).members] == read
+    assert [member.rows for member in join_on_unit(tables).members] == read
 
 
 def _claimed(sql: str) -> tuple[str, str, tuple[str, ...], str]:
@@ -276,15 +276,15 @@ def test_a_joined_version_is_that_of_all_tables() -> None:
     now, later = datetime(2026, 1, 1, 10, 30, tzinfo=UTC), datetime(2026, 1, 1, 11, 30, tzinfo=UTC)
     hourly = replace(PATIENTS, refresh="hourly")
     for tables in ((STAYS, hourly), (hourly, STAYS)):
-        joined = joined_on_unit(tables)
+        joined = join_on_unit(tables)
         version = data_version(joined, now=now, pins=Pins())
         assert version == "patients 2026-01-01 10:00, stays static"
         assert data_version(joined, now=later, pins=Pins()) != version
     for live in ((replace(STAYS, refresh="live"), hourly), (STAYS, replace(hourly, refresh="live"))):
-        joined = joined_on_unit(live)
+        joined = join_on_unit(live)
         assert data_version(joined, now=now, pins=Pins()) != data_version(joined, now=now, pins=Pins())
         assert joined.refresh == "live"
-    explicit = joined_on_unit((STAYS, replace(PATIENTS, refresh="explicit")))
+    explicit = join_on_unit((STAYS, replace(PATIENTS, refresh="explicit")))
     with pytest.raises(KeyholeError, match="KH007"):
         data_version(explicit, now=now, pins=Pins())
     one = data_version(explicit, now=now, pins=Pins().mark_refreshed("patients", at=now))
@@ -296,12 +296,12 @@ def test_a_unit_column_is_a_key_where_its_values_are_declared_once() -> None:
         replace(table, columns=tuple(replace(c, domain=domain) if c.name == "patient_id" else c for c in table.columns))
         for table, domain in ((STAYS, None), (PATIENTS, (1, 2)))
     )
-    assert joined_on_unit((stays, patients)).get_column("patient_id").domain == (1, 2)
+    assert join_on_unit((stays, patients)).get_column("patient_id").domain == (1, 2)
     twice = replace(
         stays, columns=tuple(replace(c, domain=(1, 3)) if c.name == "patient_id" else c for c in stays.columns)
     )
-    assert joined_on_unit((twice, patients)).get_column("patient_id").domain is None
-    assert joined_on_unit((twice, patients)).get_column("patient_id").sql_type is SqlType.INTEGER
+    assert join_on_unit((twice, patients)).get_column("patient_id").domain is None
+    assert join_on_unit((twice, patients)).get_column("patient_id").sql_type is SqlType.INTEGER
 
 
 def _refuse(sql: str, catalog: Catalog | None = None) -> KeyholeError:

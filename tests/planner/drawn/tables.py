@@ -17,7 +17,7 @@ from mechanisms.ranking.run import Ranking, number_within
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, Column, PublicTable, RowCap, SqlType
 from planner.catalog.key_space import format_value
-from planner.extract.outer_query import Asking, outer_sql
+from planner.extract.outer_query import Asking, write_outer_sql
 from planner.functionals.per_key_offsets import subtract_offsets
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
@@ -127,7 +127,7 @@ def read_questions(sql: str, catalog: Catalog, *, min_rows: str = "1") -> tuple[
     # so that a guard that Keyhole adds leaves out what is NULL in SQL and nothing else
     wanted = accuracy({"keyhole.tolerance": "1", "keyhole.min_rows": min_rows}, catalog.defaults)
     return asking, tuple(
-        ask(one, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True) for one in asking.questions
+        ask(one, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True) for one in asking.questions
     )
 
 
@@ -136,7 +136,7 @@ def exact_rows(
 ) -> tuple[list[Row], list[tuple[str, int]]]:
     """The rows and columns that a statement shows around the answers to its questions without noise."""
     relations = [_exact_keys(question, engine, dialect) for question in questions]
-    outer = outer_sql(asking, first_parameter=1)
+    outer = write_outer_sql(asking, first_parameter=1)
     arrays = [list(relations[array.embedded].arrays[array.column]) for array in outer.arrays]
     cursor = psycopg.RawCursor(postgres).execute(outer.sql, arrays)
     return cursor.fetchall(), [(one.name, one.type_code) for one in cursor.description or ()]

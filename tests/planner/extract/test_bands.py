@@ -13,7 +13,7 @@ from planner.bind.bind_question import ask
 from planner.catalog.catalog import Bands, Catalog
 from planner.errors import KeyholeError
 from planner.extract.extract import embed
-from planner.extract.outer_query import Asking, outer_sql
+from planner.extract.outer_query import Asking, write_outer_sql
 from planner.parser.lexer import tokens
 from planner.statements.settings import accuracy
 from tests.in_turn import in_turn
@@ -91,7 +91,7 @@ def test_the_column_of_a_band_is_the_band(sql: str) -> None:
 
 def test_a_band_is_called_what_the_tools_aggregate_is_called() -> None:
     sql = "SELECT country, (max(quantity_sum_band)), max(rows_band) + 1, avg(units_band) FROM sales GROUP BY country"
-    written = outer_sql(_read(sql), first_parameter=1).sql
+    written = write_outer_sql(_read(sql), first_parameter=1).sql
     assert written.count(" AS max,") == 1  # PostgreSQL gives no name to a sum
     assert written.count(" AS avg ") == 1
 
@@ -192,7 +192,7 @@ def test_a_filter_around_a_band_is_run_over_the_answer() -> None:
     sql = "SELECT * FROM (SELECT country, max(quantity_sum_band) AS b FROM sales GROUP BY country) t WHERE b >= 2"
     asking = _read(sql)
     assert "HAVING" not in asking.questions[0].text
-    assert outer_sql(asking, first_parameter=1).sql.endswith("t WHERE b >= 2")
+    assert write_outer_sql(asking, first_parameter=1).sql.endswith("t WHERE b >= 2")
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_the_column_of_a_band_is_nothing_else(sql: str, code: str, hint: str) ->
 
 
 def test_a_table_without_rows_has_the_columns_of_its_bands() -> None:
-    empty = outer_sql(_read("SELECT * FROM sales WHERE false"), first_parameter=1).sql
+    empty = write_outer_sql(_read("SELECT * FROM sales WHERE false"), first_parameter=1).sql
     assert 'NULL::integer AS "amount_sum_band"' in empty
     assert 'NULL::integer AS "units_band"' in empty
 
@@ -232,7 +232,7 @@ def test_that_a_scorecards_groups_have_rows_is_not_asked(having: str) -> None:
     """As Tableau writes it; for a list of keys, and without keys, it stays what it was."""
     assert _asked(f"{SHEET} GROUP BY 1 {having}") == _asked(f"{SHEET} GROUP BY 1")
     asking = _read(f"{SHEET} GROUP BY 1 {having} ORDER BY 1 LIMIT 9")
-    assert outer_sql(asking, first_parameter=1).sql.endswith(" ORDER BY 1 LIMIT 9")
+    assert write_outer_sql(asking, first_parameter=1).sql.endswith(" ORDER BY 1 LIMIT 9")
     for sql in (
         f"SELECT country FROM sales GROUP BY 1 {having}",
         f"SELECT count(*) > 5000 FROM sales {having}",

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from planner.errors import KeyholeError
-from planner.extract.outer_query import Asking, outer_sql
+from planner.extract.outer_query import Asking, write_outer_sql
 from planner.parser.lexer import tokens
 from planner.statements.classify import classify
 from tests.effort import rounds
@@ -103,9 +103,9 @@ def _idle(sql: str) -> str | None:
         statement = classify(sql, retail())
     except KeyholeError:
         return None
-    if not isinstance(statement, Asking) or not statement.constantly_empty:
+    if not isinstance(statement, Asking) or not statement.is_constantly_empty:
         return None
-    outer = outer_sql(statement, first_parameter=9)
+    outer = write_outer_sql(statement, first_parameter=9)
     text = outer.sql
     for array in reversed(outer.arrays):
         text = text.replace(f"${array.number}::text[]", "'{}'::text[]")
@@ -226,11 +226,11 @@ def test_an_empty_branch_beside_a_question_leaves_the_question() -> None:
     statement = classify(f"{question} UNION ALL (SELECT ward FROM visits LIMIT 0)", retail())
     assert isinstance(statement, Asking)
     assert [part.text for part in statement.questions] == [question]
-    assert not statement.constantly_empty
+    assert not statement.is_constantly_empty
 
 
 @pytest.mark.parametrize("condition", ["false", "quantity > 1"])
 def test_a_whole_table_is_a_row_even_of_nothing(condition: str) -> None:
     sql = f"SELECT true FROM sales WHERE {condition} HAVING count(*) < 5"
     found = [classify(text, retail()) for text in (sql, f"{sql} LIMIT 0")]
-    assert [isinstance(statement, Asking) and statement.constantly_empty for statement in found] == [False, True]
+    assert [isinstance(statement, Asking) and statement.is_constantly_empty for statement in found] == [False, True]

@@ -100,7 +100,7 @@ def _outcome(
         for part in statement.questions:
             assert isinstance(part, Embedded)
             wanted = accuracy({**REFUSING, **(settings or {})}, catalog.defaults)
-            question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True)
+            question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
             if is_planned:
                 plan(question, dialect=POSTGRES)
     except KeyholeError as error:

@@ -79,7 +79,7 @@ def test_a_threshold_beside_a_list_is_a_question_of_its_own() -> None:
 def test_a_column_without_rows_stays_free_of_questions() -> None:
     for sql in ("SELECT country FROM sales LIMIT 0", "SELECT DISTINCT country FROM sales WHERE false"):
         statement = classify(sql, retail())
-        assert isinstance(statement, PassThrough) or (isinstance(statement, Asking) and statement.constantly_empty)
+        assert isinstance(statement, PassThrough) or (isinstance(statement, Asking) and statement.is_constantly_empty)
 
 
 HINTS = {

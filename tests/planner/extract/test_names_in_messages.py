@@ -44,7 +44,7 @@ def _list_shown(sql: str, catalog: Catalog) -> Iterator[str]:
     try:
         statement = classify(sql, catalog)
         for part in statement.questions if isinstance(statement, Asking) else ():
-            question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True)
+            question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
             yield from question.warnings
             yield from question.keys.names
             yield from (functional.name for functional in question.functionals)

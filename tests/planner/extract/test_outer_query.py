@@ -6,7 +6,7 @@ from datetime import date
 import psycopg
 import pytest
 
-from planner.extract.outer_query import outer_sql
+from planner.extract.outer_query import write_outer_sql
 from planner.scope.embedded import Embedded
 from tests.in_turn import in_turn
 from tests.planner.asked import asking
@@ -64,7 +64,7 @@ def _keys(embedded: Embedded, column: int) -> list[str]:
 @in_turn("sql", STATEMENTS)
 def test_the_outer_query_keeps_names_types_and_gives_the_keys(shadow: psycopg.Connection, sql: str) -> None:
     statement = asking(sql)
-    outer = outer_sql(statement, first_parameter=1)
+    outer = write_outer_sql(statement, first_parameter=1)
     with psycopg.RawCursor(shadow) as cursor:
         cursor.execute(sql.encode())
         as_typed = cursor.description
@@ -86,7 +86,7 @@ def test_the_outer_query_keeps_names_types_and_gives_the_keys(shadow: psycopg.Co
 def test_rows_order_and_limits_are_the_outer_query_s(shadow: psycopg.Connection) -> None:
     def rows(sql: str) -> list[tuple[object, ...]]:
         statement = asking(sql)
-        outer = outer_sql(statement, first_parameter=1)
+        outer = write_outer_sql(statement, first_parameter=1)
         arrays = []
         for array in outer.arrays:
             embedded = statement.embedded[array.embedded]
@@ -107,7 +107,7 @@ def test_parameters_keep_their_numbers() -> None:
         "SELECT country, $1::text FROM sales WHERE amount > $2 GROUP BY country HAVING count(*) > $3 "
         "ORDER BY 1 LIMIT $4"
     )
-    outer = outer_sql(statement, first_parameter=5)
+    outer = write_outer_sql(statement, first_parameter=5)
     assert [array.number for array in outer.arrays] == [5]
     assert statement.questions[0].text.endswith("HAVING count(*) > $3")
     assert "$1::text" in outer.sql
@@ -117,7 +117,7 @@ def test_parameters_keep_their_numbers() -> None:
 
 def test_several_questions_have_their_own_arrays() -> None:
     statement = asking(STATEMENTS[14])
-    outer = outer_sql(statement, first_parameter=3)
+    outer = write_outer_sql(statement, first_parameter=3)
     assert [(array.embedded, array.column, array.declared, array.number) for array in outer.arrays] == [
         (0, 0, "text", 3),
         (1, 0, "text", 4),
@@ -142,12 +142,12 @@ def test_several_questions_have_their_own_arrays() -> None:
     ],
 )
 def test_probes_are_recognised(sql: str, empty: bool) -> None:
-    assert asking(sql).constantly_empty is empty
+    assert asking(sql).is_constantly_empty is empty
 
 
 def test_virtual_relations_become_arrays(shadow: psycopg.Connection) -> None:
     statement = asking("SELECT keyhole.budget.spent_at_most, s.name FROM keyhole.budget, keyhole.settings s")
-    outer = outer_sql(statement, first_parameter=1)
+    outer = write_outer_sql(statement, first_parameter=1)
     arrays: list[list[str | None]] = [["1.5"] if array.declared == "numeric" else [None] for array in outer.arrays]
     with psycopg.RawCursor(shadow) as cursor:
         ((spent, name),) = cursor.execute(outer.sql.encode(), arrays).fetchall()

@@ -66,7 +66,7 @@ def test_groups_of_people_are_proposed_and_answered(
     assert isinstance(asking, Asking)
     (question,) = asking.questions
     wanted = accuracy({}, catalog.defaults)
-    plan(ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True), dialect=POSTGRES)
+    plan(ask(question, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True), dialect=POSTGRES)
 
 
 def test_a_search_for_duplicates_is_told_why_not() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from planner.errors import KeyholeError
 from planner.extract.outer_query import Asking
-from planner.extract.question_text import MOST_CHARACTERS, question_text
+from planner.extract.question_text import MOST_CHARACTERS, write_question_text
 from planner.parser.lexer import tokens
 from planner.plan.question_identity import fingerprint
 from planner.plan.reduce import reduce_question
@@ -54,7 +54,7 @@ def _questions() -> Iterator[tuple[str, Embedded]]:
 def kept(sql: str, *, constants: bool, **values: int | str) -> str:
     (question,) = asking(sql).questions
     parameters = {int(name[1:]): value for name, value in values.items()}
-    return question_text(question, parameters, constants=constants)
+    return write_question_text(question, parameters, keeps_constants=constants)
 
 
 def meaning(sql: str) -> str:
@@ -74,17 +74,17 @@ def test_the_text_with_its_constants_is_the_same_question() -> None:
         except KeyholeError:
             continue
         compared += 1
-        text = question_text(question, {}, constants=True)
+        text = write_question_text(question, {}, keeps_constants=True)
         assert "\n" not in text
         assert meaning(text) == same, text
         (again,) = asking(text).questions
-        assert question_text(again, {}, constants=True) == text
+        assert write_question_text(again, {}, keeps_constants=True) == text
     assert compared >= rounds(50, quick=20)
 
 
 def test_without_its_constants_nothing_that_was_quoted_is_left() -> None:
     for sql, question in questions():
-        text = question_text(question, {}, constants=False)
+        text = write_question_text(question, {}, keeps_constants=False)
         assert not [word for word in tokens(text) if word.kind == "string"], text
         numbers = {word.value for word in tokens(sql) if word.kind == "number"}
         assert {word.value for word in tokens(text) if word.kind == "number"} <= numbers
@@ -162,4 +162,4 @@ def test_no_name_gets_through_however_it_is_quoted(name: str, quote: str) -> Non
         f"SELECT country FROM sales /* {name} */ GROUP BY country HAVING count(*) > 10 AND country = {written}",
     ):
         (question,) = asking(place).questions
-        assert name not in question_text(question, {}, constants=False)
+        assert name not in write_question_text(question, {}, keeps_constants=False)

@@ -14,7 +14,7 @@ from mechanisms.formula import evaluate_formula, list_literals
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Column, PublicTable, SqlType, Table
 from planner.errors import KeyholeError
-from planner.extract.outer_query import Asking, outer_sql
+from planner.extract.outer_query import Asking, write_outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.plan.build import plan
 from planner.question.question import Question
@@ -186,7 +186,7 @@ def test_the_rows_are_postgresql_s(
             "INSERT INTO rows_of_wards VALUES (%(ward)s, %(age)s, %(cost)s, %(insured)s, %(disease)s)", rows
         )
         expected = sorted(cursor.execute(statement.true.encode()).fetchall())
-        outer = outer_sql(taken, first_parameter=1)
+        outer = write_outer_sql(taken, first_parameter=1)
         arrays = [_answer(question, rows) for question in questions]
         assert sorted(raw.execute(outer.sql.encode(), arrays).fetchall()) == expected
 
@@ -274,7 +274,7 @@ def test_what_is_one_question(sql: str, questions: int, keys: list[int] | None) 
 
 def test_columns_have_the_names_of_the_first_side() -> None:
     statement = asking(f"{_FLU.replace('SELECT ward', 'SELECT ward AS place')} INTERSECT {_COLD} ORDER BY place")
-    assert outer_sql(statement, first_parameter=1).sql == (
+    assert write_outer_sql(statement, first_parameter=1).sql == (
         'SELECT ward AS place FROM (SELECT u.k1::text AS "ward" FROM unnest($1::text[]) AS u(k1)) AS "visits"'
         " ORDER BY place"
     )

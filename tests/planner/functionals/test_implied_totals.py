@@ -7,7 +7,7 @@ from random import Random
 
 import duckdb
 
-from planner.bind.unit_join import joined_on_unit
+from planner.bind.unit_join import join_on_unit
 from planner.catalog.catalog import Catalog, Column, SqlType
 from planner.explain.render import explain_text
 from planner.lower.dialects.duckdb import DUCKDB
@@ -201,7 +201,7 @@ def test_a_mean_is_not_bounded_by_the_total() -> None:
 def test_in_a_join_the_rows_of_the_other_table_repeat_the_total() -> None:
     table = declared(("price * (1 - discount)", (0, 90))).tables[0]
     other = replace(table, name="returns", rows_per_unit=3, totals=(), root=table.ledger_root)
-    joined = joined_on_unit([table, other])
+    joined = join_on_unit([table, other])
     (total,) = joined.totals
     assert total.per_unit == (Decimal(0), Decimal(270))
     assert total.columns == {"sales.price", "sales.discount"}

@@ -19,7 +19,7 @@ from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, MergedKeys
 from planner.catalog.key_space import format_value
 from planner.errors import KeyholeError
-from planner.extract.outer_query import Asking, outer_sql
+from planner.extract.outer_query import Asking, write_outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
@@ -143,7 +143,7 @@ def _asked(sql: str, catalog: Catalog) -> tuple[Asking, Question] | None:
     try:
         found = asking(sql, catalog)
         (question,) = found.questions
-        return found, ask(question, catalog, accuracy=WANTED, parameters={}, today=TODAY, utc=True)
+        return found, ask(question, catalog, accuracy=WANTED, parameters={}, today=TODAY, is_utc=True)
     except KeyholeError as error:
         if not error.code.startswith("KH2"):
             raise
@@ -178,7 +178,7 @@ def test_groups_and_counts_are_postgresqls(engines: Engines) -> None:
             ).fetchall()
         except psycopg.Error:
             continue  # a number is out of its range, or is divided by zero
-        outer = outer_sql(asked[0], first_parameter=1)
+        outer = write_outer_sql(asked[0], first_parameter=1)
         ours: Counter[Row] = Counter()
         for key, count in counted[0].items():
             arrays = [[key[array.column]] for array in outer.arrays]

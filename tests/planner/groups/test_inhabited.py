@@ -20,7 +20,7 @@ from planner.catalog.catalog import Catalog, Column, Derivation, PublicTable, Sq
 from planner.catalog.domains import expand_range
 from planner.catalog.key_space import format_value
 from planner.errors import KeyholeError
-from planner.extract.outer_query import Asking, outer_sql
+from planner.extract.outer_query import Asking, write_outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
@@ -221,7 +221,7 @@ def _asked(sql: str) -> tuple[Asking, Question] | None:
     try:
         found = asking(sql, CATALOG)
         (question,) = found.questions
-        return found, ask(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY, utc=True)
+        return found, ask(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY, is_utc=True)
     except KeyholeError as error:
         if error.code not in ("KH202", "KH205"):
             raise
@@ -230,7 +230,7 @@ def _asked(sql: str) -> tuple[Asking, Question] | None:
 
 def _list_groups(asked: tuple[Asking, Question], postgres: psycopg.Connection[Any]) -> dict[Shown, Shown]:
     """The groups of a question as PostgreSQL shows them, each with its key."""
-    outer, keys = outer_sql(asked[0], first_parameter=1), asked[1].keys
+    outer, keys = write_outer_sql(asked[0], first_parameter=1), asked[1].keys
     texts = [tuple(map(format_value, keys.get_key(place))) for place in range(keys.size)]
     arrays = [[text[array.column] for text in texts] for array in outer.arrays]
     rows = psycopg.RawCursor(postgres).execute(f"SELECT v::text FROM ({outer.sql}) AS q(v)", arrays).fetchall()

@@ -15,7 +15,7 @@ def _told(key: str, name: str = "readings", where: str = "") -> tuple[str, ...]:
     statement = classify(f"SELECT {key} FROM {name} {where} GROUP BY 1 HAVING count(*) > 500", catalog)
     assert isinstance(statement, Asking)
     wanted = accuracy({}, catalog.defaults)
-    asked = ask(statement.questions[0], catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True)
+    asked = ask(statement.questions[0], catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
     return tuple(one for one in asked.warnings if "no group" in one)
 
 

@@ -19,7 +19,7 @@ from mechanisms.formula import evaluate_formula
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog, Column, Derivation, PublicTable, SqlType, Table
 from planner.catalog.key_space import format_value
-from planner.extract.outer_query import outer_sql
+from planner.extract.outer_query import write_outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
@@ -222,7 +222,7 @@ def _check(sql: str, most: int, worlds: tuple[Any, Any]) -> None:
     statement = asking(sql, CATALOG)
     (question,) = statement.questions
     what = ask(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY)
-    outer = outer_sql(statement, first_parameter=1)
+    outer = write_outer_sql(statement, first_parameter=1)
     texts = {tuple(map(format_value, what.keys.get_key(i))) for i in range(what.keys.size)}
     for engine, dialect in ((postgres, POSTGRES), (duck, DUCKDB)):
         counted = engine.execute(plan(what, dialect=dialect).rewritten.sql).fetchall()
@@ -248,7 +248,7 @@ def _check_formula(sql: str, worlds: tuple[Any, Any]) -> None:
     statement = asking(sql, CATALOG)
     (question,) = statement.questions
     what = ask(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY)
-    outer, theirs = outer_sql(statement, first_parameter=1), _shape(postgres.execute(sql))
+    outer, theirs = write_outer_sql(statement, first_parameter=1), _shape(postgres.execute(sql))
     for engine, dialect in ((postgres, POSTGRES), (duck, DUCKDB)):
         made = plan(what, dialect=dialect)
         width, keys = (

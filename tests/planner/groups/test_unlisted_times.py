@@ -34,4 +34,4 @@ def test_a_refused_key_of_times_says_why_and_shows_another(key: str, reason: str
     shown = re.search(r"GROUP BY (.*)\.$", refused.value.hint or "")
     assert shown is not None
     (question,) = asking(f"SELECT 1 FROM lines GROUP BY {shown[1]} HAVING count(*) > 5", CATALOG).questions
-    assert plan(ask(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY, utc=True), dialect=DUCKDB)
+    assert plan(ask(question, CATALOG, accuracy=WANTED, parameters={}, today=TODAY, is_utc=True), dialect=DUCKDB)

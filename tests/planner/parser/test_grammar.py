@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks.oracle.statements import statement
 from planner.errors import KeyholeError
-from planner.extract.outer_query import Asking, outer_sql
+from planner.extract.outer_query import Asking, write_outer_sql
 from planner.parser.lexer import split, tokens
 from planner.parser.tree import parse
 from planner.statements.classify import classify
@@ -103,7 +103,7 @@ def is_asked(sql: str) -> bool:
     if refusal(sql) is not None:
         return False
     statement = classify(sql, retail())
-    return isinstance(statement, Asking) and accepted(outer_sql(statement, first_parameter=100).sql)
+    return isinstance(statement, Asking) and accepted(write_outer_sql(statement, first_parameter=100).sql)
 
 
 def test_the_corpus_is_postgresqls_sql() -> None:

@@ -14,7 +14,7 @@ from accountant.charges import NANO, Cells
 from mechanisms.protocol import Outcome
 from planner.bind.bind_question import ask
 from planner.catalog.key_space import format_value
-from planner.extract.outer_query import outer_sql
+from planner.extract.outer_query import write_outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
@@ -181,7 +181,7 @@ def test_postgresql_says_the_same(statement: str, connection: psycopg.Connection
             for row in counted
             if tuple(map(format_value, row[:width])) in texts and row[width] > most
         ]
-        outer = outer_sql(found, first_parameter=1)
+        outer = write_outer_sql(found, first_parameter=1)
         arrays = [[key[array.column] for key in held] for array in outer.arrays]
         cursor = psycopg.RawCursor(connection)
         ours = _shape(cursor.execute(outer.sql.replace("public.", ""), arrays))

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from planner.catalog.catalog import NUMBERS, Catalog
 from planner.errors import KeyholeError
-from planner.extract.outer_query import outer_sql
+from planner.extract.outer_query import write_outer_sql
 from planner.scope.embedded import PLACE, Embedded
 from planner.scope.name_resolution import Scope
 from planner.scorecard.proven_bounds import prove_bound
@@ -92,7 +92,7 @@ def test_a_column_has_the_type_and_the_name_that_postgresql_gives_it(
         f"SELECT * FROM (SELECT country, {number} AS n FROM sales GROUP BY country HAVING count(*) > 500) q",
     ):
         statement = asking(sql, catalog)
-        outer = outer_sql(statement, first_parameter=1)
+        outer = write_outer_sql(statement, first_parameter=1)
         with psycopg.RawCursor(empty) as cursor:
             cursor.execute(sql.encode())
             as_typed = cursor.description
@@ -114,7 +114,7 @@ def test_a_column_has_the_type_and_the_name_that_postgresql_gives_it(
 def test_the_corpus_runs_on_postgresql(empty: psycopg.Connection, statement: str) -> None:
     mode, _, sql = statement.partition(" ")
     asked = asking(sql, retail().replace_numbers(mode))
-    outer = outer_sql(asked, first_parameter=1)
+    outer = write_outer_sql(asked, first_parameter=1)
     arrays = []
     for array in outer.arrays:
         embedded = asked.embedded[array.embedded]

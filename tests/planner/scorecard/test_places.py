@@ -15,7 +15,7 @@ import pytest
 
 from planner.bind.bind_question import ask
 from planner.errors import KeyholeError
-from planner.extract.outer_query import Asking, outer_sql
+from planner.extract.outer_query import Asking, write_outer_sql
 from planner.lower.dialects.postgres import POSTGRES
 from planner.plan.build import plan
 from planner.question.plan import Plan
@@ -154,7 +154,7 @@ def _answer(
     question = ask(part, CATALOG, accuracy=accuracy({}, CATALOG.defaults), parameters={}, today=TODAY)
     made = plan(question, dialect=POSTGRES)
     relation = _exact_keys(made, sql, connection)
-    outer = outer_sql(asking, first_parameter=1)
+    outer = write_outer_sql(asking, first_parameter=1)
     arrays = {array.number: array_literal(relation.arrays[array.column]) for array in outer.arrays}
     written = re.sub(r"\$(\d+)::text\[\]", lambda found: f"{arrays[int(found[1])]}::text[]", outer.sql)
     with connection.execute(written.encode()) as cursor:

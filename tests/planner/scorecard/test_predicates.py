@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from sqlglot import exp
 
-from planner.extract.outer_query import outer_sql
+from planner.extract.outer_query import write_outer_sql
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.parser.lexer import tokens
 from planner.parser.spans import Searched, spans
@@ -144,7 +144,7 @@ def test_what_is_cut_out_is_the_predicate_and_nothing_else() -> None:
 @in_turn("sql", _ANSWERED)
 def test_no_aggregate_of_the_private_table_is_left_around(sql: str) -> None:
     """What the shadow runs reads keys and truths alone."""
-    outer = outer_sql(asking(sql), first_parameter=9).sql
+    outer = write_outer_sql(asking(sql), first_parameter=9).sql
     tree = parse(outer, tokens(outer)).tree
     relations = [one for one in tree.find_all(exp.Table) if one.name in ("sales", "visits")]
     assert not relations
@@ -193,7 +193,7 @@ def test_the_order_of_predicates_is_part_of_the_question() -> None:
     ],
 )
 def test_an_item_that_is_an_aggregate_of_truths_keeps_its_name(item: str, named: str) -> None:
-    outer = outer_sql(asking(f"SELECT {item} FROM sales GROUP BY country"), first_parameter=1).sql
+    outer = write_outer_sql(asking(f"SELECT {item} FROM sales GROUP BY country"), first_parameter=1).sql
     assert outer.partition(" FROM ")[0].endswith(named), outer
 
 

@@ -31,7 +31,7 @@ def refusal(name: str, sql: str, *, is_planned: bool = True) -> KeyholeError | N
         statement = classify(sql, catalog)
         assert isinstance(statement, Asking)
         for part in statement.questions:
-            question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True)
+            question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
             if is_planned:
                 plan(question, dialect=DUCKDB)
     except KeyholeError as error:

@@ -51,7 +51,7 @@ def cost_of(sql: str, catalog: Catalog) -> float:
     costs = []
     for part in statement.questions:
         try:
-            question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True)
+            question = ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True)
         except KeyholeError as error:
             raise AssertionError(f"{error}: {error.hint}") from error
         costs.append(plan(question, dialect=DUCKDB).worst_case_epsilon)

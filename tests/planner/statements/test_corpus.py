@@ -101,7 +101,7 @@ def _outcome_with(sql: str, settings: dict[str, str]) -> str:
             return "passed on"
         wanted = accuracy(settings, catalog.defaults)
         made = [
-            ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True) for part in statement.questions
+            ask(part, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True) for part in statement.questions
         ]
     except KeyholeError as error:
         pointed = "" if error.position is None else sql[error.position - 1 :].split()[0]

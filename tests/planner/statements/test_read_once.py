@@ -62,7 +62,7 @@ def _read(sql: str, catalog: Catalog) -> None:
         statement = classifying.classify(sql, catalog)
         for question in statement.questions if isinstance(statement, Asking) else ():
             wanted = accuracy({}, catalog.defaults)
-            ask(question, catalog, accuracy=wanted, parameters={1: 5}, today=TODAY, utc=True)
+            ask(question, catalog, accuracy=wanted, parameters={1: 5}, today=TODAY, is_utc=True)
     except KeyholeError:
         pass
 

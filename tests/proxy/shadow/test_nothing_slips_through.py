@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from planner.errors import CATALOGUE, KeyholeError
-from planner.extract.outer_query import Asking, outer_sql
+from planner.extract.outer_query import Asking, write_outer_sql
 from planner.parser.lexer import tokens
 from planner.statements.classify import Explaining, PassThrough, classify
 from proxy.shadow.address import OWNER, ShadowAddress
@@ -167,7 +167,7 @@ def _read(owner: psycopg.Connection[Any], sql: str) -> set[tuple[str, str]] | No
 
 
 def _outer(statement: Asking) -> str:
-    sql = outer_sql(statement, first_parameter=1)
+    sql = write_outer_sql(statement, first_parameter=1)
     text = sql.sql
     for array in reversed(sql.arrays):
         text = text.replace(f"${array.number}::text[]", "'{}'::text[]")

@@ -420,7 +420,9 @@ def test_every_function_and_operator_of_the_corpus_takes_a_bounded_time_on_a_row
             try:
                 statement = classify(sql, catalog)
                 found = statement.questions if isinstance(statement, Asking) and len(statement.questions) == 1 else ()
-                questions = [ask(one, catalog, accuracy=wanted, parameters={}, today=TODAY, utc=True) for one in found]
+                questions = [
+                    ask(one, catalog, accuracy=wanted, parameters={}, today=TODAY, is_utc=True) for one in found
+                ]
             except KeyholeError:
                 continue
             for question in questions:

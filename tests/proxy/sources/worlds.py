@@ -19,7 +19,7 @@ import psycopg
 from hypothesis import strategies as st
 
 from mechanisms.formula import TRUE
-from planner.bind.groupings import bound_by_groupings
+from planner.bind.groupings import apply_grouping_bounds
 from planner.catalog.catalog import Column, Derivation, FixedKey, Grouping, RowCap, SqlType, Table, Value
 from planner.catalog.key_space import KeySpace
 from planner.errors import KeyholeError
@@ -431,7 +431,7 @@ def _domains(name: str, domain: tuple[Value, ...]) -> st.SearchStrategy[tuple[Va
 def questions(draw: st.DrawFn, *, units: Iterable[tuple[str, ...]] = ((), *UNITS), different: bool = True) -> Question:
     table = draw(tables(units=units))
     names = draw(_names())
-    table = bound_by_groupings(table, [table.get_column(name) for name in names])
+    table = apply_grouping_bounds(table, [table.get_column(name) for name in names])
     keys = []
     for name in names:
         domain = table.get_column(name).domain

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from planner.bind.unit_join import joined_on_unit
+from planner.bind.unit_join import join_on_unit
 from planner.catalog.catalog import MOST_LISTED, Catalog, Column, PublicTable, SqlType, Table, UnitRoot
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
@@ -88,7 +88,7 @@ def load_sql(name: str, found: Sequence[tuple[Any, ...]]) -> list[str]:
 
 def joined_rows_sql(tables: Sequence[Table], dialect: Dialect) -> str:
     """The joined rows as whole numbers, which every engine gives alike."""
-    row = RowSql(table=join_members(joined_on_unit(tables), dialect=dialect), dialect=dialect)
+    row = RowSql(table=join_members(join_on_unit(tables), dialect=dialect), dialect=dialect)
     codes = [f"COALESCE({row.write_column(f'{table.name}.code')}, -1)" for table in tables]
     least = dialect.spelling.double(0.05)
     doses = [f"CASE WHEN {row.write_column(f'{table.name}.dose')} > {least} THEN 1 ELSE 0 END" for table in tables]
@@ -98,7 +98,7 @@ def joined_rows_sql(tables: Sequence[Table], dialect: Dialect) -> str:
 
 def read_joined(shown: str, tables: Sequence[Table], dialect: Dialect) -> str:
     """A statement that reads these expressions of the joined rows."""
-    joined = join_members(joined_on_unit(tables), dialect=dialect)
+    joined = join_members(join_on_unit(tables), dialect=dialect)
     return define_steps(joined.steps, f"SELECT {shown} FROM {joined.relation}", dialect=dialect)
 
 
@@ -146,7 +146,7 @@ def test_one_unit_has_a_public_number_of_joined_rows(
     than so many of them are listed."""
     tables = [member(name, rows=cap) for name, cap in zip(NAMES, caps, strict=False)][: len(found)]
     asked, busy = [], []
-    lists = [joined_on_unit(tables), tables[0]]
+    lists = [join_on_unit(tables), tables[0]]
     with duckdb.connect() as duck:
         for table, one in zip(tables, found, strict=True):
             for statement in load_sql(table.name, one):
@@ -214,7 +214,7 @@ def test_a_join_carries_no_long_text_and_keeps_units_apart(engines: Engines) -> 
         )
     ]
     asked = 'count(*), count(DISTINCT person), max(length(person)), max(length("first.note"))'
-    lists = (joined_on_unit(tables), tables[0])
+    lists = (join_on_unit(tables), tables[0])
     with duckdb.connect() as duck:
         for statement in loads:
             duck.execute(statement)

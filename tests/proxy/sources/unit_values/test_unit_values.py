@@ -16,7 +16,7 @@ from mechanisms.formula import evaluate_formula
 from planner.bind.bind_question import ask
 from planner.catalog.catalog import Catalog
 from planner.catalog.key_space import format_value
-from planner.extract.outer_query import OuterSql, outer_sql
+from planner.extract.outer_query import OuterSql, write_outer_sql
 from planner.lower.dialects.dialect import Dialect
 from planner.lower.dialects.duckdb import DUCKDB
 from planner.lower.dialects.postgres import POSTGRES
@@ -63,7 +63,7 @@ def _plan(sql: str, dialect: Dialect) -> tuple[Question, Plan, OuterSql]:
     statement = asking(sql, CATALOG)
     (question,) = statement.questions
     what = ask(question, CATALOG, accuracy=_WANTED, parameters={}, today=TODAY)
-    return what, plan(what, dialect=dialect), outer_sql(statement, first_parameter=1)
+    return what, plan(what, dialect=dialect), write_outer_sql(statement, first_parameter=1)
 
 
 def _ask_engine(sql: str, engine: Any, dialect: Dialect, postgres: psycopg.Connection[Any]) -> Any:
