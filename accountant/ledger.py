@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, suppress
 from datetime import datetime, timedelta
 from types import MappingProxyType, TracebackType
 
-from accountant.balances.dependencies import Knowledge, nothing_known
+from accountant.balances.dependencies import Knowledge, assume_nothing
 from accountant.balances.filter import find_shortage, what_fits
 from accountant.balances.fold import Balances
 from accountant.balances.rehearsal import Rehearsal
@@ -54,7 +54,7 @@ class Ledger:
     """
 
     def __init__(
-        self, journal: Journal, *, clock: Callable[[], datetime], knowledge: Knowledge = nothing_known
+        self, journal: Journal, *, clock: Callable[[], datetime], knowledge: Knowledge = assume_nothing
     ) -> None:
         self._journal = journal
         self._clock = clock
@@ -74,7 +74,7 @@ class Ledger:
         *,
         clock: Callable[[], datetime],
         snapshot_every: int = SNAPSHOT_EVERY_EVENTS,
-        knowledge: Knowledge = nothing_known,
+        knowledge: Knowledge = assume_nothing,
         timeout_ms: int = TIMEOUT_MS,
         create: bool = True,
         witness: Witness | None = None,

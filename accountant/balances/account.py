@@ -9,14 +9,14 @@ from accountant.balances.cell_sums import (
     CellSums,
     Partition,
     Sums,
-    SumsLess,
-    charged_to,
-    lasting_amounts,
-    moving_in,
-    partition_of,
-    version_of,
+    SumsDifference,
+    find_charged_cells,
+    find_version,
+    make_partition,
+    merge_moving_labels,
+    name_moving_version,
 )
-from accountant.balances.dependencies import Knowledge, known_of, nothing_known
+from accountant.balances.dependencies import Knowledge, assume_nothing, select_table_knowledge
 from accountant.balances.other_versions import Elsewhere
 from accountant.balances.overlap import spent_on
 from accountant.balances.variable_elimination import EXACT_GRID
@@ -33,35 +33,35 @@ class AccountChange:
     """
 
     amounts: NanoArray | int
-    lasting: NanoArray | int
+    lasting_amounts: NanoArray | int
     unit_nano: int
     table_nano: int
     curves: int = 0
 
     @staticmethod
-    def difference(charge: Charge, *, before: Spent, after: Spent, curves: int = 0) -> "AccountChange":
+    def from_losses(charge: Charge, *, before: Spent, after: Spent, curves: int = 0) -> "AccountChange":
         """Return the difference of two losses of the charge's keys."""
         first, then = before.amounts(charge.cells), after.amounts(charge.cells)
-        lasting_first, lasting_then = (lasting_amounts(charge.family, one) for one in (first, then))
+        lasting_first, lasting_then = (merge_moving_labels(charge.family, one) for one in (first, then))
         amounts = then - first
         alike = lasting_first is first and lasting_then is then
         return AccountChange(
             amounts=amounts,
-            lasting=amounts if alike else lasting_then - lasting_first,
+            lasting_amounts=amounts if alike else lasting_then - lasting_first,
             unit_nano=after.unit_epsilon_nano - before.unit_epsilon_nano,
             table_nano=after.most.table_nano - before.most.table_nano,
             curves=curves,
         )
 
     @property
-    def saves(self) -> bool:
+    def is_reduction(self) -> bool:
         """Return True if anything is less than it was."""
         return bool(np.any(self.amounts)) or self.unit_nano < 0
 
     def __sub__(self, other: "AccountChange") -> "AccountChange":
         return AccountChange(
             self.amounts - other.amounts,
-            self.lasting - other.lasting,
+            self.lasting_amounts - other.lasting_amounts,
             self.unit_nano - other.unit_nano,
             self.table_nano - other.table_nano,
             self.curves - other.curves,
@@ -69,7 +69,7 @@ class AccountChange:
 
     def __neg__(self) -> "AccountChange":
         amounts = -self.amounts
-        lasting = amounts if self.lasting is self.amounts else -self.lasting
+        lasting = amounts if self.lasting_amounts is self.amounts else -self.lasting_amounts
         return AccountChange(amounts, lasting, -self.unit_nano, -self.table_nano, -self.curves)
 
 
@@ -90,7 +90,7 @@ class Account:
     table_nano: dict[str, int] = field(default_factory=dict)
     families: dict[Family, CellSums] | None = None
     changes: dict[str, dict[str, int]] = field(default_factory=dict, compare=False, repr=False)
-    elsewhere: dict[tuple[str, Knowledge], Elsewhere] = field(default_factory=dict, compare=False, repr=False)
+    other_versions: dict[tuple[str, Knowledge], Elsewhere] = field(default_factory=dict, compare=False, repr=False)
 
     def copy(self, tables: frozenset[str]) -> "Account":
         """Return a copy with these tables and the units; changing it does not change this one."""
@@ -108,15 +108,15 @@ class Account:
     def add(self, charge: Charge, change: AccountChange) -> None:
         """Change every key of the charge, and the balances of the unit and the table."""
         table = charge.family.table
-        partition, axes = charged_to(charge)
+        partition, axes = find_charged_cells(charge)
         partitions = self.tables.setdefault(table, {})
         if partition not in partitions:
             partitions[partition] = CellSums(dimensions=len(axes))
-        partitions[partition].add(axes, change.lasting)
-        changes, version = self.changes.setdefault(table, {}), version_of(partition)
+        partitions[partition].add(axes, change.lasting_amounts)
+        changes, version = self.changes.setdefault(table, {}), find_version(partition)
         changes[version] = changes.get(version, 0) + 1
         if self.families is not None:
-            family, keys = reported_as(charge.family), [values for _, values in charge.cells.columns]
+            family, keys = merge_live_versions(charge.family), [values for _, values in charge.cells.columns]
             if family not in self.families:
                 self.families[family] = CellSums(dimensions=len(keys))
             self.families[family].add(keys, change.amounts)
@@ -126,82 +126,84 @@ class Account:
                 self.unit = self.unit.as_curves(charge.unit_epsilon_nano, charge.renyi, times=change.curves)
         self.table_nano[table] = self.table_nano.get(table, 0) + change.table_nano
 
-    def spent_on(
+    def bound_losses(
         self,
         family: Family,
         cells: Cells,
         *,
         exact_grid: int = EXACT_GRID,
-        knowledge: Knowledge = nothing_known,
+        knowledge: Knowledge = assume_nothing,
     ) -> NanoArray:
         """Return an upper bound on what each key has lost, in 1e-9 epsilon, shape `cells.shape`."""
-        sums, partition = self.tables.get(family.table, {}), partition_of(family)
-        among = known_of(family.table, knowledge)
+        sums, partition = self.tables.get(family.table, {}), make_partition(family)
+        among = select_table_knowledge(family.table, knowledge)
         if exact_grid != EXACT_GRID:
             return spent_on(sums, partition, cells, exact_grid=exact_grid, among=among)
-        here, rest = self.rest_of(family.table, knowledge).split(
-            sums, self.changes.get(family.table, {}), moving_in(family.version)
+        here, rest = self.find_other_versions(family.table, knowledge).split(
+            sums, self.changes.get(family.table, {}), name_moving_version(family.version)
         )
         return spent_on(here, partition, cells, rest=rest, among=among)
 
-    def rest_of(self, table: str, knowledge: Knowledge) -> Elsewhere:
+    def find_other_versions(self, table: str, knowledge: Knowledge) -> Elsewhere:
         """Return what is kept of a table's other versions, with what is known of its columns."""
-        if (table, knowledge) not in self.elsewhere:
-            self.elsewhere[table, knowledge] = Elsewhere(among=known_of(table, knowledge))
-        return self.elsewhere[table, knowledge]
+        if (table, knowledge) not in self.other_versions:
+            self.other_versions[table, knowledge] = Elsewhere(among=select_table_knowledge(table, knowledge))
+        return self.other_versions[table, knowledge]
 
-    def spent_on_table(self, table: str) -> int:
+    def read_table_loss(self, table: str) -> int:
         """Return the table's balance."""
         return self.table_nano.get(table, 0)
 
 
-def reported_as(family: Family) -> Family:
+def merge_live_versions(family: Family) -> Family:
     """Return the family as reports show it: all data versions that one question alone is asked on are one."""
     return family if is_lasting(family.version) else replace(family, version=LIVE)
 
 
 @dataclass(frozen=True, slots=True)
-class Remaining(Mapping[Partition, Sums]):
+class SumsAfterRefunds(Mapping[Partition, Sums]):
     """The sums of one table less what was refunded of them."""
 
-    whole: Mapping[Partition, CellSums]
-    back: Mapping[Partition, CellSums]
+    charged: Mapping[Partition, CellSums]
+    refunded: Mapping[Partition, CellSums]
 
     def __getitem__(self, partition: Partition) -> Sums:
-        whole = self.whole[partition]
-        return SumsLess(whole, self.back[partition]) if partition in self.back else whole
+        whole = self.charged[partition]
+        return SumsDifference(whole, self.refunded[partition]) if partition in self.refunded else whole
 
     def __iter__(self) -> Iterator[Partition]:
-        return iter(self.whole)
+        return iter(self.charged)
 
     def __len__(self) -> int:
-        return len(self.whole)
+        return len(self.charged)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownAccount:
     """A shared balance as one analyst may know it: everybody's charges at their worst case, less the own refunds."""
 
-    worst: Account
+    worst_case: Account
     refunds: Account
 
     @property
     def unit(self) -> UnitLoss:
         """Return what a unit has lost. A loss charged by curve is never refunded."""
-        return self.worst.unit.plus(-self.refunds.unit.pure_nano, None)
+        return self.worst_case.unit.plus(-self.refunds.unit.pure_nano, None)
 
-    def spent_on(self, family: Family, cells: Cells, *, knowledge: Knowledge = nothing_known) -> NanoArray:
+    def bound_losses(self, family: Family, cells: Cells, *, knowledge: Knowledge = assume_nothing) -> NanoArray:
         """Return an upper bound on what each key has lost, in 1e-9 epsilon, shape `cells.shape`."""
-        table, partition = family.table, partition_of(family)
+        table, partition = family.table, make_partition(family)
         if table not in self.refunds.tables:
-            return self.worst.spent_on(family, cells, knowledge=knowledge)
-        worst, back = self.worst.changes.get(table, {}), self.refunds.changes.get(table, {})
+            return self.worst_case.bound_losses(family, cells, knowledge=knowledge)
+        worst, back = self.worst_case.changes.get(table, {}), self.refunds.changes.get(table, {})
         changes = {version: worst.get(version, 0) + back.get(version, 0) for version in worst.keys() | back.keys()}
-        here, rest = self.refunds.rest_of(table, knowledge).split(
-            Remaining(self.worst.tables.get(table, {}), self.refunds.tables[table]), changes, moving_in(family.version)
+        here, rest = self.refunds.find_other_versions(table, knowledge).split(
+            SumsAfterRefunds(self.worst_case.tables.get(table, {}), self.refunds.tables[table]),
+            changes,
+            name_moving_version(family.version),
         )
-        return spent_on(here, partition, cells, rest=rest, among=known_of(table, knowledge))
+        return spent_on(here, partition, cells, rest=rest, among=select_table_knowledge(table, knowledge))
 
-    def spent_on_table(self, table: str) -> int:
+    def read_table_loss(self, table: str) -> int:
         """Return the table's balance."""
-        return self.worst.spent_on_table(table) - self.refunds.spent_on_table(table)
+        return self.worst_case.read_table_loss(table) - self.refunds.read_table_loss(table)

@@ -31,7 +31,7 @@ class CellAxis:
 Partition = tuple[CellAxis, ...]
 
 
-def partition_of(family: Family) -> Partition:
+def make_partition(family: Family) -> Partition:
     """Return the axes of a family's keys, in the order of its columns.
 
     The filter is no axis: filters always overlap.
@@ -41,43 +41,43 @@ def partition_of(family: Family) -> Partition:
         CellAxis(
             column=column,
             unit=family.unit,
-            version=moving_in(family.version) if moves and column not in family.immutable else "",
+            version=name_moving_version(family.version) if moves and column not in family.immutable else "",
         )
         for column in family.columns
     )
 
 
-def moving_in(version: str) -> str:
+def name_moving_version(version: str) -> str:
     """Return the data version of a label if the label moves with versions."""
     return f"={version}"
 
 
-def version_of(partition: Partition) -> str:
+def find_version(partition: Partition) -> str:
     """Return the data version that the partition's labels belong to, "" if none of them moves."""
     return max((label.version for label in partition), default="")
 
 
-def charged_to(charge: Charge) -> tuple[Partition, list[tuple[str, ...]]]:
+def find_charged_cells(charge: Charge) -> tuple[Partition, list[tuple[str, ...]]]:
     """Return the labels that a charge is kept under, and its key values on them.
 
     Guarantee: no other question is asked on a data version of one question, so what a row was at in it is nobody's
     question: such a charge is kept under the labels that do not move alone, with the most that a row can have lost.
     Proof: docs/proofs/accounting.md, theorem 2, live versions.
     """
-    labelled = zip(partition_of(charge.family), (values for _, values in charge.cells.columns), strict=True)
+    labelled = zip(make_partition(charge.family), (values for _, values in charge.cells.columns), strict=True)
     lasting = is_lasting(charge.family.version)
     kept = [(label, values) for label, values in labelled if lasting or not label.version]
     return tuple(label for label, _ in kept), [values for _, values in kept]
 
 
-def lasting_amounts(family: Family, amounts: NanoArray | int) -> NanoArray | int:
+def merge_moving_labels(family: Family, amounts: NanoArray | int) -> NanoArray | int:
     """Return losses per key as `charged_to` keeps them.
 
     Of labels that move in a version of one question, the largest counts.
     """
     if isinstance(amounts, int) or is_lasting(family.version):
         return amounts
-    moving = tuple(axis for axis, label in enumerate(partition_of(family)) if label.version)
+    moving = tuple(axis for axis, label in enumerate(make_partition(family)) if label.version)
     return np.asarray(amounts.max(axis=moving)) if moving else amounts
 
 
@@ -88,25 +88,25 @@ class Sums(Protocol):
     def axes(self) -> Sequence[tuple[str, ...]]:
         """The key values of each axis."""
 
-    def on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
+    def select(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
         """Return the sums on the product of `axes`, zero where nothing was charged. The array is read-only."""
 
 
 @dataclass(frozen=True, slots=True)
-class SumsLess:
+class SumsDifference:
     """The sums of `whole` less those of `less`, which is charged nowhere that `whole` is not."""
 
     whole: Sums
-    less: Sums
+    subtracted: Sums
 
     @property
     def axes(self) -> Sequence[tuple[str, ...]]:
         """The key values of each axis."""
         return self.whole.axes
 
-    def on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
+    def select(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
         """Return the difference on the product of `axes`."""
-        return self.whole.on(axes) - self.less.on(axes)
+        return self.whole.select(axes) - self.subtracted.select(axes)
 
 
 class CellSums:
@@ -126,25 +126,25 @@ class CellSums:
         other.axes, other.array = list(self.axes), self.array.copy()
         return other
 
-    def _places(self, axis: int) -> dict[str, int]:
+    def _number_values(self, axis: int) -> dict[str, int]:
         """Return the place of each key value on an axis."""
         if axis not in self._indexes:
             self._indexes[axis] = {value: place for place, value in enumerate(self.axes[axis])}
         return self._indexes[axis]
 
-    def _new(self, axis: int, values: tuple[str, ...]) -> tuple[str, ...]:
+    def _find_new_values(self, axis: int, values: tuple[str, ...]) -> tuple[str, ...]:
         """Return the values that the axis does not have yet."""
         known = self.axes[axis]
         if not known:
             return values
         if values is known or values == known:
             return ()
-        places = self._places(axis)
+        places = self._number_values(axis)
         return tuple(value for value in values if value not in places)
 
-    def cells_after(self, axes: Sequence[tuple[str, ...]]) -> int:
+    def count_cells_with(self, axes: Sequence[tuple[str, ...]]) -> int:
         """Return how many cells the grid has once `axes` are covered."""
-        return prod(len(self.axes[axis]) + len(self._new(axis, values)) for axis, values in enumerate(axes))
+        return prod(len(self.axes[axis]) + len(self._find_new_values(axis, values)) for axis, values in enumerate(axes))
 
     def _covers_exactly(self, axes: Sequence[tuple[str, ...]]) -> bool:
         return all(values is known or values == known for known, values in zip(self.axes, axes, strict=True))
@@ -157,11 +157,11 @@ class CellSums:
             return
         places = [
             np.fromiter((known[value] for value in values), dtype=np.intp, count=len(values))
-            for known, values in ((self._places(axis), values) for axis, values in enumerate(axes))
+            for known, values in ((self._number_values(axis), values) for axis, values in enumerate(axes))
         ]
         self.array[np.ix_(*places)] += amount
 
-    def on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
+    def select(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
         """Return the sums on the product of `axes`, zero where nothing was charged. The array is read-only."""
         if self._covers_exactly(axes):
             return self.array
@@ -169,7 +169,7 @@ class CellSums:
         there: list[list[int]] = []
         here: list[list[int]] = []
         for axis, values in enumerate(axes):
-            known = self._places(axis)
+            known = self._number_values(axis)
             found = [(place, index) for index, value in enumerate(values) if (place := known.get(value, -1)) >= 0]
             there.append([place for place, _ in found])
             here.append([index for _, index in found])
@@ -178,7 +178,7 @@ class CellSums:
         return result
 
     def _grow(self, axes: Sequence[tuple[str, ...]]) -> None:
-        new = [self._new(axis, values) for axis, values in enumerate(axes)]
+        new = [self._find_new_values(axis, values) for axis, values in enumerate(axes)]
         if not any(new):
             return
         if prod(len(known) + len(more) for known, more in zip(self.axes, new, strict=True)) > MOST_CELLS:
@@ -202,38 +202,40 @@ class OpenSums:
         self.array = array
         self._indexes: dict[int, dict[str, int]] = {}
 
-    def on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
+    def select(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
         """Return the sums on the product of `axes`, whatever values these hold. The array is read-only."""
-        return np.asarray(self._open_on(axes)[(slice(-1),) * len(self.axes)])
+        return np.asarray(self._select_open(axes)[(slice(-1),) * len(self.axes)])
 
-    def size_with(self, other: "OpenSums") -> int:
+    def count_cells_with(self, other: "OpenSums") -> int:
         """Return how many places the grid has once the other's values are on it."""
-        return prod(len(axis) + 1 for axis in self._axes_with(other))
+        return prod(len(axis) + 1 for axis in self._join_axes(other))
 
     def add(self, other: "OpenSums", *, times: int) -> None:
         """Add the other sums so many times, on all values: the known ones of both, and any other."""
-        axes = self._axes_with(other)
-        array = self._open_on(axes) + times * other._open_on(axes)
+        axes = self._join_axes(other)
+        array = self._select_open(axes) + times * other._select_open(axes)
         indexes = self._indexes if axes == self.axes else {}
         self.axes, self.array, self._indexes = axes, array, indexes
 
-    def _axes_with(self, other: "OpenSums") -> tuple[tuple[str, ...], ...]:
+    def _join_axes(self, other: "OpenSums") -> tuple[tuple[str, ...], ...]:
         return tuple(
-            known if known == values else known + tuple(value for value in values if value not in self._places(axis))
+            known
+            if known == values
+            else known + tuple(value for value in values if value not in self._number_values(axis))
             for axis, (known, values) in enumerate(zip(self.axes, other.axes, strict=True))
         )
 
-    def _places(self, axis: int) -> dict[str, int]:
+    def _number_values(self, axis: int) -> dict[str, int]:
         if axis not in self._indexes:
             self._indexes[axis] = {value: place for place, value in enumerate(self.axes[axis])}
         return self._indexes[axis]
 
-    def _open_on(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
+    def _select_open(self, axes: Sequence[tuple[str, ...]]) -> NanoArray:
         """Return the sums on the product of `axes` and, on each of them, of any other value."""
         if all(values is known or values == known for known, values in zip(self.axes, axes, strict=True)):
             return self.array
         at = []
         for axis, values in enumerate(axes):
-            places, other = self._places(axis), len(self.axes[axis])
+            places, other = self._number_values(axis), len(self.axes[axis])
             at.append(np.array([*(places.get(value, other) for value in values), other], dtype=np.intp))
         return np.asarray(self.array[np.ix_(*at)])

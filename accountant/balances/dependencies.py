@@ -36,35 +36,35 @@ class Dependency:
     """
 
     determined: str
-    by: str
+    base: str
     values: Mapping[str, str | None]
-    complete: bool
-    closed: frozenset[str] = frozenset()
+    is_complete: bool
+    excluded_values: frozenset[str] = frozenset()
 
 
 # dependencies among columns as labels call them, the same objects each time: of any table, and of one table
 Knowledge = Callable[[str, frozenset[str]], Sequence[Dependency]]
-Among = Callable[[frozenset[str]], Sequence[Dependency]]
+TableKnowledge = Callable[[frozenset[str]], Sequence[Dependency]]
 
 
-def nothing_known(_table: str, _columns: frozenset[str]) -> Sequence[Dependency]:
+def assume_nothing(_table: str, _columns: frozenset[str]) -> Sequence[Dependency]:
     """Return no dependencies: all columns may combine in every way."""
     return ()
 
 
-def independent(_columns: frozenset[str]) -> Sequence[Dependency]:
+def assume_independent(_columns: frozenset[str]) -> Sequence[Dependency]:
     """Return no dependencies: all columns of a table may combine in every way."""
     return ()
 
 
-def known_of(table: str, knowledge: Knowledge) -> Among:
+def select_table_knowledge(table: str, knowledge: Knowledge) -> TableKnowledge:
     """Return what is known of one table's columns."""
-    return independent if knowledge is nothing_known else partial(knowledge, table)
+    return assume_independent if knowledge is assume_nothing else partial(knowledge, table)
 
 
-def among_labels(partitions: Iterable[Partition], among: Among) -> Sequence[Dependency]:
+def find_dependencies(partitions: Iterable[Partition], among: TableKnowledge) -> Sequence[Dependency]:
     """Return the dependencies of the labels of these partitions."""
-    if among is independent:
+    if among is assume_independent:
         return ()
     return among(frozenset(label.column for labels in partitions for label in labels))
 
@@ -77,22 +77,22 @@ class _Tie:
     """
 
     axes: Mapping[CellAxis, Places]
-    at: Mapping[CellAxis, Places]
-    moved: frozenset[CellAxis]
+    label_places: Mapping[CellAxis, Places]
+    moved_labels: frozenset[CellAxis]
 
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(len(places) for places in self.axes.values())
 
-    def reads(self, factor: Factor) -> list[CellAxis]:
+    def find_tied_labels(self, factor: Factor) -> list[CellAxis]:
         """Return the labels of a factor that come to lie on the axes; none if the factor is not put there."""
-        if self.moved.isdisjoint(factor.places):
+        if self.moved_labels.isdisjoint(factor.places):
             return []
-        return [label for label in factor.places if label in self.at or label in self.axes]
+        return [label for label in factor.places if label in self.label_places or label in self.axes]
 
     def fits(self, factor: Factor, most_cells: int) -> bool:
         """Return True if the factor on the axes has at most the allowed number of cells, or no more than now."""
-        read = self.reads(factor)
+        read = self.find_tied_labels(factor)
         rest = prod(len(places) for label, places in factor.places.items() if label not in read)
         return not read or prod(self.shape) * rest <= max(most_cells, factor.array.size)
 
@@ -105,7 +105,7 @@ def tie_factors(
     asked: Collection[CellAxis],
     dependencies: Iterable[Dependency],
     most_cells: int,
-    alone: Collection[CellAxis] = (),
+    untied: Collection[CellAxis] = (),
 ) -> tuple[list[Factor], dict[CellAxis, Places]] | None:
     """Return factors and domains in which labels that determine each other share axes; None where nothing is tied.
 
@@ -113,9 +113,9 @@ def tie_factors(
     `asked` the labels that are not to be maximised away, which keep their axes; labels `alone` are tied to nothing. A
     label stays untied if it would need a factor of more than `most_cells` cells, and of more than it had.
     """
-    present = frozenset(label for factor in factors for label in factor.places).union(asked).difference(alone)
+    present = frozenset(label for factor in factors for label in factor.places).union(asked).difference(untied)
     put, known, found = list(factors), dict(domains), False
-    for tie in _ties(present, domains, names, asked, dependencies):
+    for tie in _find_ties(present, domains, names, asked, dependencies):
         if all(tie.fits(factor, most_cells) for factor in put):
             put = [_move_axes(factor, tie, domains) for factor in put]
             known.update(tie.axes)
@@ -123,30 +123,32 @@ def tie_factors(
     if not found:
         return None
     held = {label for factor in put for label in factor.places}
-    return put, {label: places for label, places in known.items() if label in held or label in asked or label in alone}
+    return put, {label: places for label, places in known.items() if label in held or label in asked or label in untied}
 
 
-def _ties(
+def _find_ties(
     present: Set[CellAxis],
     domains: Mapping[CellAxis, Places],
     names: Mapping[CellAxis, Sequence[str]],
     asked: Collection[CellAxis],
     dependencies: Iterable[Dependency],
 ) -> Iterator[_Tie]:
-    for base, determined in sorted(_bases(present, dependencies).items()):
+    for base, determined in sorted(_find_bases(present, dependencies).items()):
         if any(len(names.get(label, ())) > MOST_VALUES for label in (base, *determined)):
             continue
         if any(len(dependency.values) > MOST_VALUES for dependency in determined.values()):
             continue
         if base in asked:
-            tie = _onto_asked(base, determined, domains, names, asked)
+            tie = _tie_to_asked_base(base, determined, domains, names, asked)
         else:
-            tie = _onto_rows(base, determined, names, asked)
-        if tie is not None and not tie.moved.isdisjoint(present):
+            tie = _tie_to_open_base(base, determined, names, asked)
+        if tie is not None and not tie.moved_labels.isdisjoint(present):
             yield tie
 
 
-def _bases(present: Set[CellAxis], dependencies: Iterable[Dependency]) -> dict[CellAxis, dict[CellAxis, Dependency]]:
+def _find_bases(
+    present: Set[CellAxis], dependencies: Iterable[Dependency]
+) -> dict[CellAxis, dict[CellAxis, Dependency]]:
     """Return, for each label that determines others, the labels to read off it, each once, and how.
 
     An immutable column's value is that in every version, so that it determines labels of a version too; one that may
@@ -157,7 +159,7 @@ def _bases(present: Set[CellAxis], dependencies: Iterable[Dependency]) -> dict[C
         for label in present:
             if label.column == dependency.determined:
                 for version in dict.fromkeys((label.version, "")):
-                    found[label][CellAxis(dependency.by, label.unit, version)] = dependency
+                    found[label][CellAxis(dependency.base, label.unit, version)] = dependency
     first = {label for label in present if present.isdisjoint(found.get(label, ()))}
     chosen: dict[CellAxis, dict[CellAxis, Dependency]] = defaultdict(dict)
     for label, bases in sorted(found.items()):
@@ -173,7 +175,7 @@ def _bases(present: Set[CellAxis], dependencies: Iterable[Dependency]) -> dict[C
     return {base: tied for base, tied in chosen.items() if base in present or len(tied) > 1}
 
 
-def _onto_asked(
+def _tie_to_asked_base(
     base: CellAxis,
     determined: Mapping[CellAxis, Dependency],
     domains: Mapping[CellAxis, Places],
@@ -183,13 +185,13 @@ def _onto_asked(
     """Open labels as functions of an asked one."""
     at = {}
     for label, dependency in determined.items():
-        if label not in asked and (dependency.complete or all(value in dependency.values for value in names[base])):
+        if label not in asked and (dependency.is_complete or all(value in dependency.values for value in names[base])):
             places = _number_names(names[label])
-            at[label] = _array(_place(dependency.values.get(value), places) for value in names[base])
+            at[label] = _make_array(_find_place(dependency.values.get(value), places) for value in names[base])
     return _Tie({base: domains[base]}, at, frozenset(at)) if at else None
 
 
-def _onto_rows(
+def _tie_to_open_base(
     base: CellAxis,
     determined: Mapping[CellAxis, Dependency],
     names: Mapping[CellAxis, Sequence[str]],
@@ -202,15 +204,18 @@ def _onto_rows(
     labels = tuple(determined)
     numbers = [_number_names(names[label]) for label in labels]
     anywhere = [
-        (_place(None, numbered), *(place for value, place in numbered.items() if value not in determined[label].closed))
+        (
+            _find_place(None, numbered),
+            *(place for value, place in numbered.items() if value not in determined[label].excluded_values),
+        )
         for label, numbered in zip(labels, numbers, strict=True)
     ]
     rows: set[tuple[int, ...]] = set()
-    unnamed = _place(None, _number_names(names.get(base, ())))
-    for named, signature in _possible(names.get(base, ()), tuple(determined.values())):
+    unnamed = _find_place(None, _number_names(names.get(base, ())))
+    for named, signature in _list_states(names.get(base, ()), tuple(determined.values())):
         place = unnamed if named < 0 else named
         choices = [
-            elsewhere if value is _ANY else (_place(value, numbered),)
+            elsewhere if value is _ANY else (_find_place(value, numbered),)
             for value, numbered, elsewhere in zip(signature, numbers, anywhere, strict=True)
         ]
         if len(rows) + prod(map(len, choices)) > MOST_VALUES:
@@ -237,18 +242,18 @@ def _onto_rows(
     return _Tie(axes, at, frozenset(label for label in at if label not in asked))
 
 
-class _Any:
+class _AnyValue:
     """Stands for every value."""
 
 
-_ANY = _Any()
-_Signature = tuple[str | _Any | None, ...]
+_ANY = _AnyValue()
+_Signature = tuple[str | _AnyValue | None, ...]
 
 
-def _possible(named: Sequence[str], dependencies: tuple[Dependency, ...]) -> Iterator[tuple[int, _Signature]]:
+def _list_states(named: Sequence[str], dependencies: tuple[Dependency, ...]) -> Iterator[tuple[int, _Signature]]:
     """Yield the possible states of a record: a named base value's place, or -1, with the determined labels' values."""
     for place, value in enumerate(named):
-        yield place, _signature(value, dependencies)
+        yield place, _make_signature(value, dependencies)
     for signature in _describe_unnamed(dependencies):
         yield -1, signature
 
@@ -257,30 +262,30 @@ def _possible(named: Sequence[str], dependencies: tuple[Dependency, ...]) -> Ite
 def _describe_unnamed(dependencies: tuple[Dependency, ...]) -> frozenset[_Signature]:
     """Return the possible states of a record at an unnamed base value."""
     values = {value for dependency in dependencies for value in dependency.values}
-    other = tuple(None if dependency.complete else _ANY for dependency in dependencies)
-    return frozenset(_signature(value, dependencies) for value in values).union((other,))
+    other = tuple(None if dependency.is_complete else _ANY for dependency in dependencies)
+    return frozenset(_make_signature(value, dependencies) for value in values).union((other,))
 
 
-def _signature(value: str, dependencies: Sequence[Dependency]) -> _Signature:
-    return tuple(one.values.get(value, None if one.complete else _ANY) for one in dependencies)
+def _make_signature(value: str, dependencies: Sequence[Dependency]) -> _Signature:
+    return tuple(one.values.get(value, None if one.is_complete else _ANY) for one in dependencies)
 
 
 def _number_names(names: Sequence[str]) -> dict[str, int]:
     return {value: place for place, value in enumerate(names)}
 
 
-def _place(value: str | _Any | None, places: Mapping[str, int]) -> int:
+def _find_place(value: str | _AnyValue | None, places: Mapping[str, int]) -> int:
     other = places.get(ANY_OTHER, -1)
     return places.get(value, other) if isinstance(value, str) else other
 
 
-def _array(places: Iterable[int]) -> Places:
+def _make_array(places: Iterable[int]) -> Places:
     return np.fromiter(places, dtype=np.intp)
 
 
 def _move_axes(factor: Factor, tie: _Tie, domains: Mapping[CellAxis, Places]) -> Factor:
     """Return the factor on the tie's axes, if it holds one of the labels that are moved there."""
-    read = tie.reads(factor)
+    read = tie.find_tied_labels(factor)
     if not read:
         return factor
     others = [label for label in factor.places if label not in read]
@@ -290,7 +295,7 @@ def _move_axes(factor: Factor, tie: _Tie, domains: Mapping[CellAxis, Places]) ->
     for label in read:
         position = np.full(len(domains[label]) + 1, -1, dtype=np.intp)  # the last one is where no place is
         position[factor.places[label]] = np.arange(len(factor.places[label]))
-        positions.append(position[tie.at[label] if label in tie.at else tie.axes[label]])
+        positions.append(position[tie.label_places[label] if label in tie.label_places else tie.axes[label]])
     inside = np.all([position >= 0 for position in positions], axis=0)
     put = np.zeros((*tie.shape, *(len(factor.places[label]) for label in others)), dtype=np.int64)
     put[inside] = array[tuple(position[inside] for position in positions)]

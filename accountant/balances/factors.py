@@ -31,14 +31,14 @@ def factors_of(
         axes = [placing.place_values(label, values) for label, values in zip(member, summed.axes, strict=True)]
         if all(values for values, _ in axes):
             places = {label: place for label, (_, place) in zip(member, axes, strict=True)}
-            factors.append(Factor(places, summed.on([values for values, _ in axes])))
+            factors.append(Factor(places, summed.select([values for values, _ in axes])))
     tables = tables or {}
     for labels, table in tables.items():
         for label, values in zip(labels, table.axes, strict=True):
             placing.place_values(label, values if any_other is None or label in asked else (*values, any_other))
     wholes = placing.wholes()
     factors += [
-        Factor({label: wholes[label][1] for label in labels}, table.on([wholes[label][0] for label in labels]))
+        Factor({label: wholes[label][1] for label in labels}, table.select([wholes[label][0] for label in labels]))
         for labels, table in tables.items()
     ]
     domains = {label: places for label, (_, places) in wholes.items()}

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from accountant.balances.account import Account, KnownAccount
-from accountant.balances.cell_sums import MOST_CELLS, charged_to
-from accountant.balances.dependencies import Knowledge, nothing_known
+from accountant.balances.cell_sums import MOST_CELLS, find_charged_cells
+from accountant.balances.dependencies import Knowledge, assume_nothing
 from accountant.balances.fold import Balances
 from accountant.balances.grants import in_force
 from accountant.charges import MOST_NANO_PER_CHARGE, ROW_UNIT, Charge, NanoArray
@@ -24,7 +24,7 @@ from accountant.limits import BalanceLeft, BalanceRoom, Headroom, Limits
 from accountant.unit_balance import UnitRoom, leaves_more
 
 
-def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> Charge:
+def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = assume_nothing) -> Charge:
     """Return the charge as it should be made, if it fits.
 
     It is made by its Rényi curve if that leaves a unit more room. `knowledge` is what is publicly known of the tables'
@@ -52,14 +52,14 @@ def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge:
     return charge
 
 
-def choose_form(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> Charge:
+def choose_form(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = assume_nothing) -> Charge:
     """Return the charge as `check_fits` returns it, whether or not it fits. Raise `LedgerMisuse` as that does."""
     check_accountable(balances, charge, limits)
     return charge if charge.renyi is None else _left_of(balances, charge, limits, knowledge).best_form(charge, limits)
 
 
 def find_shortage(
-    balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known
+    balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = assume_nothing
 ) -> OverBudget | None:
     """Return the error that `check_fits` would raise for a short balance; None if the charge fits."""
     try:
@@ -81,7 +81,7 @@ def check_approved(balances: Balances, charge: Charge, limits: Limits) -> None:
         )
 
 
-def what_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = nothing_known) -> Headroom:
+def what_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = assume_nothing) -> Headroom:
     """Return the largest charges over the same keys that `check_fits` would let pass.
 
     The charge's own amounts do not matter.
@@ -180,7 +180,7 @@ def _left_of(balances: Balances, charge: Charge, limits: Limits, knowledge: Know
     caps = in_force(limits, balances.grants.values(), table=table, analyst=charge.analyst)
     keys_left = _keys_left(everybody, charge, caps.per_predicate_nano if shared else None, knowledge)
     if keys_left is not None and again.tables:
-        keys_left = keys_left - again.spent_on(charge.family, charge.cells)
+        keys_left = keys_left - again.bound_losses(charge.family, charge.cells)
     of_unit = everybody.unit.plus(again.unit.pure_nano, None)
     units = {
         scope: UnitRoom(loss, cap, caps.delta)
@@ -190,7 +190,7 @@ def _left_of(balances: Balances, charge: Charge, limits: Limits, knowledge: Know
         )
         if has_unit and cap is not None
     }
-    of_table = everybody.spent_on_table(table) + again.spent_on_table(table)
+    of_table = everybody.read_table_loss(table) + again.read_table_loss(table)
     found = {
         BalanceScope.PER_QUERY: _flat(caps.per_query_nano),
         BalanceScope.PER_PREDICATE: keys_left,
@@ -215,15 +215,15 @@ def _keys_left(
 ) -> NanoArray | None:
     if limit_nano is None:
         return None
-    return limit_nano - account.spent_on(charge.family, charge.cells, knowledge=knowledge)
+    return limit_nano - account.bound_losses(charge.family, charge.cells, knowledge=knowledge)
 
 
 def check_accountable(balances: Balances, charge: Charge, limits: Limits) -> None:
     """Raise `LedgerMisuse` for a charge that no balance can hold."""
     if charge.family.unit != ROW_UNIT and charge.shared and limits.per_unit_nano is None:
         raise LedgerMisuse("a table with a privacy unit needs a cap per unit")
-    partition, axes = charged_to(charge)
+    partition, axes = find_charged_cells(charge)
     for account in (balances.shared, balances.account(charge.analyst)):
         sums = account.tables.get(charge.family.table, {}).get(partition)
-        if sums is not None and sums.cells_after(axes) > MOST_CELLS:
+        if sums is not None and sums.count_cells_with(axes) > MOST_CELLS:
             raise too_many_cells(MOST_CELLS)

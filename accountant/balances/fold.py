@@ -87,7 +87,7 @@ class Balances:
 
     def known_to(self, analyst: str) -> KnownAccount:
         """Return the shared balance without other analysts' refunds."""
-        return KnownAccount(worst=self.worst, refunds=self.refunds.get(analyst) or Account())
+        return KnownAccount(worst_case=self.worst, refunds=self.refunds.get(analyst) or Account())
 
     def counted_again(self, charge: Charge) -> Account:
         """Return the analyst's own refunds that no longer count once a charge that continues paths is reserved."""
@@ -201,9 +201,9 @@ class Balances:
         self._own(charge, before=NOTHING_SPENT, after=_worst(charge.own_amounts), curves=1)
         if charge.shared:
             shared = _worst(charge.shared_amounts)
-            self.shared.add(charge, AccountChange.difference(charge, before=NOTHING_SPENT, after=shared, curves=1))
+            self.shared.add(charge, AccountChange.from_losses(charge, before=NOTHING_SPENT, after=shared, curves=1))
             known = _worst(charge.known_amounts)
-            self.worst.add(charge, AccountChange.difference(charge, before=NOTHING_SPENT, after=known, curves=1))
+            self.worst.add(charge, AccountChange.from_losses(charge, before=NOTHING_SPENT, after=known, curves=1))
 
     def _commit(self, event: Committed) -> None:
         spent = event.spent
@@ -214,8 +214,8 @@ class Balances:
         if charge.shared:
             if charge.continuing is not None:
                 before = _worst(charge.shared_amounts)
-                change = AccountChange.difference(charge, before=before, after=spent.to_everybody(charge))
-            elif change.saves:
+                change = AccountChange.from_losses(charge, before=before, after=spent.to_everybody(charge))
+            elif change.is_reduction:
                 self._refunds_of(charge.analyst).add(charge, -change)
             self.shared.add(charge, change)
         self.paths.store(charge, event.reservation, replace(spent, fresh=None), paths)
@@ -232,9 +232,9 @@ class Balances:
         self._own(charge, before=_worst(charge.own_amounts), after=NOTHING_SPENT, curves=-1)
         if charge.shared:
             shared = _worst(charge.shared_amounts)
-            self.shared.add(charge, AccountChange.difference(charge, before=shared, after=NOTHING_SPENT, curves=-1))
+            self.shared.add(charge, AccountChange.from_losses(charge, before=shared, after=NOTHING_SPENT, curves=-1))
             known = _worst(charge.known_amounts)
-            self.worst.add(charge, AccountChange.difference(charge, before=known, after=NOTHING_SPENT, curves=-1))
+            self.worst.add(charge, AccountChange.from_losses(charge, before=known, after=NOTHING_SPENT, curves=-1))
         if charge.continuing is not None:
             for refund in self.paths.give_back(charge.continuing.paths, reservation):
                 self._refund(refund, back=True)
@@ -282,7 +282,7 @@ class Balances:
         return self.refunds.setdefault(analyst, Account())
 
     def _own(self, charge: Charge, *, before: Spent, after: Spent, curves: int = 0) -> AccountChange:
-        change = AccountChange.difference(charge, before=before, after=after, curves=curves)
+        change = AccountChange.from_losses(charge, before=before, after=after, curves=curves)
         self._account_of(charge.analyst).add(charge, change)
         return change
 
@@ -298,7 +298,7 @@ def _worst(amounts: Amounts) -> Spent:
 
 def _refund_change(refund: Refund) -> AccountChange:
     charge = refund.charge
-    return AccountChange.difference(charge, before=refund.spent, after=_worst(charge.own_amounts))
+    return AccountChange.from_losses(charge, before=refund.spent, after=_worst(charge.own_amounts))
 
 
 def fold(events: Iterable[Event], *, per_family: bool = False, all_windows: bool = False) -> Balances:

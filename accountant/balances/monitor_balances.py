@@ -12,7 +12,7 @@ from datetime import datetime
 import numpy as np
 
 from accountant.balances.account import AccountChange
-from accountant.balances.cell_sums import charged_to, lasting_amounts
+from accountant.balances.cell_sums import find_charged_cells, merge_moving_labels
 from accountant.charges import ROW_UNIT, Amounts, Cells, Charge, NanoArray, Reservation, Spent
 from accountant.errors import LedgerMisuse, LookTaken, MonitorStands, MonitorStopped, WindowOver
 from accountant.events.monitor_events import (
@@ -111,7 +111,7 @@ class MonitorAccount:
         Those of a live table do not where the window's column may change: of them they keep the most that a row can
         have lost, which is known at the end.
         """
-        kept, _ = charged_to(self.charge)
+        kept, _ = find_charged_cells(self.charge)
         return self.windows is not None and any(label.column == self.windows.column for label in kept)
 
     def losses(self, *, at_worst: bool) -> NanoArray | int:
@@ -181,8 +181,8 @@ class MonitorAccount:
         after: NanoArray | int = spent.epsilon_nano
         if spent.keys is not None:
             after = np.expand_dims(np.asarray(spent.amounts(_without(self.charge.cells, axis))), axis)
-        lasting = lasting_amounts(family, after)
-        return AccountChange(amounts=after - worst, lasting=lasting - worst, unit_nano=0, table_nano=0)
+        lasting = merge_moving_labels(family, after)
+        return AccountChange(amounts=after - worst, lasting_amounts=lasting - worst, unit_nano=0, table_nano=0)
 
     def changes_of_end(self) -> tuple[AccountChange, AccountChange]:
         """Return the amounts by which a monitor's end lowers everybody's balances.
@@ -200,7 +200,7 @@ class MonitorAccount:
         family, worst, most = self.charge.family, self.charge.own_amounts, self.most(after)
         return AccountChange(
             amounts=after - before,
-            lasting=lasting_amounts(family, after) - lasting_amounts(family, before),
+            lasting_amounts=merge_moving_labels(family, after) - merge_moving_labels(family, before),
             unit_nano=most.unit_epsilon_nano - worst.unit_epsilon_nano,
             table_nano=most.table_nano - worst.table_nano,
         )

@@ -12,8 +12,8 @@ from itertools import islice
 
 import numpy as np
 
-from accountant.balances.cell_sums import CellAxis, OpenSums, Partition, Sums, version_of
-from accountant.balances.dependencies import Among, among_labels, independent, tie_factors
+from accountant.balances.cell_sums import CellAxis, OpenSums, Partition, Sums, find_version
+from accountant.balances.dependencies import TableKnowledge, assume_independent, find_dependencies, tie_factors
 from accountant.balances.factors import factors_of
 from accountant.balances.variable_elimination import EXACT_GRID, Eliminated, Factor, Places, without
 
@@ -61,7 +61,7 @@ class Elsewhere:
         "_tables",
     )
 
-    def __init__(self, *, among: Among = independent, most_kept: int = MOST_KEPT) -> None:
+    def __init__(self, *, among: TableKnowledge = assume_independent, most_kept: int = MOST_KEPT) -> None:
         """Start without sums.
 
         `most_kept` limits the cells in the tables of all versions, and again in those of single versions.
@@ -94,7 +94,7 @@ class Elsewhere:
         have them (`version_of`).
         """
         for partition in islice(sums, self._seen, None):
-            of = version_of(partition)
+            of = find_version(partition)
             self._members.setdefault(of, []).append(partition)
             if not all(label.version for label in partition):
                 self._fixed.add(of)
@@ -169,7 +169,7 @@ class Elsewhere:
     def _cells_with(self, part: Mapping[Partition, OpenSums]) -> int:
         """Return how many cells the tables have once the part is in them."""
         return sum(
-            self._tables[labels].size_with(part[labels])
+            self._tables[labels].count_cells_with(part[labels])
             if labels in self._tables and labels in part
             else (self._tables.get(labels) or part[labels]).array.size
             for labels in self._tables.keys() | part.keys()
@@ -186,16 +186,16 @@ def _without(
     names: Mapping[CellAxis, tuple[str, ...]],
     fixed: Mapping[CellAxis, tuple[str, ...]],
     *,
-    among: Among,
+    among: TableKnowledge,
     exact_grid: int,
 ) -> list[Eliminated]:
     """Return the factors without all labels except the fixed ones.
 
     Labels that determine each other are tied; where that is not exact, they are not.
     """
-    dependencies = among_labels((tuple(domains),), among)
+    dependencies = find_dependencies((tuple(domains),), among)
     put = tie_factors(
-        factors, domains, names, asked=(), dependencies=dependencies, most_cells=exact_grid, alone=frozenset(fixed)
+        factors, domains, names, asked=(), dependencies=dependencies, most_cells=exact_grid, untied=frozenset(fixed)
     )
     found = []
     for some, places in ((factors, domains),) if put is None else (put, (factors, domains)):
@@ -205,7 +205,7 @@ def _without(
     return found
 
 
-def _part(sums: Mapping[Partition, Sums], among: Among) -> dict[Partition, OpenSums] | None:
+def _part(sums: Mapping[Partition, Sums], among: TableKnowledge) -> dict[Partition, OpenSums] | None:
     """Return the sums of a version over its labels that never move, None if only a bound on them is found."""
     values: dict[CellAxis, dict[str, None]] = {}
     for member, summed in sums.items():

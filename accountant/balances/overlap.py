@@ -12,7 +12,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from accountant.balances.cell_sums import CellAxis, OpenSums, Partition, Sums
-from accountant.balances.dependencies import ANY_OTHER, Among, among_labels, independent, tie_factors
+from accountant.balances.dependencies import (
+    ANY_OTHER,
+    TableKnowledge,
+    assume_independent,
+    find_dependencies,
+    tie_factors,
+)
 from accountant.balances.factors import factors_of
 from accountant.balances.other_versions import Rest
 from accountant.balances.variable_elimination import EXACT_GRID, Factor, Places, add_to, without
@@ -30,7 +36,7 @@ def spent_on(
     *,
     exact_grid: int = EXACT_GRID,
     rest: Rest | None = None,
-    among: Among = independent,
+    among: TableKnowledge = assume_independent,
 ) -> NanoArray:
     """Return an upper bound on the loss of every cell inside each key, shape `cells.shape`, in 1e-9 epsilon.
 
@@ -51,12 +57,12 @@ def _bound_losses(
     sums: Mapping[Partition, Sums],
     asked: Mapping[CellAxis, tuple[str, ...]],
     tables: Mapping[Partition, OpenSums],
-    among: Among,
+    among: TableKnowledge,
     *,
     exact_grid: int,
 ) -> tuple[NanoArray, bool]:
     """Return the bound over the asked labels, in their order, and whether it is exact."""
-    dependencies = among_labels((*sums, *tables, tuple(asked)), among)
+    dependencies = find_dependencies((*sums, *tables, tuple(asked)), among)
     any_other = ANY_OTHER if dependencies else None
     factors, domains, names = factors_of(sums, asked, tables, any_other=any_other)
     put = tie_factors(factors, domains, names, asked=asked, dependencies=dependencies, most_cells=exact_grid)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from accountant.balances.dependencies import Knowledge, nothing_known
+from accountant.balances.dependencies import Knowledge, assume_nothing
 from accountant.balances.filter import choose_form, find_shortage, what_fits
 from accountant.balances.fold import Balances
 from accountant.charges import Amounts, Charge, PathState, Spent
@@ -29,7 +29,7 @@ class Rehearsal:
 
     _balances: Balances
     tables: frozenset[str]
-    knowledge: Knowledge = nothing_known
+    knowledge: Knowledge = assume_nothing
     names: int = 0
 
     @staticmethod

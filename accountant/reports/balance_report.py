@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from accountant.balances.account import Account, KnownAccount
-from accountant.balances.dependencies import Knowledge, nothing_known
+from accountant.balances.dependencies import Knowledge, assume_nothing
 from accountant.balances.fold import Balances
 from accountant.balances.grants import in_force
 from accountant.charges import Cells, Family, Reservation
@@ -122,7 +122,7 @@ class Tally:
             self.questions[event.charge.analyst] += 1
 
 
-def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Knowledge = nothing_known) -> BudgetReport:
+def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Knowledge = assume_nothing) -> BudgetReport:
     """Return a report over everybody's charges, or over one analyst's own.
 
     For one analyst, what is spent is that analyst's own, and what is left is the least of the shared and the own
@@ -219,9 +219,9 @@ def _family_balances(
     everybody = _everybody(balances, limits, analyst=analyst)
     for family, cells in _families(account):
         caps = in_force(limits, balances.grants.values(), table=family.table, analyst=analyst)
-        lost = account.spent_on(family, cells, knowledge=knowledge)
+        lost = account.bound_losses(family, cells, knowledge=knowledge)
         cap, limit = caps.per_predicate_nano, BalanceScope.PER_PREDICATE
-        left = cap - everybody.spent_on(family, cells, knowledge=knowledge)
+        left = cap - everybody.bound_losses(family, cells, knowledge=knowledge)
         if analyst is not None and caps.analyst_per_predicate_nano is not None:
             cap = min(cap, caps.analyst_per_predicate_nano)
             own_left = caps.analyst_per_predicate_nano - lost
@@ -246,13 +246,13 @@ def _table_balances(
     everybody = _everybody(balances, limits, analyst=analyst)
     for table, spent in sorted(account.table_nano.items()):
         cap = in_force(limits, balances.grants.values(), table=table, analyst=analyst).per_table_nano
-        left = None if cap is None else max(0, cap - everybody.spent_on_table(table))
+        left = None if cap is None else max(0, cap - everybody.read_table_loss(table))
         yield TableBalance(table=table, spent_nano=spent, cap_nano=cap, left_nano=left)
 
 
 def most_spent(account: Account, knowledge: Knowledge) -> int:
     """Return the loss of the key that lost most, in 1e-9 epsilon."""
-    lost = (account.spent_on(family, cells, knowledge=knowledge) for family, cells in _families(account))
+    lost = (account.bound_losses(family, cells, knowledge=knowledge) for family, cells in _families(account))
     return max((int(one.max()) for one in lost), default=0)
 
 

@@ -78,13 +78,13 @@ def owners_ledger(policy: Path, *, knowledge: "Knowledge | None" = None, trust: 
     `knowledge` is what is publicly known of the tables' columns. With `trust` it is not held against its witness. Raise
     KH001 to KH005, KH009 and KH016.
     """
-    from accountant.balances.dependencies import nothing_known
+    from accountant.balances.dependencies import assume_nothing
     from accountant.errors import LedgerUnavailable
     from planner.policy.file import Policy
     from proxy.open_policy.service import open_ledger
     from proxy.open_policy.service_refusals import ledger_unreadable
 
-    with open_ledger(Policy.load(policy), knowledge=knowledge or nothing_known, trust=trust) as ledger:
+    with open_ledger(Policy.load(policy), knowledge=knowledge or assume_nothing, trust=trust) as ledger:
         try:
             yield ledger
         except LedgerUnavailable as error:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from accountant.balances.dependencies import Knowledge, nothing_known
+from accountant.balances.dependencies import Knowledge, assume_nothing
 from accountant.charges import NANO
 from accountant.errors import LedgerMisuse, MonitorStands
 from planner.errors import KeyholeError
@@ -209,7 +209,7 @@ def what_is_pinned(policy: Policy) -> Knowledge:
     try:
         return dependencies(catalog_on_pins(policy))
     except KeyholeError:
-        return nothing_known
+        return assume_nothing
 
 
 def passwd(

@@ -30,9 +30,9 @@ def dependencies(catalog: Catalog) -> Knowledge:
         pinned = tuple(
             one for label in sorted(columns) for member in members for one in _from_pins(label, member, catalog)
         )
-        unique = {(one.determined, one.by): one for one in (*calendar, *pinned, *_one_by_one(pinned, calendar))}
+        unique = {(one.determined, one.base): one for one in (*calendar, *pinned, *_one_by_one(pinned, calendar))}
         own = {column.label for column in known}
-        return tuple(one for one in unique.values() if one.by in columns or one.by in own)
+        return tuple(one for one in unique.values() if one.base in columns or one.base in own)
 
     return among
 
@@ -41,9 +41,9 @@ def _one_by_one(pinned: Sequence[Dependency], calendar: Sequence[Dependency]) ->
     """Yield columns looked up by a derived column, as functions of the column that it is derived from."""
     for last in pinned:
         for first in calendar:
-            if last.by == first.determined:
+            if last.base == first.determined:
                 values = {base: None if via is None else last.values.get(via) for base, via in first.values.items()}
-                yield Dependency(last.determined, first.by, values, complete=False)
+                yield Dependency(last.determined, first.base, values, is_complete=False)
 
 
 def _from_pins(label: str, table: Table, catalog: Catalog) -> Iterator[Dependency]:
@@ -60,7 +60,7 @@ def _from_pins(label: str, table: Table, catalog: Catalog) -> Iterator[Dependenc
                     format_value(known): None if value is None else format_value(value)
                     for known, value in column.derivation.pairs
                 }
-                yield Dependency(label, base.label, values, complete=True)
+                yield Dependency(label, base.label, values, is_complete=True)
                 return
 
 
@@ -116,7 +116,7 @@ def _from_the_calendar(table: Table, columns: frozenset[str]) -> Iterator[Depend
                 for value, count in counts.items()
                 if count == _times(derived, value, step=find_calendar_step(base))
             )
-            yield Dependency(determined.label, base.label, values, complete=False, closed=closed)
+            yield Dependency(determined.label, base.label, values, is_complete=False, excluded_values=closed)
 
 
 def _moment(value: date) -> datetime:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol
 
-from accountant.balances.dependencies import Knowledge, nothing_known
+from accountant.balances.dependencies import Knowledge, assume_nothing
 from accountant.charges import is_lasting
 from accountant.errors import DeclineReason, LedgerError, NoLedger
 from accountant.ledger import Ledger
@@ -270,7 +270,7 @@ class Service:
 def open_ledger(
     policy: Policy,
     *,
-    knowledge: Knowledge = nothing_known,
+    knowledge: Knowledge = assume_nothing,
     trust: bool = False,
     create: bool = False,
     on_fault: FaultHandler = ignore_fault,

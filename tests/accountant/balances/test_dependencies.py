@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from accountant.balances.account import Account, AccountChange
-from accountant.balances.dependencies import Dependency, Knowledge, nothing_known
+from accountant.balances.dependencies import Dependency, Knowledge, assume_nothing
 from accountant.balances.variable_elimination import EXACT_GRID
 from accountant.charges import NANO, Cells, Charge, NanoArray
 from tests.accountant.examples import charge
@@ -107,7 +107,7 @@ def world(seed: int, *, complete: bool) -> World:
     )
     used = {name: tuple(sorted({value for value in maps[name].values() if value is not None})) for name in maps}
     values = {"country": countries, "product": PRODUCTS, **{name: found for name, found in used.items() if found}}
-    known = tuple(Dependency(name, "country", found, complete=complete) for name, found in maps.items())
+    known = tuple(Dependency(name, "country", found, is_complete=complete) for name, found in maps.items())
     return World(unit, immutable, values, courses, known)
 
 
@@ -137,7 +137,7 @@ def test_balances_equal_the_loss_of_the_record_that_lost_most(seed: int) -> None
         for _ in range(3):
             asked = here.question(drawn, amount=NANO)
             true = here.exact(asked, paid)
-            found = account.spent_on(asked.family, asked.cells, knowledge=here.knowledge)
+            found = account.bound_losses(asked.family, asked.cells, knowledge=here.knowledge)
             assert found.shape == true.shape
             np.testing.assert_array_equal(found[true >= 0], true[true >= 0])
 
@@ -159,8 +159,8 @@ def test_balances_are_never_below_what_a_record_lost_nor_above_what_they_are_wit
         for grid in (EXACT_GRID, 0, 4, 16):
             asked = here.question(drawn, amount=NANO)
             found, plain = (
-                account.spent_on(asked.family, asked.cells, exact_grid=grid, knowledge=knowledge)
-                for knowledge in (here.knowledge, nothing_known)
+                account.bound_losses(asked.family, asked.cells, exact_grid=grid, knowledge=knowledge)
+                for knowledge in (here.knowledge, assume_nothing)
             )
             assert (found >= here.exact(asked, paid)).all()
             assert (found <= plain).all()
@@ -174,7 +174,7 @@ def knows(*known: Dependency) -> Knowledge:
     return partial(lambda known, _table, _columns: known, known)
 
 
-REGION_OF = Dependency("region", "country", {"NO": "north", "SE": "north", "FR": "west", "XX": None}, complete=True)
+REGION_OF = Dependency("region", "country", {"NO": "north", "SE": "north", "FR": "west", "XX": None}, is_complete=True)
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -184,8 +184,8 @@ def test_what_a_region_lost_its_countries_lost_and_the_region_what_its_worst_cou
     add(account, by("country", "NO", "FR", "US"), np.array([10, 20, 40]))
 
     def lost(asked: Charge) -> list[int]:
-        knowledge = knows(REGION_OF) if known else nothing_known
-        return [int(one) for one in account.spent_on(asked.family, asked.cells, knowledge=knowledge).reshape(-1)]
+        knowledge = knows(REGION_OF) if known else assume_nothing
+        return [int(one) for one in account.bound_losses(asked.family, asked.cells, knowledge=knowledge).reshape(-1)]
 
     countries, regions = by("country", "NO", "SE", "FR", "US", "XX"), by("region", "north", "west")
     assert lost(countries) == ([15, 5, 27, 40, 0] if known else [17, 7, 27, 47, 7])
@@ -198,7 +198,7 @@ def test_a_column_that_moves_ties_its_own_version_alone_and_an_immutable_one_all
         account = Account()
         add(account, by("region", "north", "west", version=version, immutable=immutable), np.array([5, 7]))
         asked = by("country", "NO", "FR", immutable=immutable)
-        return [int(one) for one in account.spent_on(asked.family, asked.cells, knowledge=knows(REGION_OF))]
+        return [int(one) for one in account.bound_losses(asked.family, asked.cells, knowledge=knows(REGION_OF))]
 
     assert lost(frozenset(), "v1") == [5, 7]
     assert lost(frozenset(), "v2") == [7, 7]
@@ -211,8 +211,8 @@ def test_the_charges_that_a_map_is_used_on_stay_what_they_are() -> None:
     account = Account()
     add(account, by("region", "north", "west"), np.array([5, 7]))
     asked = by("country", "NO")
-    account.spent_on(asked.family, asked.cells, knowledge=knows(REGION_OF))
-    assert account.spent_on(asked.family, asked.cells).tolist() == [7]
+    account.bound_losses(asked.family, asked.cells, knowledge=knows(REGION_OF))
+    assert account.bound_losses(asked.family, asked.cells).tolist() == [7]
     (sums,) = account.tables["sales"].values()
     assert sums.array.tolist() == [5, 7]
 
@@ -229,5 +229,5 @@ def test_no_data_version_is_taken_for_the_axis_on_which_columns_are_tied(version
     add(account, charged, np.array([[100]]))
     asked = by("region", "north", "west")
     for grid in (1 << 19, EXACT_GRID):
-        lost = account.spent_on(asked.family, asked.cells, knowledge=knows(REGION_OF), exact_grid=grid)
+        lost = account.bound_losses(asked.family, asked.cells, knowledge=knows(REGION_OF), exact_grid=grid)
         assert lost.tolist() == [100, 151]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from accountant.balances.account import Account, KnownAccount
-from accountant.balances.cell_sums import Partition, Sums, SumsLess, partition_of
+from accountant.balances.cell_sums import Partition, Sums, SumsDifference, make_partition
 from accountant.balances.fold import Balances, fold
 from accountant.balances.overlap import spent_on
 from accountant.charges import NANO, Cells, Charge, Spent
@@ -154,9 +154,9 @@ def excess(balances: Balances, exact: BruteForce, asked: Charge, *, exact_grid: 
     """What the balance says of every key over what is true; raises where it is less."""
     family, cells = asked.family, asked.cells
     found = (
-        balances.shared.spent_on(family, cells)
+        balances.shared.bound_losses(family, cells)
         if exact_grid is None
-        else balances.shared.spent_on(family, cells, exact_grid=exact_grid)
+        else balances.shared.bound_losses(family, cells, exact_grid=exact_grid)
     )
     true = exact.largest(asked)
     assert found.shape == true.shape
@@ -188,8 +188,8 @@ def test_what_is_kept_of_other_versions_never_grows_stale(name: str) -> None:
         balances.apply(event)
         asked = world.question(drawn, most_columns=3)
         for account in (balances.shared, balances.known_to("ann"), balances.known_to("bob")):
-            found = account.spent_on(asked.family, asked.cells)
-            anew = spent_on(sums_of(account, asked.family.table), partition_of(asked.family), asked.cells)
+            found = account.bound_losses(asked.family, asked.cells)
+            anew = spent_on(sums_of(account, asked.family.table), make_partition(asked.family), asked.cells)
             np.testing.assert_array_equal(found, anew)
 
 
@@ -199,8 +199,8 @@ def sums_of(account: Account | KnownAccount, table: str) -> Mapping[Partition, S
         return account.tables[table]
     back = account.refunds.tables.get(table, {})
     return {
-        partition: SumsLess(whole, back[partition]) if partition in back else whole
-        for partition, whole in account.worst.tables[table].items()
+        partition: SumsDifference(whole, back[partition]) if partition in back else whole
+        for partition, whole in account.worst_case.tables[table].items()
     }
 
 
@@ -260,7 +260,7 @@ def test_balances_cover_what_google_s_library_composes_for_the_record_that_lost_
         unit=world.unit,
         immutable=world.immutable,
     )
-    balance = int(fold(events).shared.spent_on(asked.family, asked.cells).max())
+    balance = int(fold(events).shared.bound_losses(asked.family, asked.cells).max())
     true = composed.get_epsilon_for_delta(0.0)
     assert true - 1e-9 <= balance / NANO <= 1.05 * true
 

@@ -100,19 +100,19 @@ def check_by_hand(balances: Balances, runs: list[ByHand]) -> None:
         (balances.worst, public + BESIDE),
         (balances.known_to("bob"), public + BESIDE),
     ):
-        assert np.array_equal(account.spent_on(family, KEYS), expected)
+        assert np.array_equal(account.bound_losses(family, KEYS), expected)
     for account, known in ((balances.shared, False), (balances.worst, True)):
         units = sum(run.unit(public=known) for run in runs)
         largest = sum(EPSILON if run.standing else int(run.cells(public=known, early=False).max()) for run in runs)
         assert account.unit.pure_nano == (0 if family.unit == "row" else units + BESIDE)
-        assert account.spent_on_table("visits") == BESIDE + (largest if family.unit == "row" else units)
+        assert account.read_table_loss("visits") == BESIDE + (largest if family.unit == "row" else units)
     for reader in READERS:
         read = [run for run in runs if reader in run.readers]
         lost = (
             np.full(SHAPE, EPSILON) if run.standing else kept(run.charge, run.cells(public=False, early=False))
             for run in read
         )
-        assert np.array_equal(balances.account(reader).spent_on(family, KEYS), sum(lost, np.zeros(SHAPE)))
+        assert np.array_equal(balances.account(reader).bound_losses(family, KEYS), sum(lost, np.zeros(SHAPE)))
         units = sum(run.unit(public=False) for run in read)
         assert balances.account(reader).unit.pure_nano == (0 if family.unit == "row" else units)
 

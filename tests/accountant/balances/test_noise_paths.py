@@ -364,7 +364,7 @@ def test_no_account_is_ever_below_what_a_path_told(line: list[tuple[str, int, li
         reserved = PathState("sum", "v1", identity)
         assert_covers(balances, reached, told)
     family, cells = charge().family, charge().cells
-    np.testing.assert_array_equal(balances.shared.spent_on(family, cells), reached)
+    np.testing.assert_array_equal(balances.shared.bound_losses(family, cells), reached)
 
 
 def reached_none() -> NanoArray:
@@ -373,7 +373,7 @@ def reached_none() -> NanoArray:
 
 def assert_covers(balances: Balances, reached: NanoArray, told: dict[str, NanoArray]) -> None:
     family, cells = charge().family, charge().cells
-    assert (balances.shared.spent_on(family, cells) >= reached).all()
+    assert (balances.shared.bound_losses(family, cells) >= reached).all()
     for analyst, seen in told.items():
-        assert (balances.known_to(analyst).spent_on(family, cells) >= reached).all()
-        assert (balances.account(analyst).spent_on(family, cells) >= seen).all()
+        assert (balances.known_to(analyst).bound_losses(family, cells) >= reached).all()
+        assert (balances.account(analyst).bound_losses(family, cells) >= seen).all()

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.balances.account import Account, AccountChange, KnownAccount
-from accountant.balances.cell_sums import OpenSums, Partition, Sums, SumsLess, moving_in, partition_of
+from accountant.balances.cell_sums import OpenSums, Partition, Sums, SumsDifference, make_partition, name_moving_version
 from accountant.balances.other_versions import MOST_KEPT, Elsewhere
 from accountant.balances.overlap import spent_on
 from accountant.charges import NOTHING_SPENT, Cells, Charge, NanoArray, Spent
@@ -87,7 +87,7 @@ class BruteForce:
 
 
 def in_one_go(sums: Mapping[Partition, Sums], asked: Charge) -> NanoArray:
-    return spent_on(dict(sums), partition_of(asked.family), asked.cells)
+    return spent_on(dict(sums), make_partition(asked.family), asked.cells)
 
 
 # room for everything; for no version's own part beside all tables; for next to nothing
@@ -99,35 +99,35 @@ def test_what_is_kept_is_exact_whenever_versions_are_charged_and_asked(most_kept
     elsewhere = Elsewhere(most_kept=most_kept)
     for step in steps:
         amounts = step.spent.amounts(step.charged.cells)
-        account.add(step.charged, AccountChange.difference(step.charged, before=NOTHING_SPENT, after=step.spent))
+        account.add(step.charged, AccountChange.from_losses(step.charged, before=NOTHING_SPENT, after=step.spent))
         exact.add(step.charged, np.broadcast_to(amounts, step.charged.cells.shape))
         family, cells = step.asked.family, step.asked.cells
         sums = account.tables["sales"]
-        here, rest = elsewhere.split(sums, account.changes["sales"], moving_in(family.version))
+        here, rest = elsewhere.split(sums, account.changes["sales"], name_moving_version(family.version))
         true = exact.largest(step.asked)
-        np.testing.assert_array_equal(spent_on(here, partition_of(family), cells, rest=rest), true)
+        np.testing.assert_array_equal(spent_on(here, make_partition(family), cells, rest=rest), true)
         np.testing.assert_array_equal(in_one_go(sums, step.asked), true)
-        np.testing.assert_array_equal(account.spent_on(family, cells), true)
+        np.testing.assert_array_equal(account.bound_losses(family, cells), true)
 
 
 @examples(50, quick=6)
 @given(steps=histories())
 def test_an_analyst_s_own_refunds_are_seen_in_every_version(steps: list[Step]) -> None:
     """Charges at their worst case in the shared balance, what they cost less comes back after the check."""
-    known, exact = KnownAccount(worst=Account(), refunds=Account()), BruteForce()
+    known, exact = KnownAccount(worst_case=Account(), refunds=Account()), BruteForce()
     for step in steps:
         charged = step.charged
         worst = Spent.uniform(charged.epsilon_nano, unit_epsilon_nano=0)
-        known.worst.add(charged, AccountChange.difference(charged, before=NOTHING_SPENT, after=worst))
+        known.worst_case.add(charged, AccountChange.from_losses(charged, before=NOTHING_SPENT, after=worst))
         exact.add(charged, np.full(charged.cells.shape, charged.epsilon_nano))
-        for back in (None, AccountChange.difference(charged, before=step.spent, after=worst)):
+        for back in (None, AccountChange.from_losses(charged, before=step.spent, after=worst)):
             if back is not None:
                 known.refunds.add(charged, back)
                 exact.add(charged, -np.broadcast_to(back.amounts, charged.cells.shape))
-            found = known.spent_on(step.asked.family, step.asked.cells)
+            found = known.bound_losses(step.asked.family, step.asked.cells)
             np.testing.assert_array_equal(found, exact.largest(step.asked))
-            whole, less = known.worst.tables["sales"], known.refunds.tables.get("sales", {})
-            anew = {one: SumsLess(sums, less[one]) if one in less else sums for one, sums in whole.items()}
+            whole, less = known.worst_case.tables["sales"], known.refunds.tables.get("sales", {})
+            anew = {one: SumsDifference(sums, less[one]) if one in less else sums for one, sums in whole.items()}
             np.testing.assert_array_equal(found, in_one_go(anew, step.asked))
 
 
@@ -141,10 +141,10 @@ def test_a_value_that_nobody_was_charged_for_has_what_is_charged_to_all_values()
     ):
         one = charge(10, keys=keys, version=version, immutable=IMMUTABLE)
         spent = Spent.uniform(10, unit_epsilon_nano=0)
-        account.add(one, AccountChange.difference(one, before=NOTHING_SPENT, after=spent))
+        account.add(one, AccountChange.from_losses(one, before=NOTHING_SPENT, after=spent))
     asked = charge(0, keys=Cells((("a", ("3", "2", "1")),)), version="v3", immutable=IMMUTABLE)
     for _ in range(2):
-        assert account.spent_on(asked.family, asked.cells).tolist() == [10, 20, 30]
+        assert account.bound_losses(asked.family, asked.cells).tolist() == [10, 20, 30]
 
 
 def test_a_version_charged_after_its_own_part_was_dropped_is_counted_with_the_charge() -> None:
@@ -155,13 +155,13 @@ def test_a_version_charged_after_its_own_part_was_dropped_is_counted_with_the_ch
         keys = Cells((("a", (value,)), ("m", ("p",))))
         one = charge(amount, keys=keys, version=version, immutable=IMMUTABLE)
         spent = Spent.uniform(amount, unit_epsilon_nano=0)
-        account.add(one, AccountChange.difference(one, before=NOTHING_SPENT, after=spent))
+        account.add(one, AccountChange.from_losses(one, before=NOTHING_SPENT, after=spent))
 
     def lost(version: str) -> list[int]:
         asked = charge(0, keys=Cells((("a", ("1", "2", "3")),)), version=version, immutable=IMMUTABLE)
         sums = account.tables["sales"]
-        here, rest = elsewhere.split(sums, account.changes["sales"], moving_in(version))
-        return [int(nano) for nano in spent_on(here, partition_of(asked.family), asked.cells, rest=rest)]
+        here, rest = elsewhere.split(sums, account.changes["sales"], name_moving_version(version))
+        return [int(nano) for nano in spent_on(here, make_partition(asked.family), asked.cells, rest=rest)]
 
     for version, amount in (("v1", 1), ("v2", 10)):
         for value in ("1", "2"):
@@ -181,9 +181,9 @@ def test_many_versions_come_to_tables_over_what_never_moves() -> None:
         for keys in (Cells((("a", ("1",)), ("m", ("p",)))), Cells((("b", ("x",)), ("m", ("p",))))):
             one = charge(10, keys=keys, version=f"v{number}", immutable=IMMUTABLE)
             spent = Spent.uniform(10, unit_epsilon_nano=0)
-            account.add(one, AccountChange.difference(one, before=NOTHING_SPENT, after=spent))
+            account.add(one, AccountChange.from_losses(one, before=NOTHING_SPENT, after=spent))
     sums, changes = account.tables["sales"], account.changes["sales"]
-    here, rest = Elsewhere().split(sums, changes, moving_in("v39"))
+    here, rest = Elsewhere().split(sums, changes, name_moving_version("v39"))
     assert len(sums) == 80
     assert len(here) == 2
     assert [table.array.size for table in rest.tables.values()] == [4]
@@ -193,6 +193,6 @@ def test_sums_for_any_value_add_up_on_values_that_only_one_of_them_knows() -> No
     first = OpenSums([("FR",)], np.array([5, 1], dtype=np.int64))
     second = OpenSums([("DE", "FR")], np.array([20, 30, 10], dtype=np.int64))
     first.add(second, times=2)
-    assert first.on([("UK", "FR", "DE")]).tolist() == [21, 65, 41]
+    assert first.select([("UK", "FR", "DE")]).tolist() == [21, 65, 41]
     first.add(second, times=-2)
-    assert first.on([("DE", "FR", "UK")]).tolist() == [1, 5, 1]
+    assert first.select([("DE", "FR", "UK")]).tolist() == [1, 5, 1]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.balances.account import reported_as
-from accountant.balances.cell_sums import CellSums, partition_of
+from accountant.balances.account import merge_live_versions
+from accountant.balances.cell_sums import CellSums, make_partition
 from accountant.balances.fold import fold
 from accountant.charges import Cells, Charge, Family, Spent, is_lasting
 from accountant.errors import LedgerUnavailable
@@ -121,11 +121,11 @@ def test_the_fold_equals_the_exact_loss_of_every_key(
 ) -> None:
     events, paid, asked = workload
     balances = fold(events)
-    found = balances.shared.spent_on(asked.family, asked.cells)
+    found = balances.shared.bound_losses(asked.family, asked.cells)
     np.testing.assert_array_equal(found, exact_loss(asked, paid))
     for analyst in ("ann", "bob"):
         own = [(other, spent) for other, spent in paid if other.analyst == analyst]
-        found = balances.account(analyst).spent_on(asked.family, asked.cells)
+        found = balances.account(analyst).bound_losses(asked.family, asked.cells)
         np.testing.assert_array_equal(found, exact_loss(asked, own))
     assert balances.shared.unit.pure_nano == sum(spent.unit_epsilon_nano for _, spent in paid)
 
@@ -137,10 +137,12 @@ def test_without_a_grid_the_bound_is_sound_and_exact_for_nested_and_disjoint_fam
 ) -> None:
     """Nested or disjoint: no two families share a column that the question leaves open."""
     events, paid, asked = workload
-    bound = fold(events).shared.spent_on(asked.family, asked.cells, exact_grid=0)
+    bound = fold(events).shared.bound_losses(asked.family, asked.cells, exact_grid=0)
     exact = exact_loss(asked, paid)
     assert (bound >= exact).all()
-    open_axes = [set(axes).difference(partition_of(asked.family)) for axes in {partition_of(c.family) for c, _ in paid}]
+    open_axes = [
+        set(axes).difference(make_partition(asked.family)) for axes in {make_partition(c.family) for c, _ in paid}
+    ]
     if sum(len(axes) for axes in open_axes) == len(set().union(*open_axes)):
         np.testing.assert_array_equal(bound, exact)
 
@@ -156,7 +158,7 @@ def test_per_family_sums_add_up_to_what_is_charged(
     total: dict[Family, int] = {}
     for asked, spent in paid:
         amounts = np.broadcast_to(spent.amounts(asked.cells), asked.cells.shape)
-        family = reported_as(asked.family)
+        family = merge_live_versions(asked.family)
         total[family] = total.get(family, 0) + int(amounts.sum())
     assert {family: int(sums.array.sum()) for family, sums in families.items()} == total
 
@@ -165,7 +167,7 @@ def test_a_row_that_may_move_is_charged_in_every_version_it_may_have_been_in() -
     def left_in_de(immutable: frozenset[str]) -> int:
         first = charge(10, keys=cells(country=("FR",)), version="v1", immutable=immutable)
         second = charge(0, keys=cells(country=("DE",)), version="v2", immutable=immutable)
-        return int(fold([Reserved("r", now(), first)]).shared.spent_on(second.family, second.cells)[0])
+        return int(fold([Reserved("r", now(), first)]).shared.bound_losses(second.family, second.cells)[0])
 
     assert left_in_de(frozenset()) == 10
     assert left_in_de(frozenset({"country"})) == 0
@@ -178,13 +180,13 @@ def test_families_that_disagree_about_immutability_or_unit_are_never_told_apart(
         charge(0, keys=cells(country=("DE",))),
         charge(0, keys=cells(country=("DE",)), unit="customer_id"),
     ):
-        assert balances.shared.spent_on(other.family, other.cells).tolist() == [10]
+        assert balances.shared.bound_losses(other.family, other.cells).tolist() == [10]
 
 
 def test_filters_always_overlap_and_tables_never() -> None:
     balances = fold([Reserved("r", now(), charge(10, where="age > 65"))])
     for other, spent in ((charge(0, where="age <= 65"), 10), (charge(0, table="visits"), 0)):
-        assert balances.shared.spent_on(other.family, other.cells).tolist() == [spent] * 3
+        assert balances.shared.bound_losses(other.family, other.cells).tolist() == [spent] * 3
 
 
 @pytest.mark.parametrize("immutable", [frozenset[str](), IMMUTABLE])
@@ -219,8 +221,8 @@ def test_what_a_row_lost_on_a_live_table_is_the_most_of_any_key_that_it_can_have
     balances = fold([Reserved("r", now(), paid), Committed("r", now(), spent, None, None)])
     for version in ("v1", "live " + 32 * "b"):
         asked = charge(0, keys=cells(a=("1", "2", "3")), version=version, immutable=IMMUTABLE)
-        assert balances.shared.spent_on(asked.family, asked.cells).tolist() == [7, 3, 0]
-        known = balances.known_to("ann").spent_on(asked.family, asked.cells)
+        assert balances.shared.bound_losses(asked.family, asked.cells).tolist() == [7, 3, 0]
+        known = balances.known_to("ann").bound_losses(asked.family, asked.cells)
         assert known.tolist() == [7, 3, 0]
 
 
@@ -229,7 +231,7 @@ def test_sums_are_kept_for_charged_cells_only_and_grow_with_the_calendar() -> No
     sums.add([("FR",), ("jan",)], 1)
     sums.add([("FR", "DE"), ("feb", "jan")], np.array([[1, 2], [3, 4]], dtype=np.int64))
     assert sums.array.shape == (2, 2)
-    assert sums.on([("DE", "UK", "FR"), ("jan", "feb")]).tolist() == [[4, 3], [0, 0], [3, 1]]
+    assert sums.select([("DE", "UK", "FR"), ("jan", "feb")]).tolist() == [[4, 3], [0, 0], [3, 1]]
 
 
 @pytest.mark.parametrize(

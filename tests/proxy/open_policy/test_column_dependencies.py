@@ -88,7 +88,7 @@ def test_labels_of_another_pin_are_in_no_dependency(service: Service) -> None:
     ((label, _),) = claimed(service, BY_REGION).charge.cells.columns
     columns = frozenset({label, "country"})
     (known,) = dependencies(service.catalog)("sales", columns)
-    assert (known.determined, known.by, known.complete) == (label, "country", True)
+    assert (known.determined, known.base, known.is_complete) == (label, "country", True)
     assert known.values == region_of(service)
     pinned_anew = tuple(replace(table, digest="0" * 64) for table in service.catalog.public_tables)
     assert dependencies(replace(service.catalog, public_tables=pinned_anew))("sales", columns) == ()
@@ -103,7 +103,7 @@ def calendar(catalog: Catalog, days: tuple[Value, ...], *parts: tuple[str, str])
         columns.append(Column(f"{function}_{part}", kind, kind.value, derivation=Derivation(function, part, "day")))
     table: Table = replace(catalog.tables[0], name="t", columns=tuple(columns), unit=(), root=None, members=())
     known = dependencies(replace(catalog, tables=(table,)))("t", frozenset(column.label for column in columns))
-    return {one.determined.partition("=")[0]: one for one in known if one.by == "day"}
+    return {one.determined.partition("=")[0]: one for one in known if one.base == "day"}
 
 
 def test_a_day_tells_its_month_and_a_month_all_of_whose_days_are_keys_holds_no_other(service: Service) -> None:
@@ -111,19 +111,19 @@ def test_a_day_tells_its_month_and_a_month_all_of_whose_days_are_keys_holds_no_o
     known = calendar(service.catalog, days, ("date_trunc", "month"), ("date_trunc", "week"), ("extract", "dow"))
     month, week, dow = known["date_trunc_month"], known["date_trunc_week"], known["extract_dow"]
     assert month.values == {format_value(day): format_value(day.replace(day=1)) for day in days}
-    assert not month.complete
-    assert month.closed == {"2024-02-01"}
-    assert week.closed == {format_value(days[0] + timedelta(days=7 * number)) for number in range(8)}
+    assert not month.is_complete
+    assert month.excluded_values == {"2024-02-01"}
+    assert week.excluded_values == {format_value(days[0] + timedelta(days=7 * number)) for number in range(8)}
     assert dow.values == {format_value(day): str(day.isoweekday() % 7) for day in days}
-    assert dow.closed == frozenset()
+    assert dow.excluded_values == frozenset()
 
 
 def test_a_year_of_days_is_closed_when_its_leap_day_is_there(service: Service) -> None:
     days = tuple(date(2023, 1, 1) + timedelta(days=number) for number in range(730))
     known = calendar(service.catalog, days, ("date_trunc", "year"), ("extract", "year"), ("date_trunc", "quarter"))
-    assert known["date_trunc_year"].closed == {"2023-01-01"}
-    assert known["extract_year"].closed == {"2023"}
-    assert known["date_trunc_quarter"].closed == {
+    assert known["date_trunc_year"].excluded_values == {"2023-01-01"}
+    assert known["extract_year"].excluded_values == {"2023"}
+    assert known["date_trunc_quarter"].excluded_values == {
         format_value(date(year, month, 1)) for year in (2023, 2024) for month in (1, 4, 7, 10)
     } - {"2024-10-01"}
 
@@ -150,4 +150,4 @@ def test_a_derived_column_tells_those_that_are_the_same_for_all_its_times(
     derived = Column("coarser", SqlType.DATE, "date", derivation=Derivation(*coarser, "visited"))
     table = replace(service.catalog.tables[0], name="t", columns=(base, derived), unit=(), root=None, members=())
     known = dependencies(replace(service.catalog, tables=(table,)))("t", frozenset({base.label, derived.label}))
-    assert [(one.by, one.determined) for one in known] == ([(base.label, derived.label)] if follows else [])
+    assert [(one.base, one.determined) for one in known] == ([(base.label, derived.label)] if follows else [])
