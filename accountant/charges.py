@@ -147,12 +147,12 @@ class StoredPath:
     identity: str
     state: PathState
     body: bytes = field(repr=False)
-    taken: bool
+    is_taken: bool
     questions: int
 
 
 @dataclass(frozen=True, slots=True)
-class Continuing:
+class PathContinuation:
     """The cost to everybody of a question that continues noise paths, beside its cost to its analyst.
 
     `shared` is the largest fresh loss of any key given what was revealed there before, and of a unit; `known` the fresh
@@ -189,7 +189,7 @@ class Charge:
     epsilon_nano: int
     unit_epsilon_nano: int
     shared: bool
-    continuing: Continuing | None = None
+    path_continuation: PathContinuation | None = None
     renyi: Curve | None = None
 
     def __post_init__(self) -> None:
@@ -199,16 +199,16 @@ class Charge:
             if not 0 <= amounts.epsilon_nano <= MOST_NANO_PER_CHARGE:
                 raise LedgerMisuse(f"a charge is between 0 and {MOST_NANO_PER_CHARGE}e-9 epsilon")
             _check_unit(self.family.unit, amounts)
-        if self.continuing is not None:
+        if self.path_continuation is not None:
             if not self.shared:
                 raise LedgerMisuse("what is read from noise paths alone does not continue them")
-            if any(path.version != self.family.version for path in self.continuing.paths):
+            if any(path.version != self.family.version for path in self.path_continuation.paths):
                 raise LedgerMisuse("a noise path is continued on its own data version")
         if self.renyi is not None:
             self._check_renyi(self.renyi)
 
     def _check_renyi(self, curve: Curve) -> None:
-        if not self.shared or self.continuing is not None:
+        if not self.shared or self.path_continuation is not None:
             raise LedgerMisuse("Rényi divergences are of fresh noise, drawn all at once")
         if self.family.unit == ROW_UNIT:
             raise LedgerMisuse("rows have no balance per unit beside the key's")
@@ -223,15 +223,15 @@ class Charge:
     @property
     def shared_amounts(self) -> Amounts:
         """The worst case of what everybody together did not know before."""
-        if self.continuing is not None:
-            return self.continuing.shared
+        if self.path_continuation is not None:
+            return self.path_continuation.shared
         return self.own_amounts if self.shared else NOTHING
 
     @property
     def known_amounts(self) -> Amounts:
         """The same as far as it is public, for balances in which the outcomes of others do not show."""
-        if self.continuing is not None:
-            return self.continuing.known
+        if self.path_continuation is not None:
+            return self.path_continuation.known
         return self.own_amounts if self.shared else NOTHING
 
 
@@ -280,32 +280,32 @@ class Spent:
             raise LedgerMisuse("a fresh loss has no part that is fresher")
 
     @staticmethod
-    def uniform(epsilon_nano: int, *, unit_epsilon_nano: int) -> "Spent":
+    def from_uniform(epsilon_nano: int, *, unit_epsilon_nano: int) -> "Spent":
         """Return a loss of `epsilon_nano` for every key."""
         return Spent(epsilon_nano, unit_epsilon_nano, None)
 
     @staticmethod
-    def per_key(epsilon_nano: Sequence[int] | NanoArray, *, unit_epsilon_nano: int) -> "Spent":
+    def from_keys(epsilon_nano: Sequence[int] | NanoArray, *, unit_epsilon_nano: int) -> "Spent":
         """Return a loss of `epsilon_nano[i]` for key i, in C order of the question's cells."""
         losses = np.asarray(epsilon_nano, dtype="<i8").reshape(-1)
         if losses.size == 0 or int(losses.min()) < 0:
             raise LedgerMisuse("losses are non-negative, one per key")
         return Spent(int(losses.max()), unit_epsilon_nano, losses.tobytes())
 
-    def amounts(self, cells: Cells) -> NanoArray | int:
+    def read_amounts(self, cells: Cells) -> NanoArray | int:
         """Return the losses as a number, or as a read-only array of the cells' shape."""
         if self.keys is None:
             return self.epsilon_nano
         return np.frombuffer(self.keys, dtype="<i8").reshape(cells.shape).astype(np.int64, copy=False)
 
-    def to_everybody(self, charge: Charge) -> "Spent":
+    def find_shared_part(self, charge: Charge) -> "Spent":
         """Return the amount that counts on the shared balances, once `charge` was reserved."""
         if not charge.shared:
             return NOTHING_SPENT
-        return self if self.fresh is None or charge.continuing is None else self.fresh
+        return self if self.fresh is None or charge.path_continuation is None else self.fresh
 
     @property
-    def most(self) -> Amounts:
+    def largest(self) -> Amounts:
         """The largest loss of any key, and of a unit."""
         return Amounts(self.epsilon_nano, self.unit_epsilon_nano)
 
@@ -315,12 +315,12 @@ class Spent:
         for loss in (self, self.fresh):
             if loss is not None and loss.keys is not None and len(loss.keys) != 8 * charge.cells.size:
                 raise LedgerMisuse("losses per key do not match the number of keys")
-        if charge.renyi is not None and self != Spent.uniform(
+        if charge.renyi is not None and self != Spent.from_uniform(
             charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano
         ):
             raise LedgerMisuse("what is charged in Rényi divergences is spent in full")
         self._check_within(charge.own_amounts, charge)
-        self.to_everybody(charge)._check_within(charge.shared_amounts, charge)
+        self.find_shared_part(charge)._check_within(charge.shared_amounts, charge)
 
     def check_keys(self) -> None:
         """Raise `LedgerMisuse` unless the losses per key, own and fresh, are what `epsilon_nano` says of them."""
@@ -338,7 +338,7 @@ class Spent:
             raise LedgerMisuse("more spent than reserved for a key")
         if self.unit_epsilon_nano > reserved.unit_epsilon_nano:
             raise LedgerMisuse("more spent than reserved for a unit")
-        _check_unit(charge.family.unit, self.most)
+        _check_unit(charge.family.unit, self.largest)
 
 
 NOTHING_SPENT = Spent(0, 0, None)
@@ -356,7 +356,7 @@ class StoredAnswer:
     charge: Charge
     spent: Spent
     answer: bytes = field(repr=False)
-    held: bool
+    is_held: bool
 
     @property
     def analyst(self) -> str:
@@ -368,14 +368,14 @@ class StoredAnswer:
         """The largest loss of any key."""
         return self.spent.epsilon_nano
 
-    def charge_of_reading(self, analyst: str) -> Charge:
+    def make_reading_charge(self, analyst: str) -> Charge:
         """Return the charge that another analyst reserves to read it, on the own balances only.
 
         The commit charges the loss of its release.
 
         It is the worst case, so that a refusal tells nothing of the outcome.
         """
-        return replace(self.charge, analyst=analyst, shared=False, continuing=None, renyi=None)
+        return replace(self.charge, analyst=analyst, shared=False, path_continuation=None, renyi=None)
 
 
 def _check_unit(unit: str, amounts: Amounts) -> None:

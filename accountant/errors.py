@@ -85,7 +85,7 @@ class PathTaken(LedgerMisuse):
     """
 
 
-class MonitorStands(LedgerMisuse):
+class MonitorNotEnded(LedgerMisuse):
     """An operation needs a monitor that has ended, but it runs or is paused. The owner must end it first."""
 
     def __init__(self, *, monitor: str, run: str) -> None:
@@ -103,11 +103,11 @@ class MonitorStopped(LedgerMisuse):
         self.state = state
 
 
-class LookTaken(LedgerMisuse):
+class LookAlreadyRecorded(LedgerMisuse):
     """Another process has recorded a look meanwhile: what was computed here is of states that are no longer there."""
 
 
-class WindowOver(LedgerMisuse):
+class WindowClosed(LedgerMisuse):
     """A window is closed, or an earlier run had begun it: with another draw it would be a second release."""
 
 
@@ -186,21 +186,21 @@ class WitnessNotKept(LedgerError):
     """The witness of a ledger cannot be written. Told to anybody who watches, and never raised."""
 
 
-def answer_changed() -> LedgerUnavailable:
+def report_changed_answer() -> LedgerUnavailable:
     """Return the error for a stored answer that differs from the digest in its event."""
     return LedgerUnavailable("a stored answer is not the one that was released")
 
 
-def path_changed() -> LedgerUnavailable:
+def report_changed_path() -> LedgerUnavailable:
     """Return the error for a stored noise path that differs from the digest in its event."""
     return LedgerUnavailable("a stored noise path is not the one that was committed")
 
 
-def event_gone(number: int) -> LedgerUnavailable:
+def report_missing_event(number: int) -> LedgerUnavailable:
     """Return the error for an event that was folded and has disappeared."""
     return LedgerUnavailable(f"event {number} is gone: the ledger was replaced under a running process")
 
 
-def too_many_cells(most: int) -> LedgerMisuse:
+def refuse_cells(most: int) -> LedgerMisuse:
     """Return the error for a partition that would outgrow memory."""
     return LedgerMisuse(f"a partition of more than {most} cells")

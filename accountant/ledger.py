@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType, TracebackType
 
 from accountant.balances.dependencies import Knowledge, assume_nothing
-from accountant.balances.filter import find_shortage, what_fits
+from accountant.balances.filter import find_headroom, find_shortage
 from accountant.balances.fold import Balances
 from accountant.balances.rehearsal import Rehearsal
 from accountant.charges import Charge, PathState, Reservation, Spent, StoredAnswer, StoredPath, Wording
@@ -162,7 +162,7 @@ class Ledger:
             raise LedgerMisuse("only what was released before can be charged to its reader alone")
         with self._journal.writing() as (transaction, balances):
             self._repetition.check_first(transaction, balances, charge, within=once_within)
-            if charge.continuing is not None and not balances.paths.are_free(charge.continuing.paths):
+            if charge.path_continuation is not None and not balances.paths.are_free(charge.path_continuation.paths):
                 raise PathTaken("a noise path was continued by another question, or is gone")
             return self._grant(transaction, balances, charge, limits, attempt=attempt, wording=wording)
 
@@ -224,7 +224,7 @@ class Ledger:
         under way: its answer is the one to tell, and not another analyst's.
         """
         with self._journal.reading() as (transaction, balances):
-            held = balances.held.get((analyst, fingerprint, version))
+            held = balances.paid_answers.get((analyst, fingerprint, version))
             found = transaction.answer(fingerprint=fingerprint, version=version, reservation=held)
             if held is None:
                 self._repetition.check_not_under_way(
@@ -251,11 +251,11 @@ class Ledger:
         it under way, as `find_answer` does; `OverBudget`, `NotApproved` (an answer may be older than the owner's
         threshold), and `LedgerMisuse` for any other charge.
         """
-        if charge != answer.charge_of_reading(charge.analyst):
+        if charge != answer.make_reading_charge(charge.analyst):
             raise LedgerMisuse("a stored answer is read at the loss it was released with, sparing the shared balances")
         with self._journal.writing() as (transaction, balances):
             question, version = charge.question, charge.family.version
-            held = balances.held.get((charge.analyst, question, version))
+            held = balances.paid_answers.get((charge.analyst, question, version))
             if held == answer.reservation:
                 return None
             if held is not None:
@@ -287,7 +287,7 @@ class Ledger:
                     identity=state.identity,
                     state=state,
                     body=body,
-                    taken=heads[state].taken_by is not None,
+                    is_taken=heads[state].taken_by is not None,
                     questions=heads[state].questions,
                 )
                 for state, body in transaction.path_bodies(heads).items()
@@ -330,7 +330,7 @@ class Ledger:
     def left_for(self, charge: Charge, limits: Limits) -> Headroom:
         """Return the largest epsilon over the charge's keys, and the largest per-unit sum, that would fit now."""
         with self._journal.reading() as (_, balances):
-            return what_fits(balances, charge, limits, knowledge=self._knowledge)
+            return find_headroom(balances, charge, limits, knowledge=self._knowledge)
 
     def find_shortage(self, charge: Charge, limits: Limits) -> OverBudget | None:
         """Return the first balance that does not cover a charge now, as `reserve` would raise it; None if all do."""
@@ -379,7 +379,7 @@ class Ledger:
         monitors stand.
         """
         with self._journal.reading() as (_, balances):
-            return balances.questions()
+            return balances.list_open_questions()
 
     def balances(self, limits: Limits, *, analyst: str | None = None, all_windows: bool = False) -> BudgetReport:
         """Return the spent and remaining budget, per family and key, and per analyst.

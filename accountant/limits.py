@@ -28,7 +28,7 @@ class Limits:
     per_query_nano: int | None
     analyst_per_predicate_nano: int | None
     analyst_per_unit_nano: int | None
-    apart: bool
+    separates_analysts: bool
     per_table_nano: int | None = None
     delta: float | None = None
     approval_above_nano: int | None = None
@@ -82,9 +82,9 @@ class Headroom:
 
     own: BalanceRoom
     shared: BalanceRoom
-    apart: bool
+    separates_analysts: bool
     balances: tuple[BalanceLeft, ...]
-    by_curve: bool = False
+    uses_curve: bool = False
 
     @property
     def plain(self) -> BalanceRoom:
@@ -104,12 +104,12 @@ class Headroom:
 
     def admits(self, charge: Charge) -> bool:
         """Return True if a charge over the same keys fits."""
-        everybody = charge.known_amounts if self.apart else charge.shared_amounts
+        everybody = charge.known_amounts if self.separates_analysts else charge.shared_amounts
         if charge.renyi is not None and self._admits_curve(charge, charge.renyi):
             return True
         return self.own.admits(charge.own_amounts) and (not charge.shared or self.shared.admits(everybody))
 
-    def largest_of_group(self, groups: int, *, in_cell: int, by_curve: bool) -> int:
+    def find_largest(self, groups: int, *, in_cell: int, by_curve: bool) -> int:
         """Return the largest epsilon per key of a question that continues nothing.
 
         One unit bears that of `groups` keys, and a cell that of `in_cell`.

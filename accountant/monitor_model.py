@@ -58,7 +58,7 @@ class MonitorRun:
     last_look: int
     reason: str
     excluded: frozenset[int] = frozenset()
-    anew: bool = False
+    is_restarted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class AlertPage:
 
     alerts: tuple[MonitorAlert, ...]
     last_look: int
-    more: bool
+    has_more: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class ChangePage:
     page of alerts.
     """
 
-    came: tuple[MonitorAlert, ...]
+    alerts: tuple[MonitorAlert, ...]
     cleared: tuple[MonitorAlert, ...]
     last_look: int
-    more: bool
+    has_more: bool

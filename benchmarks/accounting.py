@@ -37,7 +37,7 @@ LIMITS = Limits(
     per_query_nano=None,
     analyst_per_predicate_nano=10**6 * NANO,
     analyst_per_unit_nano=None,
-    apart=False,
+    separates_analysts=False,
 )
 LOOKS = np.array([NANO // 8, NANO // 4, NANO // 2, NANO], dtype=np.int64)
 COLUMNS = {
@@ -163,7 +163,7 @@ def verbs(store: str, url: str, *, size: int, repeats: int, same_objects: bool) 
         for number in range(repeats + 1):
             asked = question(keys if same_objects else keys_of(size), number=number)
             losses: NanoArray = LOOKS[drawn.integers(0, len(LOOKS), size)]
-            spent = Spent.per_key(losses, unit_epsilon_nano=NANO)
+            spent = Spent.from_keys(losses, unit_epsilon_nano=NANO)
             reserve_ms, reservation = timed(partial(ledger.reserve, asked, LIMITS))
             commit_ms, _ = timed(partial(ledger.commit, reservation, spent, b"the released keys"))
             if number == 0:
@@ -181,7 +181,7 @@ def verbs(store: str, url: str, *, size: int, repeats: int, same_objects: bool) 
         for number in range(repeats):
             asked = question(keys, number=number)
             reservation = ledger.reserve(asked, LIMITS)
-            spent = Spent.uniform(NANO // 2, unit_epsilon_nano=NANO)
+            spent = Spent.from_uniform(NANO // 2, unit_epsilon_nano=NANO)
             uniform.append(timed(partial(ledger.commit, reservation, spent, b"the released keys"))[0])
         yield spread(store, f"{of}: commit, one loss for all (one row)", uniform)
 
@@ -208,9 +208,9 @@ def workload(questions: int, *, unit: str, versions: int, immutable: frozenset[s
             immutable=immutable,
         )
         yield Reserved(f"{number:032x}", now(), asked)
-        spent = Spent.uniform(NANO // 4, unit_epsilon_nano=0 if unit == "row" else NANO // 4)
+        spent = Spent.from_uniform(NANO // 4, unit_epsilon_nano=0 if unit == "row" else NANO // 4)
         if asked.cells.size <= 500 and drawn.random() < 0.5:
-            spent = Spent.per_key(
+            spent = Spent.from_keys(
                 LOOKS[losses.integers(0, len(LOOKS), asked.cells.size)], unit_epsilon_nano=0 if unit == "row" else NANO
             )
         yield Committed(f"{number:032x}", now(), spent, None, None)

@@ -17,8 +17,8 @@ from accountant.balances.cell_sums import (
     name_moving_version,
 )
 from accountant.balances.dependencies import Knowledge, assume_nothing, select_table_knowledge
-from accountant.balances.other_versions import Elsewhere
-from accountant.balances.overlap import spent_on
+from accountant.balances.other_versions import OtherVersions
+from accountant.balances.overlap import bound_cell_losses
 from accountant.balances.variable_elimination import EXACT_GRID
 from accountant.charges import LIVE, ROW_UNIT, Cells, Charge, Family, NanoArray, Spent, is_lasting
 from accountant.unit_balance import NO_UNIT_LOSS, UnitLoss
@@ -28,7 +28,7 @@ from accountant.unit_balance import NO_UNIT_LOSS, UnitLoss
 class AccountChange:
     """Amounts added to an account for one charge: to each key, to the unit's balance, and to the table's.
 
-    `lasting` is what the keys come to where the charge's data version is over (`lasting_amounts`). `curves` is how many
+    `lasting_amounts` is what the keys come to where the charge's data version is over (`lasting_amounts`). `curves` is how many
     more questions of the charge's Rényi curve there are, if it has one.
     """
 
@@ -41,7 +41,7 @@ class AccountChange:
     @staticmethod
     def from_losses(charge: Charge, *, before: Spent, after: Spent, curves: int = 0) -> "AccountChange":
         """Return the difference of two losses of the charge's keys."""
-        first, then = before.amounts(charge.cells), after.amounts(charge.cells)
+        first, then = before.read_amounts(charge.cells), after.read_amounts(charge.cells)
         lasting_first, lasting_then = (merge_moving_labels(charge.family, one) for one in (first, then))
         amounts = then - first
         alike = lasting_first is first and lasting_then is then
@@ -49,7 +49,7 @@ class AccountChange:
             amounts=amounts,
             lasting_amounts=amounts if alike else lasting_then - lasting_first,
             unit_nano=after.unit_epsilon_nano - before.unit_epsilon_nano,
-            table_nano=after.most.table_nano - before.most.table_nano,
+            table_nano=after.largest.table_nano - before.largest.table_nano,
             curves=curves,
         )
 
@@ -82,7 +82,7 @@ class Account:
     does not grow with its questions. `families` keeps each family's own sums beside them, those of live versions as one
     family, for reports; None when nobody asks for them. `table_nano` is, per table, the sum over questions of what
     each cost one unit, or (for unit "row") the key that lost most. `changes` counts, per table and data version, how
-    often `add` changed its sums in this process, which is what `elsewhere` goes by.
+    often `add` changed its sums in this process, which is what `other_versions` goes by.
     """
 
     tables: dict[str, dict[Partition, CellSums]] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Account:
     table_nano: dict[str, int] = field(default_factory=dict)
     families: dict[Family, CellSums] | None = None
     changes: dict[str, dict[str, int]] = field(default_factory=dict, compare=False, repr=False)
-    other_versions: dict[tuple[str, Knowledge], Elsewhere] = field(default_factory=dict, compare=False, repr=False)
+    other_versions: dict[tuple[str, Knowledge], OtherVersions] = field(default_factory=dict, compare=False, repr=False)
 
     def copy(self, tables: frozenset[str]) -> "Account":
         """Return a copy with these tables and the units; changing it does not change this one."""
@@ -138,16 +138,16 @@ class Account:
         sums, partition = self.tables.get(family.table, {}), make_partition(family)
         among = select_table_knowledge(family.table, knowledge)
         if exact_grid != EXACT_GRID:
-            return spent_on(sums, partition, cells, exact_grid=exact_grid, among=among)
+            return bound_cell_losses(sums, partition, cells, exact_grid=exact_grid, among=among)
         here, rest = self.find_other_versions(family.table, knowledge).split(
             sums, self.changes.get(family.table, {}), name_moving_version(family.version)
         )
-        return spent_on(here, partition, cells, rest=rest, among=among)
+        return bound_cell_losses(here, partition, cells, rest=rest, among=among)
 
-    def find_other_versions(self, table: str, knowledge: Knowledge) -> Elsewhere:
+    def find_other_versions(self, table: str, knowledge: Knowledge) -> OtherVersions:
         """Return what is kept of a table's other versions, with what is known of its columns."""
         if (table, knowledge) not in self.other_versions:
-            self.other_versions[table, knowledge] = Elsewhere(among=select_table_knowledge(table, knowledge))
+            self.other_versions[table, knowledge] = OtherVersions(among=select_table_knowledge(table, knowledge))
         return self.other_versions[table, knowledge]
 
     def read_table_loss(self, table: str) -> int:
@@ -202,7 +202,7 @@ class KnownAccount:
             changes,
             name_moving_version(family.version),
         )
-        return spent_on(here, partition, cells, rest=rest, among=select_table_knowledge(table, knowledge))
+        return bound_cell_losses(here, partition, cells, rest=rest, among=select_table_knowledge(table, knowledge))
 
     def read_table_loss(self, table: str) -> int:
         """Return the table's balance."""

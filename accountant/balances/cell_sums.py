@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from accountant.charges import ROW_UNIT, Charge, Family, NanoArray, is_lasting
-from accountant.errors import too_many_cells
+from accountant.errors import refuse_cells
 
 # memory of one partition against the questions it can take: eight bytes a cell, so 512 MB; set by that, not measured
 MOST_CELLS = 1 << 26
@@ -71,7 +71,7 @@ def find_charged_cells(charge: Charge) -> tuple[Partition, list[tuple[str, ...]]
 
 
 def merge_moving_labels(family: Family, amounts: NanoArray | int) -> NanoArray | int:
-    """Return losses per key as `charged_to` keeps them.
+    """Return losses per key as `find_charged_cells` keeps them.
 
     Of labels that move in a version of one question, the largest counts.
     """
@@ -94,7 +94,7 @@ class Sums(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SumsDifference:
-    """The sums of `whole` less those of `less`, which is charged nowhere that `whole` is not."""
+    """The sums of `whole` less those of `subtracted`, which is charged nowhere that `whole` is not."""
 
     whole: Sums
     subtracted: Sums
@@ -182,7 +182,7 @@ class CellSums:
         if not any(new):
             return
         if prod(len(known) + len(more) for known, more in zip(self.axes, new, strict=True)) > MOST_CELLS:
-            raise too_many_cells(MOST_CELLS)
+            raise refuse_cells(MOST_CELLS)
         for axis, more in enumerate(new):
             known = len(self.axes[axis])
             if axis in self._indexes:

@@ -31,8 +31,8 @@ class Dependency:
     """The column `determined` as a public function of the column `by`, both as labels call them, for good.
 
     A record with `by` at a value of `values` has there its value on `determined`, None for none (it is in no key then).
-    A record with another value, or with none, has none on `determined` if the map is `complete`; if it is not, it may
-    have any that is not `closed`.
+    A record with another value, or with none, has none on `determined` if the map is `is_complete`; if it is not, it may
+    have any that is not `excluded_values`.
     """
 
     determined: str
@@ -73,7 +73,7 @@ def find_dependencies(partitions: Iterable[Partition], among: TableKnowledge) ->
 class _Tie:
     """Labels that are read off common axes: at each cell of the grid over `axes` each label's place, or -1 for none.
 
-    A factor is put onto the axes if it holds one of the `moved`.
+    A factor is put onto the axes if it holds one of the `moved_labels`.
     """
 
     axes: Mapping[CellAxis, Places]
@@ -110,7 +110,7 @@ def tie_factors(
     """Return factors and domains in which labels that determine each other share axes; None where nothing is tied.
 
     `names` are the values at the places of `domains`, with `ANY_OTHER` on open labels where factors are not zero there;
-    `asked` the labels that are not to be maximised away, which keep their axes; labels `alone` are tied to nothing. A
+    `asked` the labels that are not to be maximised away, which keep their axes; labels `untied` are tied to nothing. A
     label stays untied if it would need a factor of more than `most_cells` cells, and of more than it had.
     """
     present = frozenset(label for factor in factors for label in factor.places).union(asked).difference(untied)

@@ -12,7 +12,7 @@ from accountant.balances.cell_sums import CellAxis, OpenSums, Partition, Sums
 from accountant.balances.variable_elimination import Factor, Places
 
 
-def factors_of(
+def build_factors(
     sums: Mapping[Partition, Sums],
     asked: Mapping[CellAxis, tuple[str, ...]],
     tables: Mapping[Partition, OpenSums] | None = None,
@@ -25,7 +25,7 @@ def factors_of(
 
     With `any_other` the open labels of the tables have one place more, of that name: for the values that none has.
     """
-    placing = _Placing(asked)
+    placing = _ValueNumbers(asked)
     factors = []
     for member, summed in sums.items():
         axes = [placing.place_values(label, values) for label, values in zip(member, summed.axes, strict=True)]
@@ -36,7 +36,7 @@ def factors_of(
     for labels, table in tables.items():
         for label, values in zip(labels, table.axes, strict=True):
             placing.place_values(label, values if any_other is None or label in asked else (*values, any_other))
-    wholes = placing.wholes()
+    wholes = placing.list_all_values()
     factors += [
         Factor({label: wholes[label][1] for label in labels}, table.select([wholes[label][0] for label in labels]))
         for labels, table in tables.items()
@@ -45,7 +45,7 @@ def factors_of(
     return factors, domains, {label: values for label, (values, _) in wholes.items()}
 
 
-class _Placing:
+class _ValueNumbers:
     """Numbers the values of every label: the asked ones as they are asked and no others, the open ones as they come."""
 
     def __init__(self, asked: Mapping[CellAxis, tuple[str, ...]]) -> None:
@@ -74,7 +74,7 @@ class _Placing:
             self._wholes[label] = kept
         return kept
 
-    def wholes(self) -> dict[CellAxis, tuple[tuple[str, ...], Places]]:
+    def list_all_values(self) -> dict[CellAxis, tuple[tuple[str, ...], Places]]:
         """Return all values of every label, and their places."""
         wholes = {label: self._wholes[label] for label in self._asked}
         for label, known in self._numbers.items():

@@ -17,9 +17,9 @@ from accountant.balances.account import Account, KnownAccount
 from accountant.balances.cell_sums import MOST_CELLS, find_charged_cells
 from accountant.balances.dependencies import Knowledge, assume_nothing
 from accountant.balances.fold import Balances
-from accountant.balances.grants import in_force
+from accountant.balances.grants import apply_grants
 from accountant.charges import MOST_NANO_PER_CHARGE, ROW_UNIT, Charge, NanoArray
-from accountant.errors import BalanceScope, LedgerMisuse, NotApproved, OverBudget, too_many_cells
+from accountant.errors import BalanceScope, LedgerMisuse, NotApproved, OverBudget, refuse_cells
 from accountant.limits import BalanceLeft, BalanceRoom, Headroom, Limits
 from accountant.unit_balance import UnitRoom, leaves_more
 
@@ -34,10 +34,10 @@ def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge:
     `LedgerMisuse` when the charge cannot be accounted for at all, and `NotApproved`.
     """
     check_accountable(balances, charge, limits)
-    left_of = _left_of(balances, charge, limits, knowledge)
-    charge = left_of.best_form(charge, limits)
+    left_of = _find_left(balances, charge, limits, knowledge)
+    charge = left_of.choose_form(charge, limits)
     for scope, left in left_of.by_scope.items():
-        needed = left_of.need(scope, charge, limits)
+        needed = left_of.find_needed(scope, charge, limits)
         short = int(np.count_nonzero(left < needed))
         if short:
             total = charge.cells.size
@@ -55,7 +55,9 @@ def check_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge:
 def choose_form(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = assume_nothing) -> Charge:
     """Return the charge as `check_fits` returns it, whether or not it fits. Raise `LedgerMisuse` as that does."""
     check_accountable(balances, charge, limits)
-    return charge if charge.renyi is None else _left_of(balances, charge, limits, knowledge).best_form(charge, limits)
+    return (
+        charge if charge.renyi is None else _find_left(balances, charge, limits, knowledge).choose_form(charge, limits)
+    )
 
 
 def find_shortage(
@@ -81,13 +83,15 @@ def check_approved(balances: Balances, charge: Charge, limits: Limits) -> None:
         )
 
 
-def what_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = assume_nothing) -> Headroom:
+def find_headroom(
+    balances: Balances, charge: Charge, limits: Limits, *, knowledge: Knowledge = assume_nothing
+) -> Headroom:
     """Return the largest charges over the same keys that `check_fits` would let pass.
 
     The charge's own amounts do not matter.
     """
     check_accountable(balances, charge, limits)
-    left_of = _left_of(balances, charge, limits, knowledge)
+    left_of = _find_left(balances, charge, limits, knowledge)
     least = {scope: int(left.min()) for scope, left in left_of.by_scope.items()}
     per_unit_scopes = _UNIT_SCOPES if charge.family.unit == ROW_UNIT else (*_UNIT_SCOPES, BalanceScope.PER_TABLE)
 
@@ -96,7 +100,7 @@ def what_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: 
         per_unit = [left for scope, left in least.items() if scope in scopes and scope in per_unit_scopes]
         return BalanceRoom(min([*per_key, MOST_NANO_PER_CHARGE]), min(per_unit, default=None))
 
-    caps = _caps_by_scope(in_force(limits, balances.grants.values(), table=charge.family.table, analyst=charge.analyst))
+    caps = _list_caps(apply_grants(limits, balances.grants.values(), table=charge.family.table, analyst=charge.analyst))
     kept = tuple(
         BalanceLeft(scope, left, cap, left_of.units.get(scope))
         for scope, left in least.items()
@@ -105,9 +109,9 @@ def what_fits(balances: Balances, charge: Charge, limits: Limits, *, knowledge: 
     return Headroom(
         own=room(_OWN_SCOPES),
         shared=room(_SHARED_SCOPES),
-        apart=limits.apart,
+        separates_analysts=limits.separates_analysts,
         balances=kept,
-        by_curve=left_of.best_form(charge, limits).renyi is not None,
+        uses_curve=left_of.choose_form(charge, limits).renyi is not None,
     )
 
 
@@ -116,7 +120,7 @@ _OWN_SCOPES = (BalanceScope.PER_QUERY, BalanceScope.ANALYST_PER_PREDICATE, Balan
 _SHARED_SCOPES = (BalanceScope.PER_PREDICATE, BalanceScope.PER_UNIT, BalanceScope.PER_TABLE)
 
 
-def _caps_by_scope(caps: Limits) -> dict[BalanceScope, int | None]:
+def _list_caps(caps: Limits) -> dict[BalanceScope, int | None]:
     return {
         BalanceScope.PER_QUERY: caps.per_query_nano,
         BalanceScope.PER_PREDICATE: caps.per_predicate_nano,
@@ -127,58 +131,58 @@ def _caps_by_scope(caps: Limits) -> dict[BalanceScope, int | None]:
     }
 
 
-def _amount_needed(scope: BalanceScope, charge: Charge, limits: Limits) -> int:
+def _find_needed(scope: BalanceScope, charge: Charge, limits: Limits) -> int:
     amounts = charge.own_amounts
     if scope in _SHARED_SCOPES:
-        amounts = charge.known_amounts if limits.apart else charge.shared_amounts
+        amounts = charge.known_amounts if limits.separates_analysts else charge.shared_amounts
     if scope is BalanceScope.PER_TABLE:
         return amounts.table_nano
     return amounts.unit_epsilon_nano if scope in _UNIT_SCOPES else amounts.epsilon_nano
 
 
 @dataclass(frozen=True, slots=True)
-class _Left:
+class _BalancesLeft:
     """The rest of each balance with a cap: per key, or one number for all keys; for units the parts that make it up."""
 
     by_scope: Mapping[BalanceScope, NanoArray]
     units: Mapping[BalanceScope, UnitRoom]
 
-    def need(self, scope: BalanceScope, charge: Charge, limits: Limits) -> int:
+    def find_needed(self, scope: BalanceScope, charge: Charge, limits: Limits) -> int:
         """Return the amount that a charge takes of a balance."""
-        amount = _amount_needed(scope, charge, limits)
+        amount = _find_needed(scope, charge, limits)
         return self.units[scope].needed_nano(amount, charge.renyi) if scope in self.units else amount
 
-    def best_form(self, charge: Charge, limits: Limits) -> Charge:
+    def choose_form(self, charge: Charge, limits: Limits) -> Charge:
         """Return the charge with its curve if that leaves more room, else without.
 
         The choice depends on what the asking analyst may know of the balances alone.
         """
         if charge.renyi is None:
             return charge
-        rooms = [(room, _amount_needed(scope, charge, limits)) for scope, room in self.units.items()]
+        rooms = [(room, _find_needed(scope, charge, limits)) for scope, room in self.units.items()]
         ends = []
         for scope, left in self.by_scope.items():
-            amount = _amount_needed(scope, charge, limits)
+            amount = _find_needed(scope, charge, limits)
             if amount and scope is not BalanceScope.PER_QUERY and scope not in self.units:
                 ends.append(int(left.min()) // amount)
         at_most = max(0, min(ends)) if ends else None
         return charge if leaves_more(rooms, charge, at_most=at_most) else replace(charge, renyi=None)
 
 
-def _left_of(balances: Balances, charge: Charge, limits: Limits, knowledge: Knowledge) -> _Left:
+def _find_left(balances: Balances, charge: Charge, limits: Limits, knowledge: Knowledge) -> _BalancesLeft:
     """Return the amount left in each balance with a cap, in the order of `BalanceScope`.
 
     Where analysts are accounted for one by one, refunds of the asker's that this very charge withdraws count no longer:
     they may have been spent elsewhere since.
     """
-    everybody = balances.known_to(charge.analyst) if limits.apart else balances.shared
-    again = balances.counted_again(charge) if limits.apart else Account()
-    own = balances.account(charge.analyst)
+    everybody = balances.make_known_account(charge.analyst) if limits.separates_analysts else balances.shared
+    again = balances.sum_withdrawn_refunds(charge) if limits.separates_analysts else Account()
+    own = balances.find_account(charge.analyst)
     table = charge.family.table
     has_unit = charge.family.unit != ROW_UNIT
     shared = charge.shared
-    caps = in_force(limits, balances.grants.values(), table=table, analyst=charge.analyst)
-    keys_left = _keys_left(everybody, charge, caps.per_predicate_nano if shared else None, knowledge)
+    caps = apply_grants(limits, balances.grants.values(), table=table, analyst=charge.analyst)
+    keys_left = _find_keys_left(everybody, charge, caps.per_predicate_nano if shared else None, knowledge)
     if keys_left is not None and again.tables:
         keys_left = keys_left - again.bound_losses(charge.family, charge.cells)
     of_unit = everybody.unit.plus(again.unit.pure_nano, None)
@@ -192,25 +196,25 @@ def _left_of(balances: Balances, charge: Charge, limits: Limits, knowledge: Know
     }
     of_table = everybody.read_table_loss(table) + again.read_table_loss(table)
     found = {
-        BalanceScope.PER_QUERY: _flat(caps.per_query_nano),
+        BalanceScope.PER_QUERY: _subtract_flat(caps.per_query_nano),
         BalanceScope.PER_PREDICATE: keys_left,
-        BalanceScope.PER_UNIT: _unit_left(units.get(BalanceScope.PER_UNIT)),
-        BalanceScope.PER_TABLE: _flat(caps.per_table_nano if shared else None, of_table),
-        BalanceScope.ANALYST_PER_PREDICATE: _keys_left(own, charge, caps.analyst_per_predicate_nano, knowledge),
-        BalanceScope.ANALYST_PER_UNIT: _unit_left(units.get(BalanceScope.ANALYST_PER_UNIT)),
+        BalanceScope.PER_UNIT: _find_unit_left(units.get(BalanceScope.PER_UNIT)),
+        BalanceScope.PER_TABLE: _subtract_flat(caps.per_table_nano if shared else None, of_table),
+        BalanceScope.ANALYST_PER_PREDICATE: _find_keys_left(own, charge, caps.analyst_per_predicate_nano, knowledge),
+        BalanceScope.ANALYST_PER_UNIT: _find_unit_left(units.get(BalanceScope.ANALYST_PER_UNIT)),
     }
-    return _Left({scope: left for scope, left in found.items() if left is not None}, units)
+    return _BalancesLeft({scope: left for scope, left in found.items() if left is not None}, units)
 
 
-def _unit_left(room: UnitRoom | None) -> NanoArray | None:
-    return None if room is None else _flat(room.left_nano)
+def _find_unit_left(room: UnitRoom | None) -> NanoArray | None:
+    return None if room is None else _subtract_flat(room.left_nano)
 
 
-def _flat(limit_nano: int | None, spent_nano: int = 0) -> NanoArray | None:
+def _subtract_flat(limit_nano: int | None, spent_nano: int = 0) -> NanoArray | None:
     return None if limit_nano is None else np.array([limit_nano - spent_nano], dtype=np.int64)
 
 
-def _keys_left(
+def _find_keys_left(
     account: Account | KnownAccount, charge: Charge, limit_nano: int | None, knowledge: Knowledge
 ) -> NanoArray | None:
     if limit_nano is None:
@@ -223,7 +227,7 @@ def check_accountable(balances: Balances, charge: Charge, limits: Limits) -> Non
     if charge.family.unit != ROW_UNIT and charge.shared and limits.per_unit_nano is None:
         raise LedgerMisuse("a table with a privacy unit needs a cap per unit")
     partition, axes = find_charged_cells(charge)
-    for account in (balances.shared, balances.account(charge.analyst)):
+    for account in (balances.shared, balances.find_account(charge.analyst)):
         sums = account.tables.get(charge.family.table, {}).get(partition)
         if sums is not None and sums.count_cells_with(axes) > MOST_CELLS:
-            raise too_many_cells(MOST_CELLS)
+            raise refuse_cells(MOST_CELLS)

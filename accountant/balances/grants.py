@@ -9,7 +9,7 @@ from accountant.events.owner_events import Grant
 from accountant.limits import Limits
 
 
-def in_force(limits: Limits, grants: Iterable[Grant], *, table: str | None, analyst: str | None) -> Limits:
+def apply_grants(limits: Limits, grants: Iterable[Grant], *, table: str | None, analyst: str | None) -> Limits:
     """Return the limits of one analyst's question on one table.
 
     Grants on the table raise each cap; `per_table_nano` is then the cap of that table.

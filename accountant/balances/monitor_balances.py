@@ -14,7 +14,7 @@ import numpy as np
 from accountant.balances.account import AccountChange
 from accountant.balances.cell_sums import find_charged_cells, merge_moving_labels
 from accountant.charges import ROW_UNIT, Amounts, Cells, Charge, NanoArray, Reservation, Spent
-from accountant.errors import LedgerMisuse, LookTaken, MonitorStands, MonitorStopped, WindowOver
+from accountant.errors import LedgerMisuse, LookAlreadyRecorded, MonitorNotEnded, MonitorStopped, WindowClosed
 from accountant.events.monitor_events import (
     MonitorEnded,
     MonitorEvent,
@@ -55,48 +55,48 @@ class MonitorAccount:
     state: MonitorState = MonitorState.RUNNING
     looks_made: int = 0
     last_look: int = 0
-    open: dict[int, OpenWindow] = field(default_factory=dict)
-    closed: dict[int, Spent | None] = field(default_factory=dict)
+    open_windows: dict[int, OpenWindow] = field(default_factory=dict)
+    closed_windows: dict[int, Spent | None] = field(default_factory=dict)
     readers: set[str] = field(default_factory=set)
-    anew: bool = False
+    is_restarted: bool = False
 
     @property
-    def begun(self) -> frozenset[int]:
+    def begun_windows(self) -> frozenset[int]:
         """The windows that have begun, closed ones among them."""
-        return frozenset(self.open) | frozenset(self.closed)
+        return frozenset(self.open_windows) | frozenset(self.closed_windows)
 
     @property
-    def axis(self) -> int | None:
+    def window_axis(self) -> int | None:
         """Along which axis of the cells the windows are."""
         return None if self.windows is None else self.charge.family.columns.index(self.windows.column)
 
     @property
-    def keys(self) -> int:
+    def keys_per_window(self) -> int:
         """The number of keys in one window."""
-        axis = self.axis
+        axis = self.window_axis
         return self.charge.cells.size if axis is None else self.charge.cells.size // self.charge.cells.shape[axis]
 
     @property
-    def _told_of(self) -> frozenset[int]:
+    def _charged_windows(self) -> frozenset[int]:
         """The windows that have begun, and those that the charge pays for and that may share a row with one."""
         if self.windows is None or self.windows.overlap == 1:
-            return self.begun
+            return self.begun_windows
         near, first = self.windows.overlap - 1, self.windows.first
         end = first + self.charge.cells.shape[self.charge.family.columns.index(self.windows.column)]
         return frozenset(
-            window for one in self.begun for window in range(max(first, one - near), min(end, one + near + 1))
+            window for one in self.begun_windows for window in range(max(first, one - near), min(end, one + near + 1))
         )
 
-    def place_of(self, window: int) -> int:
+    def find_place(self, window: int) -> int:
         """Return the place of a window on its axis. Raise `LedgerMisuse` if the charge has no such window."""
-        place, axis = window if self.windows is None else window - self.windows.first, self.axis
+        place, axis = window if self.windows is None else window - self.windows.first, self.window_axis
         if place < 0 or (axis is not None and place >= self.charge.cells.shape[axis]):
             raise LedgerMisuse(f"the monitor's reservation does not pay for window {window}")
         return place
 
-    def charge_of(self, window: int) -> Charge:
+    def make_window_charge(self, window: int) -> Charge:
         """Return the charge's cells of one window."""
-        axis, place = self.axis, self.place_of(window)
+        axis, place = self.window_axis, self.find_place(window)
         if axis is None:
             raise LedgerMisuse("the windows share all cells")
         columns = list(self.charge.cells.columns)
@@ -105,7 +105,7 @@ class MonitorAccount:
         return replace(self.charge, cells=Cells(tuple(columns)))
 
     @property
-    def refunds_at_close(self) -> bool:
+    def is_refunded_at_close(self) -> bool:
         """Return True if a window's unspent loss is given back at its close: where the balances tell windows apart.
 
         Those of a live table do not where the window's column may change: of them they keep the most that a row can
@@ -114,28 +114,30 @@ class MonitorAccount:
         kept, _ = find_charged_cells(self.charge)
         return self.windows is not None and any(label.column == self.windows.column for label in kept)
 
-    def losses(self, *, at_worst: bool) -> NanoArray | int:
+    def find_losses(self, *, is_worst_case: bool) -> NanoArray | int:
         """Return the loss of each cell.
 
         A cell has lost nothing if no window that its rows count in has begun. It has lost all that was reserved if such
         a window is open or (`at_worst`) in any case.
         """
-        worst, axis = self.charge.epsilon_nano, self.axis
+        worst, axis = self.charge.epsilon_nano, self.window_axis
         if axis is None:
-            return worst if self.begun else 0
-        return self._laid_out(0, {window: None if at_worst else self.closed.get(window) for window in self._told_of})
+            return worst if self.begun_windows else 0
+        return self._expand_losses(
+            0, {window: None if is_worst_case else self.closed_windows.get(window) for window in self._charged_windows}
+        )
 
     @property
-    def counted(self) -> NanoArray | int:
+    def counted_losses(self) -> NanoArray | int:
         """Return the loss that each cell counts at while the monitor has not ended."""
-        return self._laid_out(self.charge.epsilon_nano, self.closed if self.refunds_at_close else {})
+        return self._expand_losses(self.charge.epsilon_nano, self.closed_windows if self.is_refunded_at_close else {})
 
-    def _laid_out(self, elsewhere: int, windows: Mapping[int, Spent | None]) -> NanoArray | int:
+    def _expand_losses(self, elsewhere: int, windows: Mapping[int, Spent | None]) -> NanoArray | int:
         """Return the losses of windows on the charge's cells (None: all that was reserved).
 
         Beside them stands one number for all others.
         """
-        worst, axis = self.charge.epsilon_nano, self.axis
+        worst, axis = self.charge.epsilon_nano, self.window_axis
         if axis is None or not windows:
             return elsewhere
         everywhere = elsewhere == worst or len(windows) == self.charge.cells.shape[axis]
@@ -144,10 +146,12 @@ class MonitorAccount:
         laid = np.full(self.charge.cells.shape, elsewhere, dtype=np.int64)
         along = np.moveaxis(laid, axis, 0)
         for window, loss in windows.items():
-            along[self.place_of(window)] = worst if loss is None else loss.amounts(_without(self.charge.cells, axis))
+            along[self.find_place(window)] = (
+                worst if loss is None else loss.read_amounts(_drop_axis(self.charge.cells, axis))
+            )
         return laid
 
-    def most(self, losses: NanoArray | int) -> Amounts:
+    def find_largest(self, losses: NanoArray | int) -> Amounts:
         """Return the loss of the key that lost most, and of a unit, at these losses of the cells.
 
         A unit counts in as many cells as the charge was made for, and the largest losses of so many bound its own.
@@ -162,42 +166,46 @@ class MonitorAccount:
         together = _sum_largest(losses.reshape(-1), groups) if isinstance(losses, np.ndarray) else groups * losses
         return Amounts(largest, max(largest, min(together, worst.unit_epsilon_nano)))
 
-    def spent(self) -> Spent:
+    def find_spent(self) -> Spent:
         """Return the cost of the monitor so far, window by window. This is what a reader pays after its end."""
-        losses = self.losses(at_worst=False)
-        most = self.most(losses)
+        losses = self.find_losses(is_worst_case=False)
+        most = self.find_largest(losses)
         if isinstance(losses, int):
-            return Spent.uniform(losses, unit_epsilon_nano=most.unit_epsilon_nano)
-        return Spent.per_key(losses, unit_epsilon_nano=most.unit_epsilon_nano)
+            return Spent.from_uniform(losses, unit_epsilon_nano=most.unit_epsilon_nano)
+        return Spent.from_keys(losses, unit_epsilon_nano=most.unit_epsilon_nano)
 
-    def change_of_close(self, spent: Spent) -> AccountChange:
+    def make_close_change(self, spent: Spent) -> AccountChange:
         """Return the amounts by which a closed window lowers the count of its cells.
 
         The unit's balance and the table's stay.
         """
         family, worst = self.charge.family, self.charge.epsilon_nano
-        axis = self.axis
+        axis = self.window_axis
         assert axis is not None
         after: NanoArray | int = spent.epsilon_nano
         if spent.keys is not None:
-            after = np.expand_dims(np.asarray(spent.amounts(_without(self.charge.cells, axis))), axis)
+            after = np.expand_dims(np.asarray(spent.read_amounts(_drop_axis(self.charge.cells, axis))), axis)
         lasting = merge_moving_labels(family, after)
         return AccountChange(amounts=after - worst, lasting_amounts=lasting - worst, unit_nano=0, table_nano=0)
 
-    def changes_of_end(self) -> tuple[AccountChange, AccountChange]:
+    def make_end_changes(self) -> tuple[AccountChange, AccountChange]:
         """Return the amounts by which a monitor's end lowers everybody's balances.
 
         The second part is public: the charge of the windows that never began.
         """
-        worst, begun, lost = self.charge.epsilon_nano, self.losses(at_worst=True), self.losses(at_worst=False)
-        return self._change(self.counted, lost), self._change(worst, begun)
+        worst, begun, lost = (
+            self.charge.epsilon_nano,
+            self.find_losses(is_worst_case=True),
+            self.find_losses(is_worst_case=False),
+        )
+        return self._make_change(self.counted_losses, lost), self._make_change(worst, begun)
 
-    def change_of_reader(self) -> AccountChange:
+    def make_reader_change(self) -> AccountChange:
         """Return the amounts by which a monitor's end lowers a reader's own balances."""
-        return self._change(self.charge.epsilon_nano, self.losses(at_worst=False))
+        return self._make_change(self.charge.epsilon_nano, self.find_losses(is_worst_case=False))
 
-    def _change(self, before: NanoArray | int, after: NanoArray | int) -> AccountChange:
-        family, worst, most = self.charge.family, self.charge.own_amounts, self.most(after)
+    def _make_change(self, before: NanoArray | int, after: NanoArray | int) -> AccountChange:
+        family, worst, most = self.charge.family, self.charge.own_amounts, self.find_largest(after)
         return AccountChange(
             amounts=after - before,
             lasting_amounts=merge_moving_labels(family, after) - merge_moving_labels(family, before),
@@ -218,11 +226,11 @@ class MonitorRuns:
             raise LedgerMisuse("no monitor was started with that reservation")
         return self.runs[run]
 
-    def newest(self, monitor: str) -> MonitorAccount | None:
+    def find_newest(self, monitor: str) -> MonitorAccount | None:
         """Return the newest run of a monitor."""
         return next((one for one in reversed(self.runs.values()) if one.monitor == monitor), None)
 
-    def find_standing(self) -> tuple[MonitorAccount, ...]:
+    def list_unended(self) -> tuple[MonitorAccount, ...]:
         """Return the runs that have not ended."""
         return tuple(one for one in self.runs.values() if one.state is not MonitorState.ENDED)
 
@@ -230,11 +238,11 @@ class MonitorRuns:
         """Raise `MonitorStands` where a reservation is that of a monitor that has not ended."""
         account = self.runs.get(run)
         if account is not None and account.state is not MonitorState.ENDED:
-            raise MonitorStands(monitor=account.monitor, run=run)
+            raise MonitorNotEnded(monitor=account.monitor, run=run)
 
-    def check_none_stands(self) -> None:
+    def check_all_ended(self) -> None:
         """Raise `MonitorStands` where any monitor has not ended."""
-        for account in self.find_standing():
+        for account in self.list_unended():
             self.check_ended(account.run)
 
     def find_excluded(self, account: MonitorAccount) -> frozenset[int]:
@@ -242,17 +250,17 @@ class MonitorRuns:
 
         Return none if this run pays for them again.
         """
-        if account.anew:
+        if account.is_restarted:
             return frozenset()
         found: set[int] = set()
         for one in self.runs.values():
             if one.run == account.run:
                 break
             if one.fingerprint == account.fingerprint:
-                found |= one.begun
+                found |= one.begun_windows
         return frozenset(found)
 
-    def run_of(self, account: MonitorAccount) -> MonitorRun:
+    def make_run(self, account: MonitorAccount) -> MonitorRun:
         """Return a run in the form that is shown."""
         return MonitorRun(
             run=account.run,
@@ -266,7 +274,7 @@ class MonitorRuns:
             last_look=account.last_look,
             reason=account.reason,
             excluded=self.find_excluded(account),
-            anew=account.anew,
+            is_restarted=account.is_restarted,
         )
 
     def check(self, event: MonitorEvent, reservations: Mapping[str, Reservation]) -> None:
@@ -287,7 +295,7 @@ class MonitorRuns:
             case MonitorEnded(run=run, spent=spent):
                 account = self.find(run)
                 _check_state(account, MonitorState.RUNNING, MonitorState.PAUSED)
-                if spent != account.most(account.losses(at_worst=False)):
+                if spent != account.find_largest(account.find_losses(is_worst_case=False)):
                     raise LedgerMisuse("a monitor ends at what its windows cost")
 
     def apply(self, event: MonitorEvent, reservations: Mapping[str, Reservation]) -> None:
@@ -303,33 +311,33 @@ class MonitorRuns:
                     windows=event.windows,
                     started_at=event.at,
                     reason=event.why,
-                    anew=event.anew,
+                    is_restarted=event.anew,
                 )
             case MonitorWindowBegun(run=run, window=window, state=state):
-                self.runs[run].open[window] = OpenWindow(0, state)
+                self.runs[run].open_windows[window] = OpenWindow(0, state)
             case MonitorLooked(run=run, number=number, windows=windows):
                 account = self.runs[run]
                 account.looks_made += 1
                 account.last_look = number
                 for one in windows:
-                    account.open[one.window] = OpenWindow(one.look, one.state)
+                    account.open_windows[one.window] = OpenWindow(one.look, one.state)
             case MonitorWindowClosed(run=run, window=window, spent=spent):
-                del self.runs[run].open[window]
-                self.runs[run].closed[window] = spent
+                del self.runs[run].open_windows[window]
+                self.runs[run].closed_windows[window] = spent
             case MonitorPaused(run=run, why=why):
-                self._become(run, MonitorState.PAUSED, why)
+                self._set_state(run, MonitorState.PAUSED, why)
             case MonitorResumed(run=run, why=why):
-                self._become(run, MonitorState.RUNNING, why)
+                self._set_state(run, MonitorState.RUNNING, why)
             case MonitorEnded(run=run, why=why):
-                self._become(run, MonitorState.ENDED, why)
-                self.runs[run].closed.update(dict.fromkeys(self.runs[run].open))
-                self.runs[run].open.clear()
+                self._set_state(run, MonitorState.ENDED, why)
+                self.runs[run].closed_windows.update(dict.fromkeys(self.runs[run].open_windows))
+                self.runs[run].open_windows.clear()
 
-    def _become(self, run: str, state: MonitorState, why: str) -> None:
+    def _set_state(self, run: str, state: MonitorState, why: str) -> None:
         self.runs[run].state, self.runs[run].reason = state, why
 
     def _check_start(self, event: MonitorStarted, reservations: Mapping[str, Reservation]) -> None:
-        newest = self.newest(event.monitor)
+        newest = self.find_newest(event.monitor)
         if newest is not None:
             self.check_ended(newest.run)
         if event.run not in reservations or event.run in self.runs:
@@ -338,16 +346,16 @@ class MonitorRuns:
 
     def _check_begin(self, account: MonitorAccount, window: int) -> None:
         _check_running(account)
-        account.place_of(window)
-        if window in account.closed or window in self.find_excluded(account):
-            raise WindowOver(f"window {window} is closed, or an earlier run had begun it")
-        if window in account.open:
+        account.find_place(window)
+        if window in account.closed_windows or window in self.find_excluded(account):
+            raise WindowClosed(f"window {window} is closed, or an earlier run had begun it")
+        if window in account.open_windows:
             raise LedgerMisuse(f"window {window} has begun")
 
 
 def check_startable(charge: Charge, windows: WindowAxis | None) -> None:
     """Raise `LedgerMisuse` unless a monitor can be charged like that."""
-    if not charge.shared or charge.continuing is not None or charge.renyi is not None:
+    if not charge.shared or charge.path_continuation is not None or charge.renyi is not None:
         raise LedgerMisuse("a monitor is charged for fresh noise, in pure terms")
     if windows is not None and windows.column not in charge.family.columns:
         raise LedgerMisuse("the windows are along a column of the charge")
@@ -369,28 +377,28 @@ def _check_look(account: MonitorAccount, event: MonitorLooked) -> None:
     if not windows or windows != sorted(set(windows)):
         raise LedgerMisuse("a look is at windows in their order, each once, and at least one")
     if event.number <= account.last_look:
-        raise LookTaken(f"look {event.number} or a later one was recorded meanwhile")
+        raise LookAlreadyRecorded(f"look {event.number} or a later one was recorded meanwhile")
     for one in event.windows:
-        if one.window not in account.open:
-            raise WindowOver(f"window {one.window} has not begun, or is closed")
-        if one.look <= account.open[one.window].look:
-            raise LookTaken(f"look {one.look} of window {one.window} was recorded meanwhile")
+        if one.window not in account.open_windows:
+            raise WindowClosed(f"window {one.window} has not begun, or is closed")
+        if one.look <= account.open_windows[one.window].look:
+            raise LookAlreadyRecorded(f"look {one.look} of window {one.window} was recorded meanwhile")
         for keys in (one.keys, one.cleared):
-            if keys and not 0 <= keys[0] <= keys[-1] < account.keys:
+            if keys and not 0 <= keys[0] <= keys[-1] < account.keys_per_window:
                 raise LedgerMisuse("an alert is of one of the monitor's keys")
 
 
 def _check_close(account: MonitorAccount, event: MonitorWindowClosed) -> None:
     _check_state(account, MonitorState.RUNNING, MonitorState.PAUSED)
-    if event.window not in account.open:
-        raise WindowOver(f"window {event.window} has not begun, or is closed")
+    if event.window not in account.open_windows:
+        raise WindowClosed(f"window {event.window} has not begun, or is closed")
     spent = event.spent
     if spent is None:
         return
     if account.windows is None or account.windows.overlap > 1:
         raise LedgerMisuse("windows that share cells, or rows, cost all that was reserved")
     spent.check_keys()
-    if spent.fresh is not None or (spent.keys is not None and len(spent.keys) != 8 * account.keys):
+    if spent.fresh is not None or (spent.keys is not None and len(spent.keys) != 8 * account.keys_per_window):
         raise LedgerMisuse("a window's losses are one per key")
     if not 0 <= spent.epsilon_nano <= account.charge.epsilon_nano:
         raise LedgerMisuse("more spent than reserved for a key")
@@ -410,5 +418,5 @@ def _sum_largest(losses: NanoArray, count: int) -> int:
     return int(some.sum() if some.size <= count else np.partition(some, some.size - count)[some.size - count :].sum())
 
 
-def _without(cells: Cells, axis: int) -> Cells:
+def _drop_axis(cells: Cells, axis: int) -> Cells:
     return Cells(tuple(column for place, column in enumerate(cells.columns) if place != axis))

@@ -14,7 +14,7 @@ PathKey = tuple[str, str]
 
 
 @dataclass(slots=True)
-class Head:
+class PathHead:
     """The newest state of one path: the reservation that committed it, and the one that continues it now.
 
     `origin` is the question that drew its noise, as long as that question's refund stands. What was charged in Rényi
@@ -37,12 +37,12 @@ class Refund:
     """
 
     charge: Charge
-    kept: Spent
+    packed_loss: Spent
     heads: int
     held_by: set[str] = field(default_factory=set)
 
     @staticmethod
-    def of(charge: Charge, spent: Spent, *, heads: int) -> "Refund":
+    def from_loss(charge: Charge, spent: Spent, *, heads: int) -> "Refund":
         """Return the refund of a question that has just left paths."""
         if spent.keys is not None:
             spent = replace(spent, keys=pack_losses(spent.keys))
@@ -51,30 +51,30 @@ class Refund:
     @property
     def spent(self) -> Spent:
         """Return what the question cost."""
-        keys = self.kept.keys
-        return self.kept if keys is None else replace(self.kept, keys=unpack_losses(keys))
+        keys = self.packed_loss.keys
+        return self.packed_loss if keys is None else replace(self.packed_loss, keys=unpack_losses(keys))
 
 
 @dataclass(slots=True)
-class Paths:
+class NoisePaths:
     """Every path that can still be read or continued, by functional identity and data version."""
 
-    heads: dict[PathKey, Head] = field(default_factory=dict)
+    heads: dict[PathKey, PathHead] = field(default_factory=dict)
     refunds: dict[str, Refund] = field(default_factory=dict)
 
-    def copy(self) -> "Paths":
+    def copy(self) -> "NoisePaths":
         """Return a copy; taking or leaving its paths does not change these."""
-        return Paths(
+        return NoisePaths(
             heads={key: replace(head) for key, head in self.heads.items()},
             refunds={origin: replace(refund, held_by=set(refund.held_by)) for origin, refund in self.refunds.items()},
         )
 
     def are_free(self, states: Iterable[PathState]) -> bool:
         """Return True if each path is in its given state and nobody continues it."""
-        heads = [self._head(state) for state in states]
+        heads = [self._find_head(state) for state in states]
         return all(head is not None and head.taken_by is None for head in heads)
 
-    def take(self, states: Iterable[PathState], reservation: str) -> list[Refund]:
+    def reserve(self, states: Iterable[PathState], reservation: str) -> list[Refund]:
         """Note that an open question continues the paths. Return the refunds that no longer count because of that."""
         withdrawn = []
         for state in states:
@@ -87,16 +87,16 @@ class Paths:
                 refund.held_by.add(reservation)
         return withdrawn
 
-    def would_withdraw(self, states: Iterable[PathState]) -> list[Refund]:
+    def find_withdrawn(self, states: Iterable[PathState]) -> list[Refund]:
         """Return the refunds that would no longer count if an open question continued the paths."""
-        origins = {head.origin or "" for state in states if (head := self._head(state)) is not None}
+        origins = {head.origin or "" for state in states if (head := self._find_head(state)) is not None}
         return [refund for origin, refund in self.refunds.items() if origin in origins and not refund.held_by]
 
     def give_back(self, states: Iterable[PathState], reservation: str) -> list[Refund]:
         """Note that a question never continued the paths after all; the refunds that count again."""
         back = []
         for state in states:
-            head = self._head(state)
+            head = self._find_head(state)
             if head is not None:
                 head.taken_by = None
                 refund = self.refunds.get(head.origin or "")
@@ -106,28 +106,28 @@ class Paths:
                         back.append(refund)
         return back
 
-    def leave(self, states: Iterable[PathState]) -> None:
+    def forget(self, states: Iterable[PathState]) -> None:
         """Forget the paths in these states: they were continued, and whatever follows is another state.
 
         The refunds of those who drew their noise are gone for good.
         """
         for state in states:
-            head = self._head(state)
+            head = self._find_head(state)
             if head is not None:
                 self.refunds.pop(head.origin or "", None)
-                self._forget(state.identity, state.version)
+                self._remove(state.identity, state.version)
 
     def store(self, charge: Charge, reservation: str, spent: Spent, identities: Iterable[str]) -> None:
         """Note the paths that a question left; `charge` is what it reserved."""
         version = charge.family.version
-        continued = () if charge.continuing is None else charge.continuing.paths
-        counts = {state.identity: head.questions for state in continued if (head := self._head(state)) is not None}
-        self.leave(continued)
-        origin = reservation if charge.continuing is None and charge.renyi is None else None
+        continued = () if charge.path_continuation is None else charge.path_continuation.paths
+        counts = {state.identity: head.questions for state in continued if (head := self._find_head(state)) is not None}
+        self.forget(continued)
+        origin = reservation if charge.path_continuation is None and charge.renyi is None else None
         identities = tuple(identities)
         for identity in identities:
-            self._forget(identity, version)
-            self.heads[identity, version] = Head(
+            self._remove(identity, version)
+            self.heads[identity, version] = PathHead(
                 table=charge.family.table,
                 state=reservation,
                 questions=counts.get(identity, 0) + 1,
@@ -135,12 +135,12 @@ class Paths:
                 taken_by=None if charge.renyi is None else reservation,
             )
         if identities and origin is not None:
-            self.refunds[origin] = Refund.of(charge, spent, heads=len(identities))
+            self.refunds[origin] = Refund.from_loss(charge, spent, heads=len(identities))
 
     def count_reading(self, states: Iterable[PathState]) -> None:
         """Note that one more question was answered from these values."""
         for state in states:
-            head = self._head(state)
+            head = self._find_head(state)
             if head is not None:
                 head.questions += 1
 
@@ -148,13 +148,13 @@ class Paths:
         """Forget a table's paths on one data version. Refunds that stand then stand for good."""
         gone = [key for key, head in self.heads.items() if (head.table, key[1]) == (table, version)]
         for identity, of_version in gone:
-            self._forget(identity, of_version)
+            self._remove(identity, of_version)
 
-    def _head(self, state: PathState) -> Head | None:
+    def _find_head(self, state: PathState) -> PathHead | None:
         head = self.heads.get((state.identity, state.version))
         return head if head is not None and head.state == state.reservation else None
 
-    def _forget(self, identity: str, version: str) -> None:
+    def _remove(self, identity: str, version: str) -> None:
         head = self.heads.pop((identity, version), None)
         refund = None if head is None else self.refunds.get(head.origin or "")
         if head is not None and refund is not None:

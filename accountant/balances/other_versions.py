@@ -14,32 +14,32 @@ import numpy as np
 
 from accountant.balances.cell_sums import CellAxis, OpenSums, Partition, Sums, find_version
 from accountant.balances.dependencies import TableKnowledge, assume_independent, find_dependencies, tie_factors
-from accountant.balances.factors import factors_of
-from accountant.balances.variable_elimination import EXACT_GRID, Eliminated, Factor, Places, without
+from accountant.balances.factors import build_factors
+from accountant.balances.variable_elimination import EXACT_GRID, Elimination, Factor, Places, eliminate_labels
 
 # memory against building tables anew: eight bytes a cell, so twice 8 MB; set by that, not measured
 MOST_KEPT = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class OtherTotal:
     """The total of the data versions that a check need not look at.
 
     `most` is the largest loss of any record in those where everything may have moved; `tables` are the largest losses
     in others as sums over labels that never move, and `linked` the partitions that stand behind these tables.
     """
 
-    most: int = 0
+    largest_nano: int = 0
     tables: Mapping[Partition, OpenSums] = field(default_factory=dict)
-    linked: Sequence[Sequence[Partition]] = ()
+    summed_partitions: Sequence[Sequence[Partition]] = ()
     sums: Mapping[Partition, Sums] = field(default_factory=dict)
 
-    def in_full(self) -> dict[Partition, Sums]:
+    def select_sums(self) -> dict[Partition, Sums]:
         """Return the sums that stand behind the tables."""
-        return {member: self.sums[member] for members in self.linked for member in members}
+        return {member: self.sums[member] for members in self.summed_partitions for member in members}
 
 
-class Elsewhere:
+class OtherVersions:
     """Losses of records in data versions other than the one asked about, kept from check to check.
 
     A label that moves is of one version alone, so versions can be maximised over theirs one by one. What is left of
@@ -86,7 +86,7 @@ class Elsewhere:
 
     def split(
         self, sums: Mapping[Partition, Sums], changes: Mapping[str, int], version: str
-    ) -> tuple[dict[Partition, Sums], Rest]:
+    ) -> tuple[dict[Partition, Sums], OtherTotal]:
         """Return the sums that a question on `version` has to look at, and the total of all others.
 
         `sums` are those of one table, the same ones each time with what was added since; `changes` has a number for
@@ -100,28 +100,28 @@ class Elsewhere:
                 self._fixed.add(of)
         self._seen = len(sums)
         for other in [one for one, known in self._summed.items() if one == version or known != changes.get(one, 0)]:
-            self._take_out(other, sums, changed=changes.get(other, 0))
+            self._subtract(other, sums, changed=changes.get(other, 0))
         here: dict[Partition, Sums] = {}
         most, linked = 0, []
         for other, members in self._members.items():
             if other in (version, ""):
                 here.update((member, sums[member]) for member in members)
             elif other not in self._fixed:
-                most += self._most_in(other, sums, changed=changes.get(other, 0))
+                most += self._find_largest(other, sums, changed=changes.get(other, 0))
             elif other in self._summed or self._sum_up(other, sums, changed=changes.get(other, 0)):
                 linked.append(members)
             else:
                 here.update((member, sums[member]) for member in members)
-        return here, Rest(most, self._tables, linked, sums)
+        return here, OtherTotal(most, self._tables, linked, sums)
 
-    def _most_in(self, version: str, sums: Mapping[Partition, Sums], *, changed: int) -> int:
+    def _find_largest(self, version: str, sums: Mapping[Partition, Sums], *, changed: int) -> int:
         """Return the most that a record lost in a version, when all of its labels move."""
         known, most = self._most.get(version, (-1, 0))
         if known != changed:
-            factors, domains, names = factors_of(self._of(version, sums), {})
+            factors, domains, names = build_factors(self._select_version(version, sums), {})
             most = min(
                 sum(int(one.array) for one in gone.factors)
-                for gone in _without(factors, domains, names, {}, among=self._among, exact_grid=EXACT_GRID)
+                for gone in _eliminate_except(factors, domains, names, {}, among=self._among, exact_grid=EXACT_GRID)
             )
             self._most[version] = changed, most
         return most
@@ -130,8 +130,8 @@ class Elsewhere:
         """Make a version a part of the tables, unless that is too large or would be more than exact."""
         if self._aside.get(version, -1) == changed:
             return False
-        part = _part(self._of(version, sums), self._among)
-        if part is None or self._cells_with(part) > self._most_kept:
+        part = _sum_fixed_labels(self._select_version(version, sums), self._among)
+        if part is None or self._count_cells_with(part) > self._most_kept:
             self._aside[version] = changed
             return False
         for labels, table in part.items():
@@ -140,21 +140,21 @@ class Elsewhere:
             else:
                 self._tables[labels] = OpenSums(table.axes, table.array)
         self._summed[version], self._kept[version] = changed, part
-        self._cells_kept += _cells(part)
+        self._cells_kept += _count_cells(part)
         while self._cells_kept > self._most_kept:
-            self._cells_kept -= _cells(self._kept.pop(next(iter(self._kept))))
+            self._cells_kept -= _count_cells(self._kept.pop(next(iter(self._kept))))
         return True
 
-    def _take_out(self, version: str, sums: Mapping[Partition, Sums], *, changed: int) -> None:
+    def _subtract(self, version: str, sums: Mapping[Partition, Sums], *, changed: int) -> None:
         """Subtract a version from the tables; where its part of them is not known any more, begin them again."""
         if version not in self._summed:
             return
         known = self._summed.pop(version)
         part = self._kept.pop(version, None)
         if part is not None:
-            self._cells_kept -= _cells(part)
+            self._cells_kept -= _count_cells(part)
         elif known == changed:
-            part = _part(self._of(version, sums), self._among)
+            part = _sum_fixed_labels(self._select_version(version, sums), self._among)
         if part is None:
             for begun in (self._summed, self._aside, self._tables, self._kept):
                 begun.clear()
@@ -163,10 +163,10 @@ class Elsewhere:
         for labels, table in part.items():
             self._tables[labels].add(table, times=-1)
 
-    def _of(self, version: str, sums: Mapping[Partition, Sums]) -> dict[Partition, Sums]:
+    def _select_version(self, version: str, sums: Mapping[Partition, Sums]) -> dict[Partition, Sums]:
         return {member: sums[member] for member in self._members[version]}
 
-    def _cells_with(self, part: Mapping[Partition, OpenSums]) -> int:
+    def _count_cells_with(self, part: Mapping[Partition, OpenSums]) -> int:
         """Return how many cells the tables have once the part is in them."""
         return sum(
             self._tables[labels].count_cells_with(part[labels])
@@ -176,11 +176,11 @@ class Elsewhere:
         )
 
 
-def _cells(part: Mapping[Partition, OpenSums]) -> int:
+def _count_cells(part: Mapping[Partition, OpenSums]) -> int:
     return sum(table.array.size for table in part.values())
 
 
-def _without(
+def _eliminate_except(
     factors: Sequence[Factor],
     domains: Mapping[CellAxis, Places],
     names: Mapping[CellAxis, tuple[str, ...]],
@@ -188,7 +188,7 @@ def _without(
     *,
     among: TableKnowledge,
     exact_grid: int,
-) -> list[Eliminated]:
+) -> list[Elimination]:
     """Return the factors without all labels except the fixed ones.
 
     Labels that determine each other are tied; where that is not exact, they are not.
@@ -199,13 +199,13 @@ def _without(
     )
     found = []
     for some, places in ((factors, domains),) if put is None else (put, (factors, domains)):
-        found.append(without(places.keys() - fixed.keys(), some, places, exact_grid=exact_grid))
-        if found[-1].exact:
+        found.append(eliminate_labels(places.keys() - fixed.keys(), some, places, exact_grid=exact_grid))
+        if found[-1].is_exact:
             break
     return found
 
 
-def _part(sums: Mapping[Partition, Sums], among: TableKnowledge) -> dict[Partition, OpenSums] | None:
+def _sum_fixed_labels(sums: Mapping[Partition, Sums], among: TableKnowledge) -> dict[Partition, OpenSums] | None:
     """Return the sums of a version over its labels that never move, None if only a bound on them is found."""
     values: dict[CellAxis, dict[str, None]] = {}
     for member, summed in sums.items():
@@ -213,15 +213,15 @@ def _part(sums: Mapping[Partition, Sums], among: TableKnowledge) -> dict[Partiti
             if not label.version:
                 values.setdefault(label, {}).update(dict.fromkeys(axis))
     known = {label: tuple(found) for label, found in values.items()}
-    factors, domains, names = factors_of(sums, known)
+    factors, domains, names = build_factors(sums, known)
     # the place after the last value is any other: no sum is charged there
     domains.update({label: np.arange(len(found) + 1) for label, found in known.items()})
-    gone = _without(factors, domains, names, known, among=among, exact_grid=EXACT_GRID)[-1]
-    if not gone.exact:
+    gone = _eliminate_except(factors, domains, names, known, among=among, exact_grid=EXACT_GRID)[-1]
+    if not gone.is_exact:
         return None
     part: dict[Partition, OpenSums] = {}
     for factor in gone.factors:
-        table = _open(factor, known)
+        table = _make_open_sums(factor, known)
         labels = tuple(sorted(factor.places))
         if labels in part:
             part[labels].add(table, times=1)
@@ -230,7 +230,7 @@ def _part(sums: Mapping[Partition, Sums], among: TableKnowledge) -> dict[Partiti
     return part
 
 
-def _open(factor: Factor, known: Mapping[CellAxis, tuple[str, ...]]) -> OpenSums:
+def _make_open_sums(factor: Factor, known: Mapping[CellAxis, tuple[str, ...]]) -> OpenSums:
     """Return a factor, its labels sorted, as sums that hold for any other value too."""
     labels = sorted(factor.places)
     array = factor.array.transpose([list(factor.places).index(label) for label in labels])

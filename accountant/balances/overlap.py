@@ -19,9 +19,9 @@ from accountant.balances.dependencies import (
     find_dependencies,
     tie_factors,
 )
-from accountant.balances.factors import factors_of
-from accountant.balances.other_versions import Rest
-from accountant.balances.variable_elimination import EXACT_GRID, Factor, Places, add_to, without
+from accountant.balances.factors import build_factors
+from accountant.balances.other_versions import OtherTotal
+from accountant.balances.variable_elimination import EXACT_GRID, Factor, Places, add_factor, eliminate_labels
 from accountant.charges import Cells, NanoArray
 
 # exactness against time: so many data versions are looked at in full where their tables gave a bound that is not known
@@ -29,13 +29,13 @@ from accountant.charges import Cells, NanoArray
 MOST_IN_FULL = 8
 
 
-def spent_on(
+def bound_cell_losses(
     sums: Mapping[Partition, Sums],
     partition: Partition,
     cells: Cells,
     *,
     exact_grid: int = EXACT_GRID,
-    rest: Rest | None = None,
+    rest: OtherTotal | None = None,
     among: TableKnowledge = assume_independent,
 ) -> NanoArray:
     """Return an upper bound on the loss of every cell inside each key, shape `cells.shape`, in 1e-9 epsilon.
@@ -48,9 +48,11 @@ def spent_on(
     if rest is None:
         return _bound_losses(sums, asked, {}, among, exact_grid=exact_grid)[0]
     bound, exact = _bound_losses(sums, asked, rest.tables, among, exact_grid=exact_grid)
-    if not exact and 0 < len(rest.linked) <= MOST_IN_FULL:
-        bound = np.minimum(bound, _bound_losses({**sums, **rest.in_full()}, asked, {}, among, exact_grid=exact_grid)[0])
-    return bound + rest.most
+    if not exact and 0 < len(rest.summed_partitions) <= MOST_IN_FULL:
+        bound = np.minimum(
+            bound, _bound_losses({**sums, **rest.select_sums()}, asked, {}, among, exact_grid=exact_grid)[0]
+        )
+    return bound + rest.largest_nano
 
 
 def _bound_losses(
@@ -64,17 +66,17 @@ def _bound_losses(
     """Return the bound over the asked labels, in their order, and whether it is exact."""
     dependencies = find_dependencies((*sums, *tables, tuple(asked)), among)
     any_other = ANY_OTHER if dependencies else None
-    factors, domains, names = factors_of(sums, asked, tables, any_other=any_other)
+    factors, domains, names = build_factors(sums, asked, tables, any_other=any_other)
     put = tie_factors(factors, domains, names, asked=asked, dependencies=dependencies, most_cells=exact_grid)
     if put is None:
-        return _largest(factors, domains, asked, exact_grid=exact_grid)
-    bound, exact = _largest(*put, asked, exact_grid=exact_grid)
+        return _maximise(factors, domains, asked, exact_grid=exact_grid)
+    bound, exact = _maximise(*put, asked, exact_grid=exact_grid)
     if not exact:  # untied factors are smaller, and may be added up where these were not
-        bound = np.minimum(bound, _largest(factors, domains, asked, exact_grid=exact_grid)[0])
+        bound = np.minimum(bound, _maximise(factors, domains, asked, exact_grid=exact_grid)[0])
     return bound, exact
 
 
-def _largest(
+def _maximise(
     factors: Sequence[Factor],
     domains: Mapping[CellAxis, Places],
     asked: Mapping[CellAxis, tuple[str, ...]],
@@ -82,7 +84,7 @@ def _largest(
     exact_grid: int,
 ) -> tuple[NanoArray, bool]:
     total = np.zeros([len(values) for values in asked.values()], dtype=np.int64)
-    left = without(set(domains).difference(asked), factors, domains, exact_grid=exact_grid)
+    left = eliminate_labels(set(domains).difference(asked), factors, domains, exact_grid=exact_grid)
     for factor in left.factors:
-        add_to(total, factor, [domains[label] for label in asked], order=tuple(asked))
-    return total, left.exact
+        add_factor(total, factor, [domains[label] for label in asked], order=tuple(asked))
+    return total, left.is_exact

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from accountant.balances.dependencies import Knowledge, assume_nothing
-from accountant.balances.filter import choose_form, find_shortage, what_fits
+from accountant.balances.filter import choose_form, find_headroom, find_shortage
 from accountant.balances.fold import Balances
 from accountant.charges import Amounts, Charge, PathState, Spent
 from accountant.errors import OverBudget
@@ -30,7 +30,7 @@ class Rehearsal:
     _balances: Balances
     tables: frozenset[str]
     knowledge: Knowledge = assume_nothing
-    names: int = 0
+    charge_count: int = 0
 
     @staticmethod
     def from_nothing(tables: frozenset[str], *, knowledge: Knowledge) -> "Rehearsal":
@@ -53,9 +53,9 @@ class Rehearsal:
         """
         return find_shortage(self._balances, charge, limits, knowledge=self.knowledge)
 
-    def left_for(self, charge: Charge, limits: Limits) -> Headroom:
+    def find_headroom(self, charge: Charge, limits: Limits) -> Headroom:
         """Return the largest charge that would still fit over the charge's keys."""
-        return what_fits(self._balances, charge, limits, knowledge=self.knowledge)
+        return find_headroom(self._balances, charge, limits, knowledge=self.knowledge)
 
     def choose_form(self, charge: Charge, limits: Limits) -> Charge:
         """Return the charge as it would be made now: by its Rényi curve if that leaves a unit more room, else plain."""
@@ -83,11 +83,11 @@ class Rehearsal:
             leaving: identities of the paths that it leaves. `reading`: the states that it was answered from.
         """
         charge = self.choose_form(charge, limits)
-        self.names += 1
-        name = f"rehearsed {self.names}"
-        worst = _uniform(charge.own_amounts) if own is None else own
-        if charge.continuing is not None:
-            worst = replace(worst, fresh=_uniform(charge.continuing.shared if fresh is None else fresh))
+        self.charge_count += 1
+        name = f"rehearsed {self.charge_count}"
+        worst = _make_uniform(charge.own_amounts) if own is None else own
+        if charge.path_continuation is not None:
+            worst = replace(worst, fresh=_make_uniform(charge.path_continuation.shared if fresh is None else fresh))
         self._balances.apply(Reserved(name, _AT, charge))
         self._balances.apply(
             Committed(
@@ -97,5 +97,5 @@ class Rehearsal:
         return name
 
 
-def _uniform(amounts: Amounts) -> Spent:
-    return Spent.uniform(amounts.epsilon_nano, unit_epsilon_nano=amounts.unit_epsilon_nano)
+def _make_uniform(amounts: Amounts) -> Spent:
+    return Spent.from_uniform(amounts.epsilon_nano, unit_epsilon_nano=amounts.unit_epsilon_nano)

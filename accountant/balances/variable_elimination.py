@@ -38,16 +38,16 @@ class Factor:
 
 
 @dataclass(frozen=True, slots=True)
-class Eliminated:
+class Elimination:
     """The factors left over, and whether their sum is known to be the largest there is and no more."""
 
     factors: Sequence[Factor]
-    exact: bool
+    is_exact: bool
 
 
-def without(
+def eliminate_labels(
     labels: Iterable[CellAxis], factors: Sequence[Factor], domains: Mapping[CellAxis, Places], *, exact_grid: int
-) -> Eliminated:
+) -> Elimination:
     """Return factors whose sum is the largest that the sum of `factors` can be over all values of `labels`, or more.
 
     One label after the other, the one with the smallest grid first: only factors that hold it need to be added up.
@@ -63,7 +63,7 @@ def without(
             holders[label].add(number)
 
     def cost(label: CellAxis) -> tuple[int, CellAxis]:
-        return _size(_union([held[number] for number in sorted(holders[label])], domains)), label
+        return _count_cells(_join_places([held[number] for number in sorted(holders[label])], domains)), label
 
     for factor in factors:
         hold(factor)
@@ -80,27 +80,27 @@ def without(
         for number, factor in bucket:
             for other in factor.places.keys() & holders.keys():
                 holders[other].discard(number)
-        parts = _parts([factor for _, factor in bucket], domains, exact_grid if work < MOST_WORK else 0)
+        parts = _split_bucket([factor for _, factor in bucket], domains, exact_grid if work < MOST_WORK else 0)
         exact = exact and len(parts) <= 1
         for part in parts:
             summed = _sum_factors(part, domains)
             work += summed.array.size * len(part)
             array = np.asarray(summed.array.max(axis=list(summed.places).index(label)))
             hold(Factor({one: at for one, at in summed.places.items() if one != label}, array))
-    return Eliminated(list(held.values()), exact)
+    return Elimination(list(held.values()), exact)
 
 
-def _parts(bucket: Sequence[Factor], domains: Mapping[CellAxis, Places], exact_grid: int) -> list[list[Factor]]:
+def _split_bucket(bucket: Sequence[Factor], domains: Mapping[CellAxis, Places], exact_grid: int) -> list[list[Factor]]:
     """Return the bucket cut into parts.
 
     Their grids have at most `exact_grid` cells each, as far as single factors do.
     """
-    if _size(_union(bucket, domains)) <= exact_grid:
+    if _count_cells(_join_places(bucket, domains)) <= exact_grid:
         return [list(bucket)] if bucket else []
     parts: list[list[Factor]] = []
     for factor in sorted(bucket, key=lambda one: one.array.size, reverse=True):
         for part in parts:
-            if _size(_union([*part, factor], domains)) <= exact_grid:
+            if _count_cells(_join_places([*part, factor], domains)) <= exact_grid:
                 part.append(factor)
                 break
         else:
@@ -108,7 +108,7 @@ def _parts(bucket: Sequence[Factor], domains: Mapping[CellAxis, Places], exact_g
     return parts
 
 
-def _union(factors: Sequence[Factor], domains: Mapping[CellAxis, Places]) -> dict[CellAxis, Places]:
+def _join_places(factors: Sequence[Factor], domains: Mapping[CellAxis, Places]) -> dict[CellAxis, Places]:
     """Return the places of each label where the factors' sum is not zero.
 
     A factor without the label is the same in all.
@@ -123,21 +123,21 @@ def _union(factors: Sequence[Factor], domains: Mapping[CellAxis, Places]) -> dic
     return union
 
 
-def _size(places: Mapping[CellAxis, Places]) -> int:
+def _count_cells(places: Mapping[CellAxis, Places]) -> int:
     return prod(len(at) for at in places.values())
 
 
 def _sum_factors(factors: Sequence[Factor], domains: Mapping[CellAxis, Places]) -> Factor:
     if len(factors) == 1:
         return factors[0]
-    places = _union(factors, domains)
+    places = _join_places(factors, domains)
     grid = np.zeros([len(at) for at in places.values()], dtype=np.int64)
     for factor in factors:
-        add_to(grid, factor, list(places.values()), order=tuple(places))
+        add_factor(grid, factor, list(places.values()), order=tuple(places))
     return Factor(places, grid)
 
 
-def add_to(grid: NanoArray, factor: Factor, axes: Sequence[Places], *, order: Sequence[CellAxis]) -> None:
+def add_factor(grid: NanoArray, factor: Factor, axes: Sequence[Places], *, order: Sequence[CellAxis]) -> None:
     """Add a factor to a grid whose axes are `order`, at the places `axes`, in all values of labels it does not hold."""
     labels = list(factor.places)
     array = factor.array.transpose([labels.index(label) for label in order if label in factor.places])

@@ -113,12 +113,12 @@ def export(log: Iterable[tuple[Record, Event]]) -> Iterator[Exported]:
                     "shared_epsilon_nano": charge.shared_amounts.epsilon_nano,
                     "shared_unit_epsilon_nano": charge.shared_amounts.unit_epsilon_nano,
                     "renyi_nano": None if charge.renyi is None else " ".join(map(str, charge.renyi)),
-                    "paths": 0 if charge.continuing is None else len(charge.continuing.paths),
+                    "paths": 0 if charge.path_continuation is None else len(charge.path_continuation.paths),
                 }
                 if wording is not None:
                     known |= asdict(wording)
             case Committed(reservation=reservation, spent=spent, reads=reads):
-                news = spent.to_everybody(charges[reservation])
+                news = spent.find_shared_part(charges[reservation])
                 known = {
                     "epsilon_nano": spent.epsilon_nano,
                     "unit_epsilon_nano": spent.unit_epsilon_nano,

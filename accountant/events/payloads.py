@@ -10,7 +10,7 @@ whose `wording` may then be null: the Rényi divergences of one unit, in 1e-9, a
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from accountant.charges import Amounts, Cells, Charge, Continuing, Family, PathState, Spent, Wording
+from accountant.charges import Amounts, Cells, Charge, Family, PathContinuation, PathState, Spent, Wording
 from accountant.errors import BalanceScope
 from accountant.events.digests import Domain, digest
 from accountant.events.owner_events import Grant
@@ -40,12 +40,12 @@ def charge_payload(charge: Charge, domains: Mapping[Domain, str]) -> Payload:
     }
     if charge.renyi is not None:
         payload |= {"v": 4, "continuing": None, "wording": None, "renyi": list(charge.renyi)}
-    if charge.continuing is not None:
+    if charge.path_continuation is not None:
         payload["v"] = 2
         payload["continuing"] = {
-            "paths": states_payload(charge.continuing.paths),
-            "shared": _amounts_payload(charge.continuing.shared),
-            "known": _amounts_payload(charge.continuing.known),
+            "paths": states_payload(charge.path_continuation.paths),
+            "shared": _amounts_payload(charge.path_continuation.shared),
+            "known": _amounts_payload(charge.path_continuation.known),
         }
     return payload
 
@@ -71,9 +71,9 @@ def charge_of(payload: Mapping[str, Any], domains: Mapping[str, Domain]) -> Char
         unit_epsilon_nano=payload["unit_epsilon_nano"],
         shared=payload["shared"],
         renyi=tuple(payload["renyi"]) if payload["v"] >= 4 else None,
-        continuing=None
+        path_continuation=None
         if continuing is None
-        else Continuing(
+        else PathContinuation(
             paths=states_of(continuing["paths"]),
             shared=Amounts(*continuing["shared"]),
             known=Amounts(*continuing["known"]),

@@ -12,7 +12,7 @@ import numpy as np
 from accountant.balances.account import Account, KnownAccount
 from accountant.balances.dependencies import Knowledge, assume_nothing
 from accountant.balances.fold import Balances
-from accountant.balances.grants import in_force
+from accountant.balances.grants import apply_grants
 from accountant.charges import Cells, Family, Reservation
 from accountant.errors import BalanceScope
 from accountant.events.events import GENESIS, Event, Record, Reserved
@@ -111,7 +111,7 @@ class Tally:
     all_windows: bool = False
 
     def __post_init__(self) -> None:
-        self.balances = Balances(per_family=True, all_windows=self.all_windows)
+        self.balances = Balances(keeps_families=True, covers_all_windows=self.all_windows)
 
     def apply(self, event: Event) -> None:
         """Continue by one event."""
@@ -129,7 +129,7 @@ def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Know
     balance: what others spent is missing from it. `knowledge` is what is publicly known of the tables' columns.
     """
     balances, questions, windows = tally.balances, tally.questions, tally.windows
-    account = balances.shared if analyst is None else balances.account(analyst)
+    account = balances.shared if analyst is None else balances.find_account(analyst)
     unit_left, unit_limit = _unit_left(balances, limits, analyst=analyst)
     return BudgetReport(
         families=tuple(_family_balances(balances, account, limits, knowledge, analyst=analyst)),
@@ -144,10 +144,10 @@ def report(tally: Tally, limits: Limits, *, analyst: str | None, knowledge: Know
         unit_cap_nano=_unit_cap(balances, limits, analyst=analyst),
         unit_left_nano=unit_left,
         unit_limit=unit_limit,
-        open=tuple(item for item in balances.questions() if analyst in (None, item.charge.analyst)),
+        open=tuple(item for item in balances.list_open_questions() if analyst in (None, item.charge.analyst)),
         monitors=tuple(
-            balances.monitors.run_of(one)
-            for one in balances.monitors.find_standing()
+            balances.monitors.make_run(one)
+            for one in balances.monitors.list_unended()
             if analyst in (None, one.charge.analyst)
         ),
         windows=len(windows) + 1,
@@ -210,7 +210,9 @@ def _families(account: Account) -> Iterator[tuple[Family, Cells]]:
 
 
 def _everybody(balances: Balances, limits: Limits, *, analyst: str | None) -> Account | KnownAccount:
-    return balances.known_to(analyst) if analyst is not None and limits.apart else balances.shared
+    return (
+        balances.make_known_account(analyst) if analyst is not None and limits.separates_analysts else balances.shared
+    )
 
 
 def _family_balances(
@@ -218,7 +220,7 @@ def _family_balances(
 ) -> Iterator[FamilyBalance]:
     everybody = _everybody(balances, limits, analyst=analyst)
     for family, cells in _families(account):
-        caps = in_force(limits, balances.grants.values(), table=family.table, analyst=analyst)
+        caps = apply_grants(limits, balances.grants.values(), table=family.table, analyst=analyst)
         lost = account.bound_losses(family, cells, knowledge=knowledge)
         cap, limit = caps.per_predicate_nano, BalanceScope.PER_PREDICATE
         left = cap - everybody.bound_losses(family, cells, knowledge=knowledge)
@@ -245,7 +247,7 @@ def _table_balances(
 ) -> Iterator[TableBalance]:
     everybody = _everybody(balances, limits, analyst=analyst)
     for table, spent in sorted(account.table_nano.items()):
-        cap = in_force(limits, balances.grants.values(), table=table, analyst=analyst).per_table_nano
+        cap = apply_grants(limits, balances.grants.values(), table=table, analyst=analyst).per_table_nano
         left = None if cap is None else max(0, cap - everybody.read_table_loss(table))
         yield TableBalance(table=table, spent_nano=spent, cap_nano=cap, left_nano=left)
 
@@ -257,20 +259,20 @@ def most_spent(account: Account, knowledge: Knowledge) -> int:
 
 
 def _unit_cap(balances: Balances, limits: Limits, *, analyst: str | None) -> int | None:
-    caps = in_force(limits, balances.grants.values(), table=None, analyst=analyst)
+    caps = apply_grants(limits, balances.grants.values(), table=None, analyst=analyst)
     own = None if analyst is None else caps.analyst_per_unit_nano
     return min((cap for cap in (caps.per_unit_nano, own) if cap is not None), default=None)
 
 
 def _unit_left(balances: Balances, limits: Limits, *, analyst: str | None) -> tuple[int | None, BalanceScope]:
     """Return what is left of a unit, None without a cap, and whose balance that is."""
-    caps = in_force(limits, balances.grants.values(), table=None, analyst=analyst)
+    caps = apply_grants(limits, balances.grants.values(), table=None, analyst=analyst)
     left = []
     if caps.per_unit_nano is not None:
         spent = _everybody(balances, limits, analyst=analyst).unit.nano(limits.delta)
         left.append((caps.per_unit_nano - spent, BalanceScope.PER_UNIT))
     if analyst is not None and caps.analyst_per_unit_nano is not None:
-        spent = balances.account(analyst).unit.nano(limits.delta)
+        spent = balances.find_account(analyst).unit.nano(limits.delta)
         left.append((caps.analyst_per_unit_nano - spent, BalanceScope.ANALYST_PER_UNIT))
     if not left:
         return None, BalanceScope.PER_UNIT

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from accountant.balances.account import Account
 from accountant.balances.dependencies import Knowledge
-from accountant.balances.grants import in_force
+from accountant.balances.grants import apply_grants
 from accountant.events.events import GENESIS, Event, Record
 from accountant.events.owner_events import WindowOpened
 from accountant.limits import Limits
@@ -88,7 +88,7 @@ class BurnDowns:
 
     def _line(self, name: str, moments: Sequence[dict[str, SpentSoFar]], limits: Limits) -> Burning:
         analyst = name or None
-        caps = in_force(limits, self._tally.balances.grants.values(), table=None, analyst=analyst)
+        caps = apply_grants(limits, self._tally.balances.grants.values(), table=None, analyst=analyst)
         cap, unit = caps.per_predicate_nano, caps.per_unit_nano
         if analyst is not None and caps.analyst_per_predicate_nano is not None:
             cap = min(cap, caps.analyst_per_predicate_nano)

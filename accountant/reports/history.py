@@ -101,7 +101,7 @@ def page(
         count = transaction.count_reserved(analyst=analyst, before=first)
         return Page(_questions(transaction, shown), count - len(shown))
     # few, and known from the balances
-    mine = [item.id for item in balances.questions() if analyst in (None, item.charge.analyst)]
+    mine = [item.id for item in balances.list_open_questions() if analyst in (None, item.charge.analyst)]
     if before is not None:
         mine = [identity for identity in mine if transaction.number_of(identity) < (first or 0)]
     return Page(_questions(transaction, mine[-limit:]), max(0, len(mine) - limit))

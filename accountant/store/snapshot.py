@@ -15,7 +15,7 @@ from accountant.balances.account import Account
 from accountant.balances.cell_sums import CellAxis, CellSums
 from accountant.balances.fold import Balances
 from accountant.balances.monitor_balances import MonitorAccount, MonitorRuns, OpenWindow
-from accountant.balances.noise_paths import Head, Paths, Refund
+from accountant.balances.noise_paths import NoisePaths, PathHead, Refund
 from accountant.charges import Charge, NanoArray, Reservation, Spent
 from accountant.errors import DeclineReason, LedgerMisuse, LedgerUnavailable
 from accountant.events.digests import Domain, canonical
@@ -36,11 +36,11 @@ def to_bytes(balances: Balances) -> bytes:
     document = {
         "format": SNAPSHOT_FORMAT,
         "shared": writer.account(balances.shared),
-        "worst": writer.account(balances.worst),
+        "worst": writer.account(balances.worst_case),
         "refunds": [[name, writer.account(account)] for name, account in balances.refunds.items()],
         "analysts": [[name, writer.account(account)] for name, account in balances.analysts.items()],
-        "open": [writer.reservation(item) for item in balances.open.values()],
-        "held": [[*key, reservation] for key, reservation in balances.held.items()],
+        "open": [writer.reservation(item) for item in balances.open_reservations.values()],
+        "held": [[*key, reservation] for key, reservation in balances.paid_answers.items()],
         "heads": [
             [*key, head.table, head.state, head.questions, head.origin, head.taken_by]
             for key, head in balances.paths.heads.items()
@@ -49,7 +49,7 @@ def to_bytes(balances: Balances) -> bytes:
         "grants": [[name, grant_payload(grant)] for name, grant in balances.grants.items()],
         "approved": sorted(balances.approved),
         "declined": [[question, one.at.isoformat(), one.why] for question, one in balances.declined.items()],
-        "ended": [[name, writer.charge(charge)] for name, charge in balances.ended.items()],
+        "ended": [[name, writer.charge(charge)] for name, charge in balances.cut_continuations.items()],
         "monitors": [writer.monitor(account) for account in balances.monitors.runs.values()],
     }
     document["domains"] = [list(values) for values in writer.domains]
@@ -138,13 +138,13 @@ class _SnapshotWriter:
             "reason": account.reason,
             "state": account.state.value,
             "looks": [account.looks_made, account.last_look],
-            "open": [[window, one.look, one.state] for window, one in sorted(account.open.items())],
+            "open": [[window, one.look, one.state] for window, one in sorted(account.open_windows.items())],
             "closed": [
                 [window, None if spent is None else self.spent(spent)]
-                for window, spent in sorted(account.closed.items())
+                for window, spent in sorted(account.closed_windows.items())
             ],
             "readers": sorted(account.readers),
-            "anew": account.anew,
+            "anew": account.is_restarted,
         }
 
     def domain(self, values: Domain) -> str:
@@ -170,13 +170,13 @@ class _SnapshotReader:
 
     def balances(self, document: Json) -> Balances:
         balances = Balances(
-            worst=self.account(document["worst"]),
+            worst_case=self.account(document["worst"]),
             refunds={name: self.account(account) for name, account in document["refunds"]},
             analysts={name: self.account(account) for name, account in document["analysts"]},
-            open={item[0]: self.reservation(item) for item in document["open"]},
-            held={(analyst, question, version): paid for analyst, question, version, paid in document["held"]},
-            paths=Paths(
-                heads={(identity, version): Head(*head) for identity, version, *head in document["heads"]},
+            open_reservations={item[0]: self.reservation(item) for item in document["open"]},
+            paid_answers={(analyst, question, version): paid for analyst, question, version, paid in document["held"]},
+            paths=NoisePaths(
+                heads={(identity, version): PathHead(*head) for identity, version, *head in document["heads"]},
                 refunds={name: self.refund(refund) for name, refund in document["path_refunds"]},
             ),
             grants={name: self.grant(grant) for name, grant in document["grants"]},
@@ -184,7 +184,7 @@ class _SnapshotReader:
             declined={
                 question: DeclineReason(datetime.fromisoformat(at), why) for question, at, why in document["declined"]
             },
-            ended={name: charge_of(charge, self.domains) for name, charge in document["ended"]},
+            cut_continuations={name: charge_of(charge, self.domains) for name, charge in document["ended"]},
             monitors=MonitorRuns({item["run"]: self.monitor(item) for item in document["monitors"]}),
         )
         balances.shared = self.account(document["shared"])
@@ -215,7 +215,7 @@ class _SnapshotReader:
 
     def refund(self, document: Json) -> Refund:
         charge = charge_of(document["charge"], self.domains)
-        refund = Refund.of(charge, self.spent(document["spent"]), heads=document["heads"])
+        refund = Refund.from_loss(charge, self.spent(document["spent"]), heads=document["heads"])
         refund.held_by.update(document["held_by"])
         return refund
 
@@ -236,10 +236,12 @@ class _SnapshotReader:
             state=MonitorState(document["state"]),
             looks_made=looks_made,
             last_look=last_look,
-            open={window: OpenWindow(look, state) for window, look, state in document["open"]},
-            closed={window: None if spent is None else self.spent(spent) for window, spent in document["closed"]},
+            open_windows={window: OpenWindow(look, state) for window, look, state in document["open"]},
+            closed_windows={
+                window: None if spent is None else self.spent(spent) for window, spent in document["closed"]
+            },
             readers=set(document["readers"]),
-            anew=document["anew"],
+            is_restarted=document["anew"],
         )
 
     def grant(self, document: Json) -> Grant:

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from accountant.charges import Charge, PathState
-from accountant.errors import LedgerUnavailable, event_gone, path_changed
+from accountant.errors import LedgerUnavailable, report_changed_path, report_missing_event
 from accountant.events.digests import Domain, canonical, digest, domain_body
 from accountant.events.events import GENESIS, Record, Reserved, domain_digests
 from accountant.events.owner_events import WindowOpened
@@ -80,7 +80,7 @@ class Transaction:
         if not number:
             return records
         if not records or (records[0].id, records[0].hash) != (number, event_hash):
-            raise event_gone(number)
+            raise report_missing_event(number)
         return records[1:]
 
     def hash_of(self, number: int) -> str | None:
@@ -326,7 +326,7 @@ class Transaction:
             ).one_or_none()
             if row is not None:
                 if json.loads(row.payload)["paths"].get(state.identity) != digest(row.body):
-                    raise path_changed()
+                    raise report_changed_path()
                 found[state] = row.body
         return found
 

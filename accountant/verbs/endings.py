@@ -2,7 +2,7 @@
 
 from accountant.balances.fold import Balances
 from accountant.charges import Charge, StoredAnswer
-from accountant.errors import LedgerMisuse, answer_changed
+from accountant.errors import LedgerMisuse, report_changed_answer
 from accountant.events.digests import digest
 from accountant.events.events import Committed, Record, Released, Reserved
 from accountant.events.monitor_events import MonitorEnded
@@ -40,8 +40,8 @@ def charge_of_open(transaction: Transaction, balances: Balances, reservation: st
     end of the reservation, for any other.
     """
     balances.monitors.check_ended(reservation)
-    if reservation in balances.open:
-        return balances.open[reservation].charge
+    if reservation in balances.open_reservations:
+        return balances.open_reservations[reservation].charge
     raise LedgerMisuse(f"the reservation is {how_it_ended(transaction, reservation) or 'not in this ledger'}")
 
 
@@ -54,5 +54,5 @@ def open_answer(transaction: Transaction, answer: bytes, records: list[Record], 
         case [Reserved(charge=charge), Committed(reservation=paid_by, spent=spent, answer=committed)] if (
             committed == digest(answer)
         ):
-            return StoredAnswer(paid_by, charge, spent, answer, held=held)
-    raise answer_changed()
+            return StoredAnswer(paid_by, charge, spent, answer, is_held=held)
+    raise report_changed_answer()

@@ -33,7 +33,7 @@ class Exposures:
             known = transaction.relations.find_tables(wanted)
             for relation, table in sorted(wanted.items()):
                 for other in known.get(relation, set()) - {table}:
-                    if not balances.worst.read_table_loss(other):
+                    if not balances.worst_case.read_table_loss(other):
                         transaction.relations.remove(relation, other)
                 if table not in known.get(relation, ()):
                     transaction.relations.add(relation, table, since=self._clock().isoformat())
@@ -50,7 +50,7 @@ class Exposures:
         """
         with self._journal.reading() as (transaction, balances):
             tables = set().union(*transaction.relations.find_tables(relations).values())
-            charged = {table for table in tables if balances.worst.read_table_loss(table)}
+            charged = {table for table in tables if balances.worst_case.read_table_loss(table)}
             return () if tables & set(names) else tuple(sorted(charged))
 
 
@@ -58,6 +58,6 @@ def _is_known(transaction: Transaction, balances: Balances, wanted: Mapping[str,
     known = transaction.relations.find_tables(wanted)
     return all(
         table in known.get(relation, ())
-        and all(balances.worst.read_table_loss(other) for other in known[relation] - {table})
+        and all(balances.worst_case.read_table_loss(other) for other in known[relation] - {table})
         for relation, table in wanted.items()
     )

@@ -121,7 +121,7 @@ class Idempotency:
                 return None
             answer = open_answer(transaction, *found, held=True)
             asked = (analyst, answer.charge.question, answer.charge.family.version)
-            return answer if answer.analyst == analyst or balances.held.get(asked) == reservation else None
+            return answer if answer.analyst == analyst or balances.paid_answers.get(asked) == reservation else None
 
 
 def _earlier(transaction: Transaction, row: Row, *, still_running: bool) -> Earlier | None:

@@ -62,7 +62,7 @@ class Repetition:
         if within is None:
             return
         question, version = charge.question, charge.family.version
-        held = balances.held.get((charge.analyst, question, version))
+        held = balances.paid_answers.get((charge.analyst, question, version))
         if transaction.answer(fingerprint=question, version=version, reservation=held) is not None:
             raise Repeated
         self.check_not_under_way(balances, question, version, analyst=charge.analyst, within=within)
@@ -84,7 +84,7 @@ class Repetition:
             under_way = next(
                 (
                     each.id
-                    for each in balances.questions()
+                    for each in balances.list_open_questions()
                     if each.charge.question == question
                     and (each.charge.analyst, each.charge.family.version) == (analyst, version)
                     and self._is_at_work.get(each.id, abs(now - each.reserved_at) < within)

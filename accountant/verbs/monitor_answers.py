@@ -22,10 +22,10 @@ def read_changes(transaction: Transaction, run: MonitorRun, *, after_number: int
     """Return the alerts of the looks after one, up to the last that `run` knows, and those that these looks cleared."""
     came, went, end = transaction.monitors.changes(run.run, after=after_number, last=run.last_look, limit=limit)
     return ChangePage(
-        came=tuple(_alert_of(row, run) for row in came),
+        alerts=tuple(_alert_of(row, run) for row in came),
         cleared=tuple(_alert_of(row, run) for row in went),
         last_look=_last_of(run, after_number, end),
-        more=end is not None,
+        has_more=end is not None,
     )
 
 

@@ -17,7 +17,7 @@ from accountant.balances.dependencies import Knowledge
 from accountant.balances.fold import Balances
 from accountant.balances.monitor_balances import MonitorAccount, check_startable
 from accountant.charges import Charge, NanoArray, Reservation, Spent, Wording
-from accountant.errors import LedgerMisuse, LookTaken, WindowLost
+from accountant.errors import LedgerMisuse, LookAlreadyRecorded, WindowLost
 from accountant.events.events import Committed
 from accountant.events.monitor_events import (
     LookOfWindow,
@@ -79,7 +79,7 @@ class Monitors:
         """
         check_startable(charge, windows)
         with self._journal.writing() as (transaction, balances):
-            newest = balances.monitors.newest(monitor)
+            newest = balances.monitors.find_newest(monitor)
             if newest is not None:
                 balances.monitors.check_ended(newest.run)
             reservation = reserve_charge(
@@ -101,13 +101,13 @@ class Monitors:
     def find(self, monitor: str) -> MonitorRun | None:
         """Return the newest run of a monitor; None if it was never started."""
         with self._journal.reading() as (_, balances):
-            account = balances.monitors.newest(monitor)
-            return None if account is None else balances.monitors.run_of(account)
+            account = balances.monitors.find_newest(monitor)
+            return None if account is None else balances.monitors.make_run(account)
 
     def runs(self) -> tuple[MonitorRun, ...]:
         """Return all runs, the oldest first."""
         with self._journal.reading() as (_, balances):
-            return tuple(balances.monitors.run_of(account) for account in balances.monitors.runs.values())
+            return tuple(balances.monitors.make_run(account) for account in balances.monitors.runs.values())
 
     def take_leases(self, monitors: Collection[str], *, holder: str, seconds: float) -> frozenset[str]:
         """Take leases, and return the monitors for which this holder makes the looks of the next seconds.
@@ -137,7 +137,7 @@ class Monitors:
         drawn = StateRow.draw_salt(run, window, 0, body)
         with self._journal.writing() as (transaction, balances):
             account = balances.monitors.find(run)
-            if window in account.open and account.state is MonitorState.RUNNING:
+            if window in account.open_windows and account.state is MonitorState.RUNNING:
                 (stored,) = _states(transaction, account, (window,))
                 return stored
             self._append(transaction, balances, MonitorWindowBegun(run, self._clock(), window, drawn.digest))
@@ -151,17 +151,17 @@ class Monitors:
         """
         with self._journal.reading() as (transaction, balances):
             account = balances.monitors.find(run)
-            return _states(transaction, account, account.open)
+            return _states(transaction, account, account.open_windows)
 
     def begun_windows(self, run: str) -> frozenset[int]:
         """Return the windows that have begun, closed ones included."""
         with self._journal.reading() as (_, balances):
-            return balances.monitors.find(run).begun
+            return balances.monitors.find(run).begun_windows
 
     def closed_windows(self, run: str) -> frozenset[int]:
         """Return the windows in which no look is made any more; all that have begun if the monitor has ended."""
         with self._journal.reading() as (_, balances):
-            return frozenset(balances.monitors.find(run).closed)
+            return frozenset(balances.monitors.find(run).closed_windows)
 
     def record_look(
         self,
@@ -197,10 +197,10 @@ class Monitors:
         )
         with self._journal.writing() as (transaction, balances):
             account, rows = balances.monitors.find(run), transaction.monitors
-            balances.monitors.check(event, balances.open)
+            balances.monitors.check(event, balances.open_reservations)
             for one in in_order:
-                if one.since != account.open[one.window].look:
-                    raise LookTaken(f"window {one.window} was looked at meanwhile")
+                if one.since != account.open_windows[one.window].look:
+                    raise LookAlreadyRecorded(f"window {one.window} was looked at meanwhile")
                 if one.keys or one.cleared:
                     _check_keys(one, rows.keys_in_answer(run, one.window))
                 if not rows.replace_state(written[one.window], since=one.since):
@@ -244,7 +244,7 @@ class Monitors:
         """
         with self._journal.writing() as (transaction, balances):
             account = balances.monitors.find(run)
-            spent = account.most(account.losses(at_worst=False))
+            spent = account.find_largest(account.find_losses(is_worst_case=False))
             self._append(transaction, balances, MonitorEnded(run, self._clock(), spent, by=by, why=why))
             transaction.monitors.drop_states(run)
 
@@ -296,8 +296,8 @@ class Monitors:
                 knowledge=self._knowledge,
                 wording=wording,
             )
-            worst = Spent.uniform(charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano)
-            spent = account.spent() if account.state is MonitorState.ENDED else worst
+            worst = Spent.from_uniform(charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano)
+            spent = account.find_spent() if account.state is MonitorState.ENDED else worst
             self._journal.append(
                 transaction, Committed(reservation.id, reservation.reserved_at, spent, None, reads=run)
             )
@@ -305,10 +305,10 @@ class Monitors:
 
     def _run(self, run: str) -> MonitorRun:
         with self._journal.reading() as (_, balances):
-            return balances.monitors.run_of(balances.monitors.find(run))
+            return balances.monitors.make_run(balances.monitors.find(run))
 
     def _append(self, transaction: Transaction, balances: Balances, event: MonitorEvent) -> None:
-        balances.monitors.check(event, balances.open)
+        balances.monitors.check(event, balances.open_reservations)
         self._journal.append(transaction, event)
 
     def _close(
@@ -331,13 +331,13 @@ def _spent(losses: NanoArray, account: MonitorAccount) -> Spent | None:
     """Return the losses of a window as they are written: one number if all keys lost the same."""
     if account.windows is None or account.windows.overlap > 1:
         return None
-    if losses.size != account.keys:
+    if losses.size != account.keys_per_window:
         raise LedgerMisuse("a window's losses are one per key")
-    spent = Spent.per_key(losses, unit_epsilon_nano=0)
+    spent = Spent.from_keys(losses, unit_epsilon_nano=0)
     if np.any(losses != spent.epsilon_nano):
         return spent
     whole = spent.epsilon_nano == account.charge.epsilon_nano
-    return None if whole else Spent.uniform(spent.epsilon_nano, unit_epsilon_nano=0)
+    return None if whole else Spent.from_uniform(spent.epsilon_nano, unit_epsilon_nano=0)
 
 
 def _states(
@@ -349,7 +349,7 @@ def _states(
         window
         for window in windows
         if (row := found.get(window)) is None
-        or (row.look, row.digest) != (account.open[window].look, account.open[window].state)
+        or (row.look, row.digest) != (account.open_windows[window].look, account.open_windows[window].state)
     ]
     if lost:
         raise WindowLost(tuple(sorted(lost)))

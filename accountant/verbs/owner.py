@@ -110,7 +110,7 @@ class Owner:
         identity = _identity(once)
         with self._journal.writing() as (transaction, balances):
             if not transaction.has_event(WindowOpened.__name__, identity):
-                balances.monitors.check_none_stands()
+                balances.monitors.check_all_ended()
                 self._journal.append(transaction, WindowOpened(identity, self._clock(), by, why))
         return identity
 

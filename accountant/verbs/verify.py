@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from accountant.balances.fold import Balances
-from accountant.errors import LedgerError, LedgerUnavailable, answer_changed, path_changed
+from accountant.errors import LedgerError, LedgerUnavailable, report_changed_answer, report_changed_path
 from accountant.events.digests import digest
 from accountant.events.events import MAY_HAVE_LOSSES_PER_KEY, Committed, Event, Record, Reserved, domain_digests
 from accountant.events.monitor_events import MonitorLooked
@@ -96,7 +96,7 @@ def _check_answers(transaction: Transaction, events: list[Event]) -> None:
             ):
                 missing.discard(row.reservation)
             case _:
-                raise answer_changed()
+                raise report_changed_answer()
     if missing:
         raise LedgerUnavailable("a stored answer is missing")
 
@@ -120,7 +120,7 @@ def _check_paths(transaction: Transaction, events: list[Event]) -> None:
         raise LedgerUnavailable("what was pruned is not what the events say")
     for reservation, identity, table, version, number, body in transaction.paths():
         if expected.pop((reservation, identity), None) != (table, version, number, digest(body)):
-            raise path_changed()
+            raise report_changed_path()
     if expected:
         raise LedgerUnavailable("a stored noise path is missing")
 
@@ -129,7 +129,7 @@ def _check_monitors(transaction: Transaction, balances: Balances, events: list[E
     expected = {
         (account.run, window): (one.look, one.state)
         for account in balances.monitors.runs.values()
-        for window, one in account.open.items()
+        for window, one in account.open_windows.items()
     }
     for state in transaction.monitors.find_states(None):
         if expected.pop((state.run, state.window), None) != (state.look, state.digest):

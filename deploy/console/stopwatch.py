@@ -25,7 +25,7 @@ def charge_square(service: Service) -> None:
     columns = tuple((name, tuple(f"{name}{place:03}" for place in range(SIDE))) for name in ("column", "row"))
     names = tuple(name for name, _ in columns)
     family = Family(table="square", unit="row", columns=names, filter="", version="v1", immutable=frozenset())
-    asked = Charge("0" * 64, "demo", family, Cells(columns), NANO, 0, shared=True, continuing=None)
+    asked = Charge("0" * 64, "demo", family, Cells(columns), NANO, 0, shared=True, path_continuation=None)
     service.ledger.reserve(asked, limits(service.catalog, OWNER))
 
 

@@ -369,7 +369,7 @@ class _Demonstration:
         """Return the last question's real cost, as owners may read it: of groups near a threshold, and of others."""
         spent = self._service.ledger.history()[-1]
         assert spent.spent is not None
-        losses = np.broadcast_to(spent.spent.amounts(spent.charge.cells), spent.charge.cells.shape)
+        losses = np.broadcast_to(spent.spent.read_amounts(spent.charge.cells), spent.charge.cells.shape)
         least, most = int(losses.min()), int(losses.max())
         if least == most:
             return f"Spent: {at_most(most / NANO)} on each of {losses.size:,}."

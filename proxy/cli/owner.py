@@ -10,7 +10,7 @@ import typer
 
 from accountant.balances.dependencies import Knowledge, assume_nothing
 from accountant.charges import NANO
-from accountant.errors import LedgerMisuse, MonitorStands
+from accountant.errors import LedgerMisuse, MonitorNotEnded
 from planner.errors import KeyholeError
 from planner.policy.file import Policy
 from proxy.cli.common import (
@@ -180,7 +180,7 @@ def open_window(
                 typer.confirm("Open the window?", abort=True)
             try:
                 opened = ledger.owner.open_window(by=deciding, why=because)
-            except MonitorStands as error:
+            except MonitorNotEnded as error:
                 raise typer.BadParameter(f"{error}. No window was opened.", param_hint="window") from None
             print(f"window {windows}: {opened}")
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from accountant.balances.grants import in_force
+from accountant.balances.grants import apply_grants
 from accountant.charges import NANO
 from accountant.limits import Limits
 from accountant.unit_balance import UnitLoss, UnitRoom
@@ -188,7 +188,7 @@ def _pins(policy: Policy) -> Pins:
 
 def _against_caps(plan: Plan, stood_in: SimulatedCatalog, asked: Asked, sizes: Sizes) -> Simulation:
     policy_caps, table = limits(stood_in.catalog, OWNER), plan.question.table.ledger_root.table
-    caps = in_force(policy_caps, (), table=table, analyst=None)
+    caps = apply_grants(policy_caps, (), table=table, analyst=None)
     own = _optional_nano(settings.max_epsilon(asked.settings))
     adding = groups_that_add_up(plan) if plan.question.table.unit else 1
     fit, scope = _count_fitting(plan, caps, own, adding)

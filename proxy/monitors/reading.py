@@ -298,8 +298,8 @@ class MonitorReading:
     def _read(self, run: MonitorRun, telling: Telling, *, after: int, most: int | None = None) -> AlertsRead:
         with _asking_ledger():
             page = self._ledger.monitors.changes(run.run, after_number=after, limit=most)
-        came, cleared = tuple(map(telling.tell, page.came)), tuple(map(telling.tell_clearing, page.cleared))
-        return AlertsRead(came, cleared, page.last_look, page.more)
+        came, cleared = tuple(map(telling.tell, page.alerts)), tuple(map(telling.tell_clearing, page.cleared))
+        return AlertsRead(came, cleared, page.last_look, page.has_more)
 
     def read_news(self, wanted: Collection[Wanted], *, origin: int) -> Mapping[Wanted, MonitorNews | KeyholeError]:
         """Return the news as the news desk has it.

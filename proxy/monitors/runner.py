@@ -17,7 +17,7 @@ from operator import attrgetter
 
 import structlog
 
-from accountant.errors import LedgerError, LookTaken, MonitorStopped, WindowLost, WindowOver
+from accountant.errors import LedgerError, LookAlreadyRecorded, MonitorStopped, WindowClosed, WindowLost
 from accountant.monitor_model import MonitorRun, MonitorState, WindowState
 from mechanisms.formula import Integers
 from planner.catalog.catalog import Catalog
@@ -189,7 +189,7 @@ class MonitorRunner:
             with suppress(LedgerError):  # somebody else closed it, or the ledger is gone: the next try sees
                 for window in lost.windows:
                     service.ledger.monitors.close_window(run, window, None)
-        except (MonitorStopped, WindowOver):
+        except (MonitorStopped, WindowClosed):
             pass  # paused, ended or closed meanwhile: nothing is due any more
         except LedgerError:
             self._complain(service, name, kept, ledger_unavailable())
@@ -280,9 +280,9 @@ class MonitorRunner:
             return False
         try:
             one.record(values)
-        except LookTaken:
+        except LookAlreadyRecorded:
             seen.count_look(LookEnding.TAKEN, monitor=name, number=number)
-        except (MonitorStopped, WindowOver):
+        except (MonitorStopped, WindowClosed):
             pass  # paused, ended or closed meanwhile: nothing is due any more
         except LedgerError:
             seen.count_look(LookEnding.FAILED, monitor=name, number=number, code=ledger_unavailable().code)

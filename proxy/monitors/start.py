@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from accountant.charges import MOST_NANO_PER_CHARGE, Charge, Wording
-from accountant.errors import LedgerError, MonitorStands, NotApproved, OverBudget
+from accountant.errors import LedgerError, MonitorNotEnded, NotApproved, OverBudget
 from accountant.limits import Limits
 from accountant.monitor_model import MonitorRun, MonitorState, WindowAxis
 from planner.catalog.catalog import RELEASED_BY, Analyst
@@ -56,7 +56,7 @@ def check_startable(service: Service, plan: MonitorPlan) -> None:
     with in_words(service, plan):
         run = service.ledger.monitors.find(plan.monitor.name)
         if run is not None and run.state is not MonitorState.ENDED:
-            raise MonitorStands(monitor=plan.monitor.name, run=run.run)
+            raise MonitorNotEnded(monitor=plan.monitor.name, run=run.run)
         short = service.ledger.find_shortage(charge, limits_of(service, plan))
         if short is not None:
             raise short
@@ -133,7 +133,7 @@ def in_words(service: Service, plan: MonitorPlan) -> Iterator[None]:
         refusal = monitor_refusals.over_budget(over, plan, fitting=_find_fitting(service, plan))
     except NotApproved as waiting:
         refusal = approval_needed(waiting)
-    except MonitorStands as stands:
+    except MonitorNotEnded as stands:
         refusal = monitor_refusals.stands_already(stands.monitor)
     except LedgerError:
         refusal = ledger_unavailable()

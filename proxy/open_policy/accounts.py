@@ -37,7 +37,7 @@ def limits(catalog: Catalog, analyst: Analyst) -> Limits:
         per_table_nano=_optional_nano(budget.per_table),
         approval_above_nano=_optional_nano(budget.approval_above),
         delta=budget.delta,
-        apart=are_apart(catalog),
+        separates_analysts=are_apart(catalog),
         own_per_table_nano=tuple(
             (caps.table, int(caps.per_table * NANO)) for caps in budget.tables if caps.per_table is not None
         ),

@@ -49,7 +49,7 @@ def _charge_compared(service: Service, claim: Claim) -> Charge | None:
     except LedgerError:
         raise ledger_unavailable() from None
     if stored is not None:
-        return None if stored.held else stored.charge_of_reading(name)
+        return None if stored.is_held else stored.make_reading_charge(name)
     _, on_paths = reuse.find_earlier_noise(service, claim)
     if on_paths is None or not (on_paths.told or on_paths.continues):
         return claim.charge

@@ -188,7 +188,7 @@ def amounts(plan: Plan, losses: Epsilons) -> Amounts:
 def spent_by(claim: Claim, outcome: Outcome, ranking: Ranking | None = None) -> Spent:
     """Return the cost of a run, ex post, and its newly revealed part if it continued earlier questions' noise."""
     all_of_it = _spend(claim, outcome.epsilon if ranking is None else _add_ranking(claim, outcome.epsilon, ranking))
-    if claim.charge.continuing is None or outcome.fresh is None:
+    if claim.charge.path_continuation is None or outcome.fresh is None:
         return all_of_it
     return replace(all_of_it, fresh=_spend(claim, outcome.fresh))
 
@@ -206,12 +206,12 @@ def _spend(claim: Claim, epsilon: Epsilons) -> Spent:
     losses = _nanos(epsilon)
     most, reach = _amounts(claim.plan, losses), find_cell_reach(claim.plan.question)
     if reach.reaches_other_groups:
-        return Spent.uniform(most.epsilon_nano, unit_epsilon_nano=most.unit_epsilon_nano)
+        return Spent.from_uniform(most.epsilon_nano, unit_epsilon_nano=most.unit_epsilon_nano)
     losses = losses * reach.count_losses(1)
     if int(losses.min()) == most.epsilon_nano:
-        return Spent.uniform(most.epsilon_nano, unit_epsilon_nano=most.unit_epsilon_nano)
+        return Spent.from_uniform(most.epsilon_nano, unit_epsilon_nano=most.unit_epsilon_nano)
     in_order = _in_cell_order(losses, claim.plan.question, claim.charge.cells)
-    return Spent.per_key(in_order, unit_epsilon_nano=most.unit_epsilon_nano)
+    return Spent.from_keys(in_order, unit_epsilon_nano=most.unit_epsilon_nano)
 
 
 def _nanos(epsilon: Epsilons) -> NanoArray:

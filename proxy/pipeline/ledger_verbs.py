@@ -80,7 +80,7 @@ def stored_answer(service: Service, claim: Claim) -> Answer | None:
     name, longest = claim.asked.analyst.name, _longest(service)
     with _ledger(service, claim):
         stored = service.ledger.find_answer(claim.charge.question, claim.version, analyst=name, once_within=longest)
-        reading = None if stored is None or stored.held else stored.charge_of_reading(name)
+        reading = None if stored is None or stored.is_held else stored.make_reading_charge(name)
         if stored is not None and reading is not None:
             service.ledger.charge_reader(
                 reading,
@@ -106,7 +106,7 @@ def answer_again(service: Service, plan: Plan, asked: Asked, stored: StoredAnswe
 
 
 def _from_store(plan: Plan, stored: StoredAnswer, *, reused: bool, payment: Payment | None = None) -> Answer:
-    shares = stored.charge.continuing is not None or not stored.charge.shared
+    shares = stored.charge.path_continuation is not None or not stored.charge.shared
     return answer_of(
         _as_charged(plan, stored.charge),
         _named_as_asked(from_bytes(stored.answer), plan),
@@ -234,7 +234,9 @@ def _reserve(service: Service, claim: Claim, on_paths: OnPaths | None) -> Paid:
         except PathTaken:
             pass
         except OverBudget as over:
-            if on_paths.claim.limits.apart:  # what it costs there is public, and what is left follows from own outcomes
+            if (
+                on_paths.claim.limits.separates_analysts
+            ):  # what it costs there is public, and what is left follows from own outcomes
                 return _reserve_anew(service, claim)
             left = affordable.find_left(service, claim)
             if claim.plan.worst_case_epsilon <= left.epsilon:
@@ -299,7 +301,7 @@ def commit(service: Service, reservation: Reservation, result: RunResult) -> Non
         pass
     else:
         charge = reservation.charge
-        cost_nano = result.lost.to_everybody(charge).epsilon_nano
+        cost_nano = result.lost.find_shared_part(charge).epsilon_nano
         service.telemetry.count_charge(charge.family.table, epsilon=cost_nano / NANO)
         return
     raise ledger_unavailable()
@@ -340,7 +342,7 @@ def new_answer(service: Service, paid: Paid, result: RunResult) -> Answer:
 
 def _as_charged(plan: Plan, charge: Charge) -> Plan:
     """Return the plan with the worst case that was reserved for the answer, if it was decided on noise paths."""
-    if worst_amounts(plan).epsilon_nano == charge.epsilon_nano and charge.continuing is None and charge.shared:
+    if worst_amounts(plan).epsilon_nano == charge.epsilon_nano and charge.path_continuation is None and charge.shared:
         return plan
     ranked = 0.0 if plan.ranking is None else plan.ranking.worst_case_epsilon
     decided = max(0.0, charge.epsilon_nano / losses_in_cell(plan) / NANO - ranked)

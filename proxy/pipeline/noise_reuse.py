@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from accountant.charges import NANO, Amounts, Continuing, PathState, StoredPath, is_lasting
+from accountant.charges import NANO, Amounts, PathContinuation, PathState, StoredPath, is_lasting
 from accountant.errors import LedgerError
 from mechanisms.formula import Integers
 from mechanisms.keyhole.noise_continuation import (
@@ -81,7 +81,7 @@ class OnPaths:
     def everybody(self) -> Amounts:
         """The most that it costs the shared balances, as far as the asking analyst may know."""
         charge = self.claim.charge
-        return charge.known_amounts if self.claim.limits.apart else charge.shared_amounts
+        return charge.known_amounts if self.claim.limits.separates_analysts else charge.shared_amounts
 
     @property
     def continues(self) -> bool:
@@ -95,20 +95,20 @@ class OnPaths:
         charge, limits = self.claim.charge, self.claim.limits
         known, own, anew = charge.known_amounts, charge.own_amounts, self.anew
         cheaper = known.epsilon_nano < anew.epsilon_nano and known.unit_epsilon_nano <= anew.unit_epsilon_nano
-        in_full = not limits.apart or own.epsilon_nano <= _MOST_IN_FULL * anew.epsilon_nano
+        in_full = not limits.separates_analysts or own.epsilon_nano <= _MOST_IN_FULL * anew.epsilon_nano
         allowed = limits.per_query_nano is None or own.epsilon_nano <= limits.per_query_nano
         return self.free and cheaper and in_full and allowed
 
     @property
     def states(self) -> tuple[PathState, ...]:
         """The paths as they were found."""
-        continuing = self.claim.charge.continuing
+        continuing = self.claim.charge.path_continuation
         return () if continuing is None else continuing.paths
 
     @property
     def reading(self) -> Claim:
         """The claim of a question whose values are all told: the analyst's own balances alone."""
-        return replace(self.claim, charge=replace(self.claim.charge, shared=False, continuing=None))
+        return replace(self.claim, charge=replace(self.claim.charge, shared=False, path_continuation=None))
 
     def noise(self, *, read: bool, fits: bool = True) -> SharedNoise:
         """Return the shared noise for EXPLAIN and the NOTICE.
@@ -183,7 +183,7 @@ def on_earlier_noise(claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths |
     on_paths = replace(plan, calibration=continuation.calibration)
     own = worst_amounts(on_paths)
     states = [stored[name][0] for name in used.values()]
-    continuing = Continuing(
+    continuing = PathContinuation(
         paths=tuple(sorted(each.state for each in states)),
         shared=amounts(on_paths, continuation.fresh_by_key),
         known=amounts(on_paths, _unreserved_loss(continuation, paths, here)),
@@ -192,7 +192,7 @@ def on_earlier_noise(claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths |
         claim.charge,
         epsilon_nano=own.epsilon_nano,
         unit_epsilon_nano=own.unit_epsilon_nano,
-        continuing=continuing,
+        path_continuation=continuing,
         renyi=None,
     )
     return OnPaths(
@@ -201,7 +201,7 @@ def on_earlier_noise(claim: Claim, memory: Memory, *, wanted: bool) -> OnPaths |
         paths=paths,
         here=here,
         earlier=max(each.questions for each in states),
-        free=not any(each.taken for each in states),
+        free=not any(each.is_taken for each in states),
         anew=claim.charge.own_amounts,
         told=_is_known(continuation, paths, here),
     )
@@ -231,7 +231,8 @@ def decide(plan: Plan, on_paths: OnPaths | None, values: Integers, *, in_full: b
         return decide_in_full(plan.calibration, values, noise=noise, keeps_paths=kept)
     if on_paths is not None:
         return decide_on_refined_paths(
-            on_paths.continuation, values, noise=noise, reads_known_first=not on_paths.claim.limits.apart
+            on_paths.continuation, values, noise=noise, reads_known_first=not on_paths.claim.limits.separates_analysts
+        
         )
     mechanism = CONTINUABLE.get(plan.calibration.mechanism)
     if mechanism is not None:
@@ -293,7 +294,7 @@ def path_after(
         return drawn
     old = before[1]
     more_keys = drawn.reserved.size > old.reserved.size and path.rates[-1] >= old.path.rates[-1]
-    finer = in_full and before[0].taken and path.rates[-1] > old.path.rates[-1]
+    finer = in_full and before[0].is_taken and path.rates[-1] > old.path.rates[-1]
     return drawn if drawn.covers(old) and (more_keys or finer) else None
 
 

@@ -57,7 +57,7 @@ def payment_after(service: Service, claim: Claim, charge: Charge) -> Payment | N
     Return None if nobody's balance counts it, and if the ledger is gone, since the answer is charged and sent all the
     same.
     """
-    another = replace(charge, continuing=None)
+    another = replace(charge, path_continuation=None)
     try:
         room = service.ledger.left_for(another, claim.limits)
         anew = room_for_all(service, another, claim.limits, room=room)
@@ -94,7 +94,7 @@ def _unit_form(charge: Charge, room: Headroom, balances: Sequence[BalanceLeft]) 
     if delta is None or charge.renyi is None or charge.epsilon_nano == 0:
         return None
     pure = _count_further(charge, balances, None, most_nano=None)[0] or 0
-    return UnitCharge(delta=delta, uses_curve=room.by_curve, pure_further=pure)
+    return UnitCharge(delta=delta, uses_curve=room.uses_curve, pure_further=pure)
 
 
 def _count_further(

@@ -126,7 +126,7 @@ class Rehearsals:
             per_query_nano=None,
             analyst_per_predicate_nano=None,
             analyst_per_unit_nano=None,
-            apart=False,
+            separates_analysts=False,
         )
 
     def find_known(self, claim: Claim) -> Known:
@@ -219,9 +219,9 @@ class _Run:
         return quote
 
     def _ask_stored(self, claim: Claim, stored: StoredAnswer) -> Quote:
-        if stored.held:
+        if stored.is_held:
             return Quote(claim.plan, Decided.STORED)
-        charge = stored.charge_of_reading(claim.asked.analyst.name)
+        charge = stored.make_reading_charge(claim.asked.analyst.name)
         return self._charge(claim, charge, Decided.STORED, everybody=NOTHING)
 
     def _ask(self, claim: Claim, memory: Memory) -> Quote:
@@ -236,7 +236,7 @@ class _Run:
                 return quote
         if on_paths is not None and on_paths.continues:
             quote = self._continue(claim, memory, on_paths, low)
-            if quote.fits or quote.of_list or not claim.limits.apart:
+            if quote.fits or quote.of_list or not claim.limits.separates_analysts:
                 return quote
         quote = self._quote(claim, claim.charge, Decided.ANEW, everybody=claim.charge.own_amounts)
         if quote.fits:
@@ -255,7 +255,7 @@ class _Run:
         charged = reuse.on_earlier_noise(claim, high, wanted=True)
         assert charged is not None, "whether paths are of use follows from their rates"
         charge, most = on_paths.claim.charge, on_paths.claim.charge.shared_amounts
-        fresh = charge.known_amounts if claim.limits.apart else charged.claim.charge.shared_amounts
+        fresh = charge.known_amounts if claim.limits.separates_analysts else charged.claim.charge.shared_amounts
         quote = self._quote(on_paths.claim, charge, Decided.CONTINUED, everybody=fresh)
         if quote.fits:
             # units and tables add up each question's largest loss, at whichever keys: that of those that had stopped
@@ -317,7 +317,7 @@ class _Run:
             self.paths[name, version] = (
                 None
                 if path is None
-                else _LeftPath(StoredPath(name, state, b"", taken=taken, questions=questions), *path)
+                else _LeftPath(StoredPath(name, state, b"", is_taken=taken, questions=questions), *path)
             )
 
     def _memory(self, memory: Memory, version: str, *, lowest: bool) -> Memory:
@@ -335,7 +335,8 @@ class _Run:
     def together(self) -> Amounts:
         """Return the sum of all questions so far for one group's loss, and for one unit's."""
         lost = [
-            MOST_CAP_NANO - self.alone.left_for(_alone(charge, NOTHING), _without_cap(self.most)).balances[0].left_nano
+            MOST_CAP_NANO
+            - self.alone.find_headroom(_alone(charge, NOTHING), _without_cap(self.most)).balances[0].left_nano
             for charge, _ in self.charges
         ]
         return Amounts(max(lost, default=0), self.alone.unit_nano)
@@ -345,7 +346,7 @@ class _Run:
         """The tightest balance of each kind over all groups asked about."""
         found: dict[str, BalanceLeft] = {}
         for charge, limits in self.charges:
-            for one in self.balances.left_for(replace(charge, continuing=None), limits).balances:
+            for one in self.balances.find_headroom(replace(charge, path_continuation=None), limits).balances:
                 known = found.get(one.scope)
                 if known is None or one.left_nano < known.left_nano:
                     found[one.scope] = one
@@ -367,7 +368,7 @@ def _alone(charge: Charge, everybody: Amounts) -> Charge:
         epsilon_nano=everybody.epsilon_nano,
         unit_epsilon_nano=everybody.unit_epsilon_nano,
         shared=True,
-        continuing=None,
+        path_continuation=None,
         renyi=None,
     )
 

@@ -235,7 +235,7 @@ def limits_on(service: Accounts) -> Limits:
 def _commit(service: Service, reservation: Reservation, body: bytes) -> None:
     charge = reservation.charge
     with ledger_refusals():
-        spent = Spent.uniform(charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano)
+        spent = Spent.from_uniform(charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano)
         service.ledger.commit(reservation, spent, body)
 
 

@@ -41,7 +41,9 @@ def describe_changed_shares(ledger: Ledger, catalog: Catalog, *, were_apart: boo
     told = []
     for analyst in catalog.analysts:
         now = limits(catalog, analyst)
-        reports = [ledger.balances(each, analyst=analyst.name) for each in (replace(now, apart=were_apart), now)]
+        reports = [
+            ledger.balances(each, analyst=analyst.name) for each in (replace(now, separates_analysts=were_apart), now)
+        ]
         before, after = map(_left, reports)
         told += [
             f"{analyst.name} {name} {after[name]}, not {before[name]}" for name in after if after[name] != before[name]

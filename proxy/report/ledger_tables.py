@@ -77,9 +77,13 @@ def reuse(question: AskedQuestion) -> str:
         return f"the answer of {question.reads[:SHORT_ID]}"
     if not charge.shared:
         return "noise paths, nothing new"
-    if charge.continuing is not None:
-        news = charge.continuing.shared if question.spent is None else question.spent.to_everybody(charge).most
-        paths = len(charge.continuing.paths)
+    if charge.path_continuation is not None:
+        news = (
+            charge.path_continuation.shared
+            if question.spent is None
+            else question.spent.find_shared_part(charge).largest
+        )
+        paths = len(charge.path_continuation.paths)
         return f"{paths} noise path{'' if paths == 1 else 's'}, new {epsilon(news.epsilon_nano)}"
     return ""
 
@@ -123,7 +127,7 @@ def describe_question(question: AskedQuestion) -> list[tuple[str, str]]:
     if question.spent is not None:
         spent = question.spent
         facts.append(("cost", _amounts(spent.epsilon_nano, spent.unit_epsilon_nano, unit=family.unit)))
-        news = spent.to_everybody(charge)
+        news = spent.find_shared_part(charge)
         if news is not spent:
             facts.append(("new to all", _amounts(news.epsilon_nano, news.unit_epsilon_nano, unit=family.unit)))
     if reuse(question):
@@ -155,7 +159,7 @@ def _losses(question: AskedQuestion, spent: Spent) -> Iterator[str]:
 def loss_levels(question: AskedQuestion, spent: Spent) -> list[tuple[int, int, tuple[str, ...]]]:
     """Return the distinct losses from the largest down, how many keys have each, and the first few of those keys."""
     cells = question.charge.cells
-    losses = np.broadcast_to(spent.amounts(cells), cells.shape).reshape(-1)
+    losses = np.broadcast_to(spent.read_amounts(cells), cells.shape).reshape(-1)
     levels = []
     for loss, count in reversed(list(zip(*np.unique(losses, return_counts=True), strict=True))):
         places = islice(np.flatnonzero(losses == loss).tolist(), SHOWN_KEYS)
@@ -205,7 +209,7 @@ def published_document(one: Published) -> dict[str, Any]:
 def document(question: AskedQuestion) -> dict[str, Any]:
     """Return one question as a JSON document, amounts in epsilon."""
     charge, family, spent = question.charge, question.charge.family, question.spent
-    most = question.most if spent is None else spent.most
+    most = question.most if spent is None else spent.largest
     found: dict[str, Any] = {
         "reservation": question.reservation,
         "reserved_at": question.at.isoformat(),
@@ -222,12 +226,12 @@ def document(question: AskedQuestion) -> dict[str, Any]:
         "groups": charge.cells.size,
         "status": question.status,
         "reads": question.reads,
-        "continues_paths": 0 if charge.continuing is None else len(charge.continuing.paths),
+        "continues_paths": 0 if charge.path_continuation is None else len(charge.path_continuation.paths),
         "worst_case_epsilon": charge.epsilon_nano / NANO,
         "worst_case_unit_epsilon": charge.unit_epsilon_nano / NANO,
         "epsilon": None if most is None else most.epsilon_nano / NANO,
         "unit_epsilon": None if most is None else most.unit_epsilon_nano / NANO,
-        "new_epsilon": None if spent is None else spent.to_everybody(charge).epsilon_nano / NANO,
+        "new_epsilon": None if spent is None else spent.find_shared_part(charge).epsilon_nano / NANO,
         "monitor": question.monitor,
         "settled_by": question.settled_by,
         "settled_why": question.settled_why,

@@ -332,7 +332,7 @@ def _limits(policy: Policy) -> Limits:
         analyst_per_predicate_nano=None,
         analyst_per_unit_nano=None,
         delta=budget.delta,
-        apart=False,
+        separates_analysts=False,
     )
 
 

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import datetime
 
 from accountant.charges import Spent
-from accountant.errors import LookTaken, OverBudget
+from accountant.errors import LookAlreadyRecorded, OverBudget
 from accountant.ledger import Ledger
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge, limits
@@ -46,7 +46,7 @@ def stop_once(url: str, where: str) -> None:
             hold(where)
         if where == "in release":
             ledger.release(reservation)
-        ledger.commit(reservation, Spent.uniform(1, unit_epsilon_nano=0), b"answer")
+        ledger.commit(reservation, Spent.from_uniform(1, unit_epsilon_nano=0), b"answer")
         hold(where)
 
 
@@ -57,7 +57,7 @@ def work(url: str) -> None:
         while True:
             reservation = ledger.reserve(charge(2), limits(10**9))
             say("reserved", reservation.id)
-            ledger.commit(reservation, Spent.uniform(1, unit_epsilon_nano=0), b"answer")
+            ledger.commit(reservation, Spent.from_uniform(1, unit_epsilon_nano=0), b"answer")
             say("committed", reservation.id)
 
 
@@ -97,7 +97,7 @@ def watch(url: str, holder: str, looks: int) -> None:
             body = state.body + f"|{holder} {number}".encode()
             went = ((number - 2) % 3,) if number > 1 else ()
             made = look(state, (number - 1) % 3, look=number, body=body, cleared=went)
-            with suppress(LookTaken):
+            with suppress(LookAlreadyRecorded):
                 ledger.monitors.record_look(run.run, [made], number=number, at=moment(number), holder=holder)
                 say("looked", number)
         say("done")

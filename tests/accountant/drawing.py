@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from accountant.charges import Amounts, Charge, Continuing, Spent
+from accountant.charges import Amounts, Charge, PathContinuation, Spent
 from mechanisms.threshold.renyi import ORDERS
 from tests.accountant.model_ledger import ModelLedger
 
@@ -15,7 +15,7 @@ def unit_nano(epsilon_nano: int, *, unit: str) -> int:
 
 
 def uniform(epsilon_nano: int, *, unit: str) -> Spent:
-    return Spent.uniform(epsilon_nano, unit_epsilon_nano=unit_nano(epsilon_nano, unit=unit))
+    return Spent.from_uniform(epsilon_nano, unit_epsilon_nano=unit_nano(epsilon_nano, unit=unit))
 
 
 def losses(data: st.DataObject, charge: Charge, most: int) -> Spent:
@@ -24,15 +24,15 @@ def losses(data: st.DataObject, charge: Charge, most: int) -> Spent:
     drawn = data.draw(st.lists(st.integers(0, most), min_size=size, max_size=size))
     if data.draw(st.booleans()):
         return uniform(max(drawn), unit=unit)
-    return Spent.per_key(drawn, unit_epsilon_nano=unit_nano(max(drawn), unit=unit))
+    return Spent.from_keys(drawn, unit_epsilon_nano=unit_nano(max(drawn), unit=unit))
 
 
 def a_loss(data: st.DataObject, charge: Charge) -> Spent:
     """A loss that the charge, as it was reserved, covers."""
     if charge.renyi is not None:
-        return Spent.uniform(charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano)
+        return Spent.from_uniform(charge.epsilon_nano, unit_epsilon_nano=charge.unit_epsilon_nano)
     spent = losses(data, charge, charge.epsilon_nano)
-    if charge.continuing is None:
+    if charge.path_continuation is None:
         return spent
     return replace(spent, fresh=losses(data, charge, charge.shared_amounts.epsilon_nano))
 
@@ -55,7 +55,7 @@ def following(data: st.DataObject, model: ModelLedger, asked: Charge, identities
         Amounts(news, unit_nano(news, unit=model.unit))
         for news in data.draw(st.tuples(st.integers(0, most), st.integers(0, most)))
     )
-    return replace(asked, continuing=Continuing(tuple(states), shared=shared, known=known))
+    return replace(asked, path_continuation=PathContinuation(tuple(states), shared=shared, known=known))
 
 
 def with_curve(data: st.DataObject, asked: Charge) -> Charge:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from accountant.charges import NANO, Amounts, Cells, Charge, Continuing, Family, PathState, Spent
+from accountant.charges import NANO, Amounts, Cells, Charge, Family, PathContinuation, PathState, Spent
 from accountant.limits import Limits
 
 COUNTRIES = ("DE", "FR", "UK")
@@ -26,7 +26,7 @@ def charge(
     version: str = "v1",
     immutable: frozenset[str] = frozenset(),
     shared: bool = True,
-    continuing: Continuing | None = None,
+    continuing: PathContinuation | None = None,
 ) -> Charge:
     keys = cells(country=COUNTRIES) if keys is None else keys
     family = Family(
@@ -59,20 +59,20 @@ def limits(
         per_query_nano=per_query,
         analyst_per_predicate_nano=analyst_per_predicate,
         analyst_per_unit_nano=analyst_per_unit,
-        apart=apart,
+        separates_analysts=apart,
         per_table_nano=per_table,
         approval_above_nano=approval_above,
     )
 
 
 def all_of(reserved: Charge) -> Spent:
-    return Spent.uniform(reserved.epsilon_nano, unit_epsilon_nano=reserved.unit_epsilon_nano)
+    return Spent.from_uniform(reserved.epsilon_nano, unit_epsilon_nano=reserved.unit_epsilon_nano)
 
 
-def continuing(*paths: PathState, shared: int, known: int, unit: str = "row") -> Continuing:
+def continuing(*paths: PathState, shared: int, known: int, unit: str = "row") -> PathContinuation:
     """What continues the paths; one unit is in one key."""
     has_unit = unit != "row"
-    return Continuing(
+    return PathContinuation(
         tuple(sorted(paths)),
         shared=Amounts(shared, shared if has_unit else 0),
         known=Amounts(known, known if has_unit else 0),
@@ -82,5 +82,5 @@ def continuing(*paths: PathState, shared: int, known: int, unit: str = "row") ->
 def per_key(own: list[int], *, fresh: list[int] | None = None, unit: str = "row") -> Spent:
     """A loss per key, and what of it is fresh; one unit is in one key."""
     has_unit = unit != "row"
-    news = None if fresh is None else Spent.per_key(fresh, unit_epsilon_nano=max(fresh) if has_unit else 0)
-    return replace(Spent.per_key(own, unit_epsilon_nano=max(own) if has_unit else 0), fresh=news)
+    news = None if fresh is None else Spent.from_keys(fresh, unit_epsilon_nano=max(fresh) if has_unit else 0)
+    return replace(Spent.from_keys(own, unit_epsilon_nano=max(own) if has_unit else 0), fresh=news)

@@ -50,13 +50,13 @@ def main() -> None:
                     break
             story["reserve refused"] = refused(lambda: ledger.reserve(charge(1), limits(10**6)))
             story["commit refused"] = refused(
-                lambda: ledger.commit(held, Spent.uniform(1, unit_epsilon_nano=0), b"x" * 100_000)
+                lambda: ledger.commit(held, Spent.from_uniform(1, unit_epsilon_nano=0), b"x" * 100_000)
             )
             story["open"] = sorted(one.id for one in ledger.open_reservations()) == sorted(granted)
             story["left"] = ledger.left_for(charge(0), limits(10**6)).epsilon_nano
         story["granted"] = granted
         story["events"] = ledger.verify()
-        ledger.commit(held, Spent.uniform(1, unit_epsilon_nano=0), b"answer")
+        ledger.commit(held, Spent.from_uniform(1, unit_epsilon_nano=0), b"answer")
         story["left afterwards"] = ledger.left_for(charge(0), limits(10**6)).epsilon_nano
     print(json.dumps(story))
 

@@ -102,7 +102,7 @@ def prepared(ledger: Ledger, verb: str) -> Callable[[], object]:
         case "read a stored answer":
             stored = ledger.find_answer("q1", "v1", analyst="bob")
             assert stored is not None
-            return partial(ledger.charge_reader, stored.charge_of_reading("bob"), CAPS, answer=stored)
+            return partial(ledger.charge_reader, stored.make_reading_charge("bob"), CAPS, answer=stored)
         case "open a window":
             return partial(owner.open_window, by="owner", why="a new year")
         case "prune":
@@ -161,10 +161,10 @@ def seen(ledger: Ledger) -> Seen:
         left=tuple(ledger.left_for(charge(0, keys=ALL_KEYS, analyst=analyst), CAPS) for analyst in ("ann", "bob")),
         families=ledger.balances(CAPS).families,
         paths=tuple(
-            (name, path.body, path.taken, path.questions) for name, path in ledger.find_paths(PATHS, "v1").items()
+            (name, path.body, path.is_taken, path.questions) for name, path in ledger.find_paths(PATHS, "v1").items()
         ),
         stored_paths=sum(sizes.states for sizes in ledger.owner.path_sizes()),
-        answers=tuple(None if one is None else (one.answer, one.held) for one in stored),
+        answers=tuple(None if one is None else (one.answer, one.is_held) for one in stored),
         grants=len(ledger.owner.grants()),
         monitors=tuple(seen_of_monitor(ledger, run) for run in ledger.monitors.runs()),
     )

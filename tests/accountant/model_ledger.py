@@ -24,10 +24,10 @@ def small_conversion(delta: float) -> Curve:
 
 
 def uniform(amounts: Amounts) -> Spent:
-    return Spent.uniform(amounts.epsilon_nano, unit_epsilon_nano=amounts.unit_epsilon_nano)
+    return Spent.from_uniform(amounts.epsilon_nano, unit_epsilon_nano=amounts.unit_epsilon_nano)
 
 
-NOTHING = Spent.uniform(0, unit_epsilon_nano=0)
+NOTHING = Spent.from_uniform(0, unit_epsilon_nano=0)
 
 
 @dataclass
@@ -81,7 +81,7 @@ class ModelLedger:
         paid = self.in_window()
         own = [(item.charge, item.own) for item in paid if item.charge.analyst == asked.analyst]
         shared = [(item.charge, item.shared) for item in paid if item.charge.shared]
-        if self.caps.apart:
+        if self.caps.separates_analysts:
             refunded = {name for name, item in self.paid.items() if item.charge.analyst == asked.analyst}
             refunded -= self.withdrawn_by(asked)
             shared = [
@@ -99,10 +99,10 @@ class ModelLedger:
             left[BalanceScope.PER_PREDICATE] = (cap - int(exact_loss(asked, shared).max()), cap)
             left[BalanceScope.PER_UNIT] = (500 - self.balance(shared), 500)
             rooms[BalanceScope.PER_UNIT] = UnitRoom(loss_of_unit(shared), 500, self.caps.delta)
-            left[BalanceScope.PER_TABLE] = (700 - sum(spent.most.table_nano for _, spent in shared), 700)
+            left[BalanceScope.PER_TABLE] = (700 - sum(spent.largest.table_nano for _, spent in shared), 700)
         if self.unit == "row":
             left = {scope: amounts for scope, amounts in left.items() if not scope.endswith("per_unit")}
-        return _headroom(left, rooms, row=self.unit == "row", apart=self.caps.apart)
+        return _headroom(left, rooms, row=self.unit == "row", apart=self.caps.separates_analysts)
 
     def balance(self, paid: list[tuple[Charge, Spent]]) -> int:
         """A unit's balance: all in pure terms, or the curves at the best order and the rest in pure terms."""
@@ -123,13 +123,13 @@ class ModelLedger:
 
     def withdrawn_by(self, asked: Charge) -> set[str]:
         """The asker's own questions whose refunds count no longer once their paths are continued."""
-        states = () if asked.continuing is None else asked.continuing.paths
+        states = () if asked.path_continuation is None else asked.path_continuation.paths
         origins = {head.origin for head in self.heads.values() if head.state in states}
         return {name for name in origins if name is not None and self.paid[name].charge.analyst == asked.analyst}
 
     def continuing(self) -> list[str]:
         """Open reservations that continue paths in this window."""
-        return [name for name, one in self.open.items() if one.charge.continuing and name not in self.ended]
+        return [name for name, one in self.open.items() if one.charge.path_continuation and name not in self.ended]
 
     def continued_before(self) -> list[str]:
         """Open reservations that continued paths when a window opened."""
@@ -149,19 +149,19 @@ class ModelLedger:
             window=self.window,
         )
         self.open[reservation.id] = reservation
-        for state in () if asked.continuing is None else asked.continuing.paths:
+        for state in () if asked.path_continuation is None else asked.path_continuation.paths:
             self.heads[state.identity, state.version].taken = reservation.id
         self._recount()
 
     def commit(self, identity: str, spent: Spent, answer: bytes | None, names: frozenset[str]) -> None:
         item = self.paid[identity]
         charge, version = item.charge, item.charge.family.version
-        item.own, item.shared = replace(spent, fresh=None), spent.to_everybody(charge)
+        item.own, item.shared = replace(spent, fresh=None), spent.find_shared_part(charge)
         del self.open[identity]
         self._leave(charge)
         for name in () if identity in self.ended else names:
             self._forget(name, version)
-            origin = identity if charge.continuing is None and charge.renyi is None else None
+            origin = identity if charge.path_continuation is None and charge.renyi is None else None
             taken = None if charge.renyi is None else identity
             self.heads[name, version] = Head(PathState(name, version, identity), origin, taken)
         if answer is not None:
@@ -198,7 +198,7 @@ class ModelLedger:
         self.gone += [head.state for head in self.heads.values()]
         self.heads.clear()
         for identity in self.open:
-            charge = replace(self.paid[identity].charge, continuing=None)
+            charge = replace(self.paid[identity].charge, path_continuation=None)
             worst = uniform(charge.own_amounts)
             self.paid[identity] = Paid(charge, worst, worst, worst, worst, self.window)
 
@@ -220,7 +220,7 @@ class ModelLedger:
     def _recount(self) -> None:
         """Refunds count unless a path of the question is being continued, or was."""
         for identity, item in self.paid.items():
-            if identity in self.open or not item.charge.shared or item.charge.continuing is not None:
+            if identity in self.open or not item.charge.shared or item.charge.path_continuation is not None:
                 continue
             held = (
                 any(head.origin == identity and head.taken in self.open for head in self.heads.values())
@@ -229,7 +229,7 @@ class ModelLedger:
             item.refunded = item.known if held else item.own
 
     def _leave(self, charge: Charge) -> None:
-        for state in () if charge.continuing is None else charge.continuing.paths:
+        for state in () if charge.path_continuation is None else charge.path_continuation.paths:
             self.withdrawn.update(
                 head.origin for head in self.heads.values() if head.state == state and head.origin is not None
             )
@@ -270,6 +270,6 @@ def _headroom(
             key if table is None or not row else min(key, table),
             min((one for one in units if one is not None), default=None),
         ),
-        apart=apart,
+        separates_analysts=apart,
         balances=tuple(BalanceLeft(scope, *left[scope], rooms.get(scope)) for scope in BalanceScope if scope in left),
     )

@@ -28,7 +28,7 @@ def test_a_reservation_counts_in_full_until_it_is_committed(ledger: Ledger) -> N
     reservation = ledger.reserve(question, limits())
     assert ledger.left_for(question, limits()).plain == BalanceRoom(NANO, None)
     assert ledger.open_reservations() == (reservation,)
-    ledger.commit(reservation, Spent.uniform(NANO, unit_epsilon_nano=0), None)
+    ledger.commit(reservation, Spent.from_uniform(NANO, unit_epsilon_nano=0), None)
     assert ledger.left_for(question, limits()).plain == BalanceRoom(3 * NANO, None)
     assert ledger.open_reservations() == ()
 
@@ -43,7 +43,7 @@ def test_a_release_gives_everything_back(ledger: Ledger) -> None:
 def test_a_commit_per_key_charges_each_key_its_own_loss(ledger: Ledger) -> None:
     question = charge(2 * NANO, unit="customer_id", unit_epsilon_nano=6 * NANO)
     reservation = ledger.reserve(question, limits())
-    ledger.commit(reservation, Spent.per_key([NANO, 0, 2 * NANO], unit_epsilon_nano=3 * NANO), b"UK")
+    ledger.commit(reservation, Spent.from_keys([NANO, 0, 2 * NANO], unit_epsilon_nano=3 * NANO), b"UK")
     (family,) = ledger.balances(limits()).families
     assert list(family.keys()) == [("DE",), ("FR",), ("UK",)]
     assert family.spent_nano == (NANO, 0, 2 * NANO)
@@ -68,11 +68,11 @@ def test_verbs_out_of_order_change_nothing(ledger: Ledger) -> None:
         with pytest.raises(LedgerMisuse):
             ledger.release(closed)
     with pytest.raises(LedgerMisuse):
-        ledger.commit(still_open, Spent.uniform(2 * NANO + 1, unit_epsilon_nano=0), None)
+        ledger.commit(still_open, Spent.from_uniform(2 * NANO + 1, unit_epsilon_nano=0), None)
     with pytest.raises(LedgerMisuse):
-        ledger.commit(still_open, Spent.per_key([1, 1], unit_epsilon_nano=0), None)
+        ledger.commit(still_open, Spent.from_keys([1, 1], unit_epsilon_nano=0), None)
     with pytest.raises(LedgerMisuse):
-        ledger.commit(still_open, Spent.uniform(1, unit_epsilon_nano=1), None)
+        ledger.commit(still_open, Spent.from_uniform(1, unit_epsilon_nano=1), None)
     for most, losses in ((0, [5, 5, 5]), (0, [-1, 0, 0]), (2, [1, 0, 0]), (1, [1, 0])):
         wrong = Spent(most, 0, np.array(losses, dtype="<i8").tobytes())
         for spent in (wrong, Spent(2, 0, None, wrong)):
@@ -145,18 +145,18 @@ def test_an_analyst_s_cap_counts_that_analyst_alone(ledger: Ledger) -> None:
 
 def test_a_stored_answer_costs_its_reader_and_spares_everybody_else(ledger: Ledger) -> None:
     question = charge(2 * NANO, unit="customer_id", unit_epsilon_nano=6 * NANO)
-    ledger.commit(ledger.reserve(question, limits()), Spent.uniform(NANO, unit_epsilon_nano=3 * NANO), b"FR,UK")
+    ledger.commit(ledger.reserve(question, limits()), Spent.from_uniform(NANO, unit_epsilon_nano=3 * NANO), b"FR,UK")
 
     own = ledger.find_answer("q1", "v1", analyst="ann")
     assert own is not None
-    assert (own.answer, own.analyst, own.epsilon_nano, own.held) == (b"FR,UK", "ann", NANO, True)
+    assert (own.answer, own.analyst, own.epsilon_nano, own.is_held) == (b"FR,UK", "ann", NANO, True)
     assert ledger.find_answer("q1", "v2", analyst="ann") is None
     assert ledger.find_answer("q2", "v1", analyst="ann") is None
 
     stored = ledger.find_answer("q1", "v1", analyst="bob")
     assert stored is not None
-    assert not stored.held
-    reading = stored.charge_of_reading("bob")
+    assert not stored.is_held
+    reading = stored.make_reading_charge("bob")
     assert reading == charge(2 * NANO, unit="customer_id", unit_epsilon_nano=6 * NANO, analyst="bob", shared=False)
     caps = limits(4 * NANO, analyst_per_predicate=2 * NANO, analyst_per_unit=6 * NANO)
     with pytest.raises(OverBudget):
@@ -165,7 +165,7 @@ def test_a_stored_answer_costs_its_reader_and_spares_everybody_else(ledger: Ledg
     assert ledger.charge_reader(reading, caps, answer=stored) is None
     again = ledger.find_answer("q1", "v1", analyst="bob")
     assert again is not None
-    assert again.held
+    assert again.is_held
 
     fresh = charge(1, unit="customer_id")
     assert ledger.left_for(fresh, limits()).plain == BalanceRoom(3 * NANO, 97 * NANO)
@@ -180,7 +180,7 @@ def test_analysts_told_apart_see_others_at_their_worst_case_and_their_own_refund
     apart, together = limits(apart=True), limits()
     before = ledger.reserve(question, apart)
     seen = ledger.left_for(replace(question, analyst="bob"), apart).plain
-    ledger.commit(before, Spent.per_key([NANO, 0, 2 * NANO], unit_epsilon_nano=3 * NANO), b"UK")
+    ledger.commit(before, Spent.from_keys([NANO, 0, 2 * NANO], unit_epsilon_nano=3 * NANO), b"UK")
     assert ledger.left_for(replace(question, analyst="bob"), apart).plain == seen == BalanceRoom(2 * NANO, 94 * NANO)
     for caps in (apart, together):
         assert ledger.left_for(question, caps).plain == BalanceRoom(2 * NANO, 97 * NANO)
@@ -196,10 +196,10 @@ def test_analysts_told_apart_see_others_at_their_worst_case_and_their_own_refund
 def test_a_reader_pays_per_key_when_the_answer_did(ledger: Ledger) -> None:
     question = charge(2 * NANO)
     losses = [NANO, 0, 2 * NANO]
-    ledger.commit(ledger.reserve(question, limits()), Spent.per_key(losses, unit_epsilon_nano=0), b"UK")
+    ledger.commit(ledger.reserve(question, limits()), Spent.from_keys(losses, unit_epsilon_nano=0), b"UK")
     stored = ledger.find_answer("q1", "v1", analyst="bob")
     assert stored is not None
-    ledger.charge_reader(stored.charge_of_reading("bob"), limits(), answer=stored)
+    ledger.charge_reader(stored.make_reading_charge("bob"), limits(), answer=stored)
     assert ledger.balances(limits(), analyst="bob").families[0].spent_nano == tuple(losses)
 
 
@@ -230,7 +230,7 @@ def test_two_runs_of_one_question_are_two_answers_and_each_payer_rereads_its_own
     for name, answer in (("ann", b"first"), ("bob", b"second")):
         stored = ledger.find_answer("q1", "v1", analyst=name)
         assert stored is not None
-        assert (stored.answer, stored.held) == (answer, True)
+        assert (stored.answer, stored.is_held) == (answer, True)
 
 
 def test_reopening_gives_identical_balances(ledger_url: str) -> None:
@@ -240,7 +240,7 @@ def test_reopening_gives_identical_balances(ledger_url: str) -> None:
             asked = charge(NANO // 2, keys=keys, where=f"f{index % 2}", question=f"q{index}")
             reservation = first.reserve(asked, limits())
             if index % 3 == 0:
-                first.commit(reservation, Spent.per_key([index] * keys.size, unit_epsilon_nano=0), b"x")
+                first.commit(reservation, Spent.from_keys([index] * keys.size, unit_epsilon_nano=0), b"x")
             if index % 3 == 1:
                 first.release(reservation)
         before = first.balances(limits()), first.left_for(charge(), limits()), first.open_reservations()
@@ -254,7 +254,7 @@ def test_two_open_ledgers_see_each_other_at_once(ledger_url: str) -> None:
         reservation = one.reserve(charge(3 * NANO), limits())
         with pytest.raises(OverBudget):
             other.reserve(charge(2 * NANO), limits())
-        other.commit(reservation, Spent.uniform(NANO, unit_epsilon_nano=0), None)
+        other.commit(reservation, Spent.from_uniform(NANO, unit_epsilon_nano=0), None)
         one.reserve(charge(3 * NANO), limits())
         with pytest.raises(LedgerMisuse):
             one.release(reservation)
@@ -355,7 +355,7 @@ def test_the_losses_of_an_event_that_is_folded_are_not_read_again(ledger: Ledger
     """They may be of millions of keys, at every look at the log; its hash is, and what came after it is read whole."""
     for _ in range(2):
         reservation = ledger.reserve(charge(2 * NANO), limits())
-        ledger.commit(reservation, Spent.per_key([NANO, 0, 2 * NANO], unit_epsilon_nano=0), None)
+        ledger.commit(reservation, Spent.from_keys([NANO, 0, 2 * NANO], unit_epsilon_nano=0), None)
     with ledger._journal.looking() as transaction:
         events = transaction.records_after(0, GENESIS)
         assert [event.spent_keys is None for event in events] == [True, False, True, False]
@@ -426,7 +426,7 @@ def test_impossible_charges_cannot_be_expressed() -> None:
     with pytest.raises(LedgerMisuse):
         Family("t", "row", ("b", "a"), "", "v1", frozenset())
     with pytest.raises(LedgerMisuse):
-        Spent.per_key([-1], unit_epsilon_nano=0)
+        Spent.from_keys([-1], unit_epsilon_nano=0)
 
 
 def test_a_question_without_grouping_columns_has_one_key(ledger: Ledger) -> None:
@@ -440,7 +440,7 @@ def test_a_question_without_grouping_columns_has_one_key(ledger: Ledger) -> None
 def test_a_report_shows_all_questions_on_a_live_table_as_one_family(ledger: Ledger) -> None:
     for number, losses in enumerate(([3, 1, 2], [1, 1, 4])):
         asked = charge(5, question=f"q{number}", version=f"live {number:032x}")
-        ledger.commit(ledger.reserve(asked, limits()), Spent.per_key(losses, unit_epsilon_nano=0), b"DE")
+        ledger.commit(ledger.reserve(asked, limits()), Spent.from_keys(losses, unit_epsilon_nano=0), b"DE")
     (family,) = ledger.balances(limits(100)).families
     assert family.family.version == "live"
     assert family.spent_nano == (4, 2, 6)

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 )
 
 from accountant import unit_balance
-from accountant.charges import Amounts, Charge, Continuing, PathState, Reservation
+from accountant.charges import Amounts, Charge, PathContinuation, PathState, Reservation
 from accountant.errors import BalanceScope, LedgerMisuse, OverBudget, PathTaken
 from accountant.events.owner_events import Grant
 from accountant.ledger import Ledger
@@ -56,7 +56,7 @@ class LedgerMachine(RuleBasedStateMachine):
         unit=st.sampled_from(["row", "customer_id"]), apart=st.booleans(), delta=st.sampled_from([None, DELTA, DELTA])
     )
     def start(self, unit: str, apart: bool, delta: float | None) -> None:
-        self.model = ModelLedger(unit, replace(CAPS, apart=apart, delta=delta))
+        self.model = ModelLedger(unit, replace(CAPS, separates_analysts=apart, delta=delta))
 
     @property
     def ledgers(self) -> list[Ledger]:
@@ -67,7 +67,7 @@ class LedgerMachine(RuleBasedStateMachine):
         return self.opened
 
     def try_to_reserve(self, data: st.DataObject, asked: Charge, which: int) -> Reservation | None:
-        states = [] if asked.continuing is None else list(asked.continuing.paths)
+        states = [] if asked.path_continuation is None else list(asked.path_continuation.paths)
         if self.model.caps.delta is not None and self.model.unit != "row" and not states:
             asked = with_curve(data, asked)
         left = self.ledgers[1 - which].left_for(asked, self.model.caps)
@@ -85,7 +85,7 @@ class LedgerMachine(RuleBasedStateMachine):
         assert not taken
         assert left.admits(asked)
         charged = reservation.charge
-        assert charged == (asked if left.by_curve else replace(asked, renyi=None))
+        assert charged == (asked if left.uses_curve else replace(asked, renyi=None))
         self.model.reserve(reservation)
         self.model.check_within_caps(asked.analyst)
         return reservation
@@ -93,7 +93,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def check_left(self, asked: Charge, left: Headroom) -> None:
         """Exact; or less, where refunds are withdrawn: what they were of is then bounded by itself."""
         exact = self.model.left(asked, OWN_CAP)
-        if self.model.caps.apart and self.model.withdrawn_by(asked):
+        if self.model.caps.separates_analysts and self.model.withdrawn_by(asked):
             assert left.shared.epsilon_nano <= exact.shared.epsilon_nano
             left = replace(left, shared=replace(left.shared, epsilon_nano=exact.shared.epsilon_nano))
             told = [(one, there) for one, there in zip(left.balances, exact.balances, strict=True) if one != there]
@@ -101,7 +101,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert all(replace(there, left_nano=one.left_nano) == one for one, there in told)
             assert all(one.left_nano <= there.left_nano for one, there in told)
             left = replace(left, balances=exact.balances)
-        assert replace(left, by_curve=False) == exact
+        assert replace(left, uses_curve=False) == exact
 
     def do_commit(self, data: st.DataObject, reservation: Reservation, which: int, names: frozenset[str]) -> None:
         spent = a_loss(data, reservation.charge)
@@ -143,9 +143,9 @@ class LedgerMachine(RuleBasedStateMachine):
     def continue_what_is_gone(self, data: st.DataObject, which: int) -> None:
         state = data.draw(st.sampled_from(self.model.gone[-3:]))
         asked = data.draw(questions(self.model.unit, versions=(state.version,)))
-        news = Continuing((state,), shared=Amounts(0, 0), known=Amounts(0, 0))
+        news = PathContinuation((state,), shared=Amounts(0, 0), known=Amounts(0, 0))
         with pytest.raises(PathTaken):
-            self.ledgers[which].reserve(replace(asked, continuing=news), self.model.caps)
+            self.ledgers[which].reserve(replace(asked, path_continuation=news), self.model.caps)
 
     @precondition(lambda self: self.model.open)
     @rule(data=st.data(), which=WHICH, names=ANY)
@@ -173,7 +173,7 @@ class LedgerMachine(RuleBasedStateMachine):
         """More than a key was reserved, or more that is fresh: also of what continued a path before a window."""
         names = self.model.continued_before() or self.model.continuing() or list(self.model.open)
         reservation = self.one_open(data, names)
-        news = reservation.charge.continuing
+        news = reservation.charge.path_continuation
         if news is None:
             beyond = reservation.charge.epsilon_nano + 1
             spent = uniform(beyond, unit=self.model.unit)
@@ -251,18 +251,18 @@ class LedgerMachine(RuleBasedStateMachine):
         if stored is None or expected is None:
             return
         original = self.model.paid[expected]
-        asked = replace(original.charge, analyst=analyst, shared=False, continuing=None, renyi=None)
-        assert (stored.answer, stored.charge_of_reading(analyst)) == (self.model.answers[expected], asked)
-        assert stored.held == ((analyst, version) in self.model.held)
+        asked = replace(original.charge, analyst=analyst, shared=False, path_continuation=None, renyi=None)
+        assert (stored.answer, stored.make_reading_charge(analyst)) == (self.model.answers[expected], asked)
+        assert stored.is_held == ((analyst, version) in self.model.held)
         caps = replace(self.model.caps, analyst_per_predicate_nano=own_cap)
         fits = self.model.left(asked, own_cap).admits(asked)
         try:
             reservation = self.ledgers[which].charge_reader(asked, caps, answer=stored)
         except OverBudget:
-            assert not stored.held
+            assert not stored.is_held
             assert not fits
             return
-        assert (reservation is None) == stored.held
+        assert (reservation is None) == stored.is_held
         if reservation is not None:
             assert fits
             self.model.read(reservation.id, asked, original.own, None)
@@ -321,7 +321,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert self.ledgers[1].left_for(everything, self.model.caps) == self.model.left(everything, OWN_CAP)
         assert report.unit_spent_nano == self.model.balance([(item.charge, item.shared) for item in paid])
         assert {table.table: table.spent_nano for table in report.tables}.get("sales", 0) == sum(
-            item.shared.most.table_nano for item in paid
+            item.shared.largest.table_nano for item in paid
         )
 
     @invariant()
@@ -332,7 +332,7 @@ class LedgerMachine(RuleBasedStateMachine):
         for version in ALL_VERSIONS:
             paths = self.ledgers[1].find_paths(IDENTITIES, version)
             assert all(path.body == name.encode() for name, path in paths.items())
-            found |= {path.state: path.taken for path in paths.values()}
+            found |= {path.state: path.is_taken for path in paths.values()}
         assert found == {head.state: head.taken is not None for head in self.model.heads.values()}
 
     def teardown(self) -> None:

@@ -40,7 +40,7 @@ def do(ledger: Ledger, command: dict[str, Any]) -> dict[str, Any]:
         command["id"], asked(command["table"], command["epsilon"], command["first"]), datetime.now(UTC)
     )
     if what == "commit":
-        ledger.commit(reservation, Spent.per_key(command["losses"], unit_epsilon_nano=0), b"answer")
+        ledger.commit(reservation, Spent.from_keys(command["losses"], unit_epsilon_nano=0), b"answer")
     else:
         ledger.release(reservation)
     return {"done": what}

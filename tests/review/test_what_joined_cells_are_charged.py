@@ -202,7 +202,7 @@ def test_wards_asked_one_by_one_add_up_on_a_day_of_tests(service: Service) -> No
         reservation = service.ledger.reserve(claim.charge, claim.limits)
         service.ledger.commit(
             reservation,
-            Spent.uniform(claim.charge.epsilon_nano, unit_epsilon_nano=claim.charge.unit_epsilon_nano),
+            Spent.from_uniform(claim.charge.epsilon_nano, unit_epsilon_nano=claim.charge.unit_epsilon_nano),
             b"",
         )
         spent += nano(plan.worst_case_epsilon)

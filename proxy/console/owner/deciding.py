@@ -11,7 +11,7 @@ from functools import partial
 
 from fastapi import APIRouter, Request, Response
 
-from accountant.errors import LedgerError, LedgerMisuse, LedgerUnavailable, MonitorStands
+from accountant.errors import LedgerError, LedgerMisuse, LedgerUnavailable, MonitorNotEnded
 from accountant.monitor_model import MonitorState
 from planner.errors import KeyholeError
 from proxy.console.login import read_form
@@ -105,7 +105,7 @@ def _decide(form: DecisionForm, service: Service, fields: Fields) -> DecisionTol
         return DecisionTold(done=form.decide(service, fields))
     except Mistyped as error:
         return DecisionTold(mistyped=visible(f"{error.field}: {error.problem}"), typed=fields)
-    except MonitorStands as error:
+    except MonitorNotEnded as error:
         return DecisionTold(mistyped=visible(f"{error}. No window was opened."), typed=fields)
     except LedgerMisuse as error:
         return DecisionTold(mistyped=visible(str(error)), typed=fields)

@@ -108,9 +108,9 @@ def _find_stored(service: Service, claim: Claim) -> StoredPayment | None:
     name = claim.asked.analyst.name
     try:
         found = service.ledger.find_answer(claim.charge.question, claim.version, analyst=name)
-        if found is None or found.held:
+        if found is None or found.is_held:
             return None if found is None else StoredPayment(payment=None)
-        reading = found.charge_of_reading(name)
+        reading = found.make_reading_charge(name)
         own = service.ledger.left_for(reading, claim.limits)
         anew = room_for_all(service, reading, claim.limits, room=own)
     except LedgerError:
@@ -129,7 +129,7 @@ def _room(service: Service, claim: Claim) -> Headroom:
 def _least(room: Headroom, claim: Claim) -> int:
     """Return the largest worst case of a group, in 1e-9 epsilon, that a headroom admits."""
     plan = claim.plan
-    return room.largest_of_group(
+    return room.find_largest(
         groups_that_add_up(plan), in_cell=losses_in_cell(plan), by_curve=claim.charge.renyi is not None
     )
 

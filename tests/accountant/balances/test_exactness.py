@@ -14,7 +14,7 @@ import pytest
 from accountant.balances.account import Account, KnownAccount
 from accountant.balances.cell_sums import Partition, Sums, SumsDifference, make_partition
 from accountant.balances.fold import Balances, fold
-from accountant.balances.overlap import spent_on
+from accountant.balances.overlap import bound_cell_losses
 from accountant.charges import NANO, Cells, Charge, Spent
 from accountant.events.events import Committed, Event, Released, Reserved
 from tests.accountant.conftest import now
@@ -133,7 +133,7 @@ def paid(world: World, *, seed: int, questions: int, most_columns: int) -> tuple
         reservation = str(number)
         events.append(Reserved(reservation, now(), asked))
         unit_nano = asked.unit_epsilon_nano
-        spent = Spent.uniform(asked.epsilon_nano, unit_epsilon_nano=unit_nano)
+        spent = Spent.from_uniform(asked.epsilon_nano, unit_epsilon_nano=unit_nano)
         match drawn.choice(("open", "released", "uniform", "per key", "per key", "per key")):
             case "released":
                 events.append(Released(reservation, now()))
@@ -144,9 +144,9 @@ def paid(world: World, *, seed: int, questions: int, most_columns: int) -> tuple
                 # a progressive test stops at one of its rates
                 rates = [STEP * (asked.epsilon_nano // STEP >> look) for look in range(4)]
                 losses = drawn.choices(rates, k=asked.cells.size)
-                spent = Spent.per_key(losses, unit_epsilon_nano=0 if world.unit == "row" else max(losses))
+                spent = Spent.from_keys(losses, unit_epsilon_nano=0 if world.unit == "row" else max(losses))
                 events.append(Committed(reservation, now(), spent, None, None))
-        exact.add(asked, spent.amounts(asked.cells))
+        exact.add(asked, spent.read_amounts(asked.cells))
     return events, exact
 
 
@@ -187,9 +187,9 @@ def test_what_is_kept_of_other_versions_never_grows_stale(name: str) -> None:
     for event in events:
         balances.apply(event)
         asked = world.question(drawn, most_columns=3)
-        for account in (balances.shared, balances.known_to("ann"), balances.known_to("bob")):
+        for account in (balances.shared, balances.make_known_account("ann"), balances.make_known_account("bob")):
             found = account.bound_losses(asked.family, asked.cells)
-            anew = spent_on(sums_of(account, asked.family.table), make_partition(asked.family), asked.cells)
+            anew = bound_cell_losses(sums_of(account, asked.family.table), make_partition(asked.family), asked.cells)
             np.testing.assert_array_equal(found, anew)
 
 
@@ -278,7 +278,7 @@ def losses_of(record: dict[str, str], events: list[Event]) -> list[int]:
             case Committed(reservation=reservation, spent=spent) if reservation in charges:
                 cells = charges[reservation].cells
                 key = tuple(values.index(record[column]) for column, values in cells.columns)
-                losses[reservation] = int(np.broadcast_to(spent.amounts(cells), cells.shape)[key])
+                losses[reservation] = int(np.broadcast_to(spent.read_amounts(cells), cells.shape)[key])
             case Released(reservation=reservation):
                 losses.pop(reservation, None)
     return [loss for loss in losses.values() if loss]

@@ -94,14 +94,14 @@ def check_by_hand(balances: Balances, runs: list[ByHand]) -> None:
         for each in (False, True)
     )
     for account, expected in (
-        (balances.account(OWNER), spent),
+        (balances.find_account(OWNER), spent),
         (balances.shared, spent + BESIDE),
-        (balances.known_to(OWNER), spent + BESIDE),
-        (balances.worst, public + BESIDE),
-        (balances.known_to("bob"), public + BESIDE),
+        (balances.make_known_account(OWNER), spent + BESIDE),
+        (balances.worst_case, public + BESIDE),
+        (balances.make_known_account("bob"), public + BESIDE),
     ):
         assert np.array_equal(account.bound_losses(family, KEYS), expected)
-    for account, known in ((balances.shared, False), (balances.worst, True)):
+    for account, known in ((balances.shared, False), (balances.worst_case, True)):
         units = sum(run.unit(public=known) for run in runs)
         largest = sum(EPSILON if run.standing else int(run.cells(public=known, early=False).max()) for run in runs)
         assert account.unit.pure_nano == (0 if family.unit == "row" else units + BESIDE)
@@ -112,9 +112,9 @@ def check_by_hand(balances: Balances, runs: list[ByHand]) -> None:
             np.full(SHAPE, EPSILON) if run.standing else kept(run.charge, run.cells(public=False, early=False))
             for run in read
         )
-        assert np.array_equal(balances.account(reader).bound_losses(family, KEYS), sum(lost, np.zeros(SHAPE)))
+        assert np.array_equal(balances.find_account(reader).bound_losses(family, KEYS), sum(lost, np.zeros(SHAPE)))
         units = sum(run.unit(public=False) for run in read)
-        assert balances.account(reader).unit.pure_nano == (0 if family.unit == "row" else units)
+        assert balances.find_account(reader).unit.pure_nano == (0 if family.unit == "row" else units)
 
 
 CHARGES = {
@@ -182,7 +182,7 @@ class World:
 
     def look(self, opened: list[int]) -> None:
         account = self.balances.monitors.runs[self.name]
-        looks = tuple(LookOfWindow(one, account.open[one].look + 1, "another", (0,), (1, 2)) for one in opened)
+        looks = tuple(LookOfWindow(one, account.open_windows[one].look + 1, "another", (0,), (1, 2)) for one in opened)
         self.balances.apply(MonitorLooked(self.name, now(), account.last_look + 2, "", looks))
 
     def close(self, run: ByHand, window: int) -> None:
@@ -190,9 +190,9 @@ class World:
         if self.axis == BY_DAY:
             losses = self.data.draw(st.none() | st.lists(st.integers(0, EPSILON), min_size=3, max_size=3))
         if losses is not None:
-            spent = Spent.per_key(losses, unit_epsilon_nano=0)
+            spent = Spent.from_keys(losses, unit_epsilon_nano=0)
             if len(set(losses)) == 1:
-                spent = Spent.uniform(losses[0], unit_epsilon_nano=0)
+                spent = Spent.from_uniform(losses[0], unit_epsilon_nano=0)
         self.balances.apply(MonitorWindowClosed(self.name, now(), window, spent))
         run.closed[window] = losses
 
@@ -207,7 +207,7 @@ class World:
         if reader not in run.readers:
             reading = f"read {next(self._names)}"
             self.balances.apply(Reserved(reading, now(), replace(self.charge, analyst=reader, shared=False)))
-            cost = all_of(self.charge) if run.standing else self.balances.monitors.runs[self.name].spent()
+            cost = all_of(self.charge) if run.standing else self.balances.monitors.runs[self.name].find_spent()
             self.balances.apply(Committed(reading, now(), cost, None, self.name))
             run.readers.add(reader)
 
@@ -223,8 +223,8 @@ def test_balances_are_those_kept_by_hand(charged: str, axis: WindowAxis | None, 
         world.take(step)
         check_by_hand(world.balances, world.runs)
         assert to_bytes(from_bytes(to_bytes(world.balances))) == to_bytes(world.balances)
-    assert list(world.balances.open) == ["open"] + [world.name] * world.runs[-1].standing
-    assert [one.id for one in world.balances.questions()] == ["open"]
+    assert list(world.balances.open_reservations) == ["open"] + [world.name] * world.runs[-1].standing
+    assert [one.id for one in world.balances.list_open_questions()] == ["open"]
 
 
 def test_events_that_no_verb_writes_are_not_folded() -> None:
@@ -245,7 +245,7 @@ def test_events_that_no_verb_writes_are_not_folded() -> None:
         MonitorLooked("r", now(), 1, "", (LookOfWindow(0, 0, "digest", ()),)),
         MonitorLooked("r", now(), 1, "", (LookOfWindow(0, 1, "digest", (), (3,)),)),
         MonitorWindowClosed("r", now(), 1, None),
-        MonitorWindowClosed("r", now(), 0, Spent.uniform(EPSILON + 1, unit_epsilon_nano=0)),
+        MonitorWindowClosed("r", now(), 0, Spent.from_uniform(EPSILON + 1, unit_epsilon_nano=0)),
         MonitorResumed("p", now(), "r", "kim", "x"),
         MonitorEnded("r", now(), Amounts(0, 0), "kim", "x"),
         Committed("r", now(), all_of(horizon(EPSILON)), None, None),
@@ -269,6 +269,6 @@ def test_a_unit_loses_what_its_largest_cells_lost() -> None:
         balances.apply(MonitorStarted("r", now(), "crowded", "m1", BY_DAY, "kim", "x"))
         account = balances.monitors.runs["r"]
         lost = np.arange(12).reshape(SHAPE)
-        assert account.most(lost) == Amounts(11, sum(range(12 - groups, 12)))
-        assert account.most(EPSILON) == Amounts(EPSILON, unit_nano)
-        assert account.most(0) == Amounts(0, 0)
+        assert account.find_largest(lost) == Amounts(11, sum(range(12 - groups, 12)))
+        assert account.find_largest(EPSILON) == Amounts(EPSILON, unit_nano)
+        assert account.find_largest(0) == Amounts(0, 0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy.exc import DatabaseError
 
 from accountant.balances.fold import Balances
-from accountant.charges import NANO, Amounts, Charge, Continuing, NanoArray, PathState, Reservation, Spent
+from accountant.charges import NANO, Amounts, Charge, NanoArray, PathContinuation, PathState, Reservation, Spent
 from accountant.errors import BalanceScope, LedgerMisuse, LedgerUnavailable, OverBudget, PathTaken
 from accountant.events.events import Committed, Reserved
 from accountant.ledger import MOST_PATH_BYTES, Ledger
@@ -44,7 +44,7 @@ def test_a_path_is_found_as_it_was_committed_on_its_version_alone(ledger: Ledger
     assert ledger.find_paths(["sum of amount"], "v1") == {}
     state = drawn(ledger, losses=[NANO, 0, 2 * NANO])
     (found,) = ledger.find_paths(["count", "sum of amount"], "v1").values()
-    assert (found.body, found.taken, found.questions, found.state) == (b"values", False, 1, state)
+    assert (found.body, found.is_taken, found.questions, found.state) == (b"values", False, 1, state)
     assert ledger.find_paths(["sum of amount"], "v2") == {}
     assert "values" not in repr(found)
     assert ledger.verify() == 2
@@ -93,7 +93,7 @@ def test_only_one_question_continues_a_path_and_only_its_newest_state(ledger_url
         state = drawn(ledger, losses=[NANO] * 3)
         caps = limits(20 * NANO)
         reservation = ledger.reserve(sharper(state), caps)
-        assert other.find_paths(PATHS, "v1")["sum of amount"].taken
+        assert other.find_paths(PATHS, "v1")["sum of amount"].is_taken
         events = ledger.verify()
         for wrong in (state, replace(state, reservation=reservation.id), replace(state, identity="count")):
             with pytest.raises(PathTaken):
@@ -167,10 +167,10 @@ def test_reading_a_path_charges_the_reader_alone_and_stores_an_answer(ledger: Le
     assert spent_on(ledger, caps, "bob") == (NANO, NANO, 0)
     stored = ledger.find_answer("q2", "v1", analyst="bob")
     assert stored is not None
-    assert (stored.answer, stored.held) == (b"FR", True)
+    assert (stored.answer, stored.is_held) == (b"FR", True)
     hers = ledger.find_answer("q2", "v1", analyst="ann")
     assert hers is not None
-    ledger.charge_reader(hers.charge_of_reading("ann"), limits(), answer=hers)
+    ledger.charge_reader(hers.make_reading_charge("ann"), limits(), answer=hers)
     assert spent_on(ledger, caps, "ann") == (2 * NANO, 2 * NANO, NANO)
     assert spent_on(ledger, caps) == (NANO,) * 3
     assert ledger.verify() == 6
@@ -248,7 +248,7 @@ def test_impossible_continuations_cannot_be_expressed() -> None:
     state = PathState("sum of amount", "v1", "r")
     for paths in ((), (state, state), (replace(state, identity="z"), state)):
         with pytest.raises(LedgerMisuse):
-            Continuing(paths, shared=Amounts(1, 0), known=Amounts(1, 0))
+            PathContinuation(paths, shared=Amounts(1, 0), known=Amounts(1, 0))
     for wrong in (
         continuing(state, shared=-1, known=0),
         continuing(state, shared=0, known=1001 * NANO),
@@ -312,7 +312,7 @@ def test_changed_and_missing_paths_are_found_out(tmp_path: object, change: str) 
             ledger.verify()
 
 
-def unit_charge(own: int, *, analyst: str, question: str, news: Continuing | None = None) -> Charge:
+def unit_charge(own: int, *, analyst: str, question: str, news: PathContinuation | None = None) -> Charge:
     return charge(own, unit="customer_id", unit_epsilon_nano=2 * own, analyst=analyst, question=question,
                   continuing=news)  # fmt: skip
 
@@ -320,11 +320,11 @@ def unit_charge(own: int, *, analyst: str, question: str, news: Continuing | Non
 def test_a_unit_pays_the_fresh_part_too(ledger: Ledger) -> None:
     caps = limits(9 * NANO, per_unit=7 * NANO)
     first: Reservation = ledger.reserve(unit_charge(2 * NANO, analyst="ann", question="q1"), caps)
-    ledger.commit(first, Spent.uniform(2 * NANO, unit_epsilon_nano=4 * NANO), None, paths=PATHS)
+    ledger.commit(first, Spent.from_uniform(2 * NANO, unit_epsilon_nano=4 * NANO), None, paths=PATHS)
     state = ledger.find_paths(PATHS, "v1")["sum of amount"].state
-    news = Continuing((state,), shared=Amounts(NANO, 2 * NANO), known=Amounts(NANO, 2 * NANO))
+    news = PathContinuation((state,), shared=Amounts(NANO, 2 * NANO), known=Amounts(NANO, 2 * NANO))
     second = ledger.reserve(unit_charge(3 * NANO, analyst="bob", question="q2", news=news), caps)
-    spent = Spent(3 * NANO, 6 * NANO, None, Spent.uniform(NANO, unit_epsilon_nano=2 * NANO))
+    spent = Spent(3 * NANO, 6 * NANO, None, Spent.from_uniform(NANO, unit_epsilon_nano=2 * NANO))
     ledger.commit(second, spent, None, paths=PATHS)
     assert ledger.balances(caps).unit_spent_nano == 6 * NANO
     assert ledger.balances(caps, analyst="bob").unit_spent_nano == 6 * NANO
@@ -375,5 +375,5 @@ def assert_covers(balances: Balances, reached: NanoArray, told: dict[str, NanoAr
     family, cells = charge().family, charge().cells
     assert (balances.shared.bound_losses(family, cells) >= reached).all()
     for analyst, seen in told.items():
-        assert (balances.known_to(analyst).bound_losses(family, cells) >= reached).all()
-        assert (balances.account(analyst).bound_losses(family, cells) >= seen).all()
+        assert (balances.make_known_account(analyst).bound_losses(family, cells) >= reached).all()
+        assert (balances.find_account(analyst).bound_losses(family, cells) >= seen).all()

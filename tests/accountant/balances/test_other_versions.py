@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from accountant.balances.account import Account, AccountChange, KnownAccount
 from accountant.balances.cell_sums import OpenSums, Partition, Sums, SumsDifference, make_partition, name_moving_version
-from accountant.balances.other_versions import MOST_KEPT, Elsewhere
-from accountant.balances.overlap import spent_on
+from accountant.balances.other_versions import MOST_KEPT, OtherVersions
+from accountant.balances.overlap import bound_cell_losses
 from accountant.charges import NOTHING_SPENT, Cells, Charge, NanoArray, Spent
 from tests.accountant.examples import charge
 from tests.effort import examples
@@ -52,7 +52,7 @@ def histories(draw: st.DrawFn) -> list[Step]:
         charged = draw(charges(early if number < 7 else COLUMNS))
         size = charged.cells.size
         losses = draw(st.lists(st.integers(0, charged.epsilon_nano), min_size=size, max_size=size))
-        steps.append(Step(charged, Spent.per_key(losses, unit_epsilon_nano=0), draw(charges(COLUMNS))))
+        steps.append(Step(charged, Spent.from_keys(losses, unit_epsilon_nano=0), draw(charges(COLUMNS))))
     return steps
 
 
@@ -87,7 +87,7 @@ class BruteForce:
 
 
 def in_one_go(sums: Mapping[Partition, Sums], asked: Charge) -> NanoArray:
-    return spent_on(dict(sums), make_partition(asked.family), asked.cells)
+    return bound_cell_losses(dict(sums), make_partition(asked.family), asked.cells)
 
 
 # room for everything; for no version's own part beside all tables; for next to nothing
@@ -96,16 +96,16 @@ def in_one_go(sums: Mapping[Partition, Sums], asked: Charge) -> NanoArray:
 @given(steps=histories())
 def test_what_is_kept_is_exact_whenever_versions_are_charged_and_asked(most_kept: int, steps: list[Step]) -> None:
     account, exact = Account(), BruteForce()
-    elsewhere = Elsewhere(most_kept=most_kept)
+    elsewhere = OtherVersions(most_kept=most_kept)
     for step in steps:
-        amounts = step.spent.amounts(step.charged.cells)
+        amounts = step.spent.read_amounts(step.charged.cells)
         account.add(step.charged, AccountChange.from_losses(step.charged, before=NOTHING_SPENT, after=step.spent))
         exact.add(step.charged, np.broadcast_to(amounts, step.charged.cells.shape))
         family, cells = step.asked.family, step.asked.cells
         sums = account.tables["sales"]
         here, rest = elsewhere.split(sums, account.changes["sales"], name_moving_version(family.version))
         true = exact.largest(step.asked)
-        np.testing.assert_array_equal(spent_on(here, make_partition(family), cells, rest=rest), true)
+        np.testing.assert_array_equal(bound_cell_losses(here, make_partition(family), cells, rest=rest), true)
         np.testing.assert_array_equal(in_one_go(sums, step.asked), true)
         np.testing.assert_array_equal(account.bound_losses(family, cells), true)
 
@@ -117,7 +117,7 @@ def test_an_analyst_s_own_refunds_are_seen_in_every_version(steps: list[Step]) -
     known, exact = KnownAccount(worst_case=Account(), refunds=Account()), BruteForce()
     for step in steps:
         charged = step.charged
-        worst = Spent.uniform(charged.epsilon_nano, unit_epsilon_nano=0)
+        worst = Spent.from_uniform(charged.epsilon_nano, unit_epsilon_nano=0)
         known.worst_case.add(charged, AccountChange.from_losses(charged, before=NOTHING_SPENT, after=worst))
         exact.add(charged, np.full(charged.cells.shape, charged.epsilon_nano))
         for back in (None, AccountChange.from_losses(charged, before=step.spent, after=worst)):
@@ -140,7 +140,7 @@ def test_a_value_that_nobody_was_charged_for_has_what_is_charged_to_all_values()
         ("v2", Cells((("a", ("1", "2")), ("m", ("p",))))),
     ):
         one = charge(10, keys=keys, version=version, immutable=IMMUTABLE)
-        spent = Spent.uniform(10, unit_epsilon_nano=0)
+        spent = Spent.from_uniform(10, unit_epsilon_nano=0)
         account.add(one, AccountChange.from_losses(one, before=NOTHING_SPENT, after=spent))
     asked = charge(0, keys=Cells((("a", ("3", "2", "1")),)), version="v3", immutable=IMMUTABLE)
     for _ in range(2):
@@ -149,19 +149,19 @@ def test_a_value_that_nobody_was_charged_for_has_what_is_charged_to_all_values()
 
 def test_a_version_charged_after_its_own_part_was_dropped_is_counted_with_the_charge() -> None:
     """Room for one version's part: that of the older is gone when it is charged again, asked about, and charged."""
-    account, elsewhere = Account(), Elsewhere(most_kept=4)
+    account, elsewhere = Account(), OtherVersions(most_kept=4)
 
     def pay(version: str, value: str, amount: int) -> None:
         keys = Cells((("a", (value,)), ("m", ("p",))))
         one = charge(amount, keys=keys, version=version, immutable=IMMUTABLE)
-        spent = Spent.uniform(amount, unit_epsilon_nano=0)
+        spent = Spent.from_uniform(amount, unit_epsilon_nano=0)
         account.add(one, AccountChange.from_losses(one, before=NOTHING_SPENT, after=spent))
 
     def lost(version: str) -> list[int]:
         asked = charge(0, keys=Cells((("a", ("1", "2", "3")),)), version=version, immutable=IMMUTABLE)
         sums = account.tables["sales"]
         here, rest = elsewhere.split(sums, account.changes["sales"], name_moving_version(version))
-        return [int(nano) for nano in spent_on(here, make_partition(asked.family), asked.cells, rest=rest)]
+        return [int(nano) for nano in bound_cell_losses(here, make_partition(asked.family), asked.cells, rest=rest)]
 
     for version, amount in (("v1", 1), ("v2", 10)):
         for value in ("1", "2"):
@@ -180,10 +180,10 @@ def test_many_versions_come_to_tables_over_what_never_moves() -> None:
     for number in range(40):
         for keys in (Cells((("a", ("1",)), ("m", ("p",)))), Cells((("b", ("x",)), ("m", ("p",))))):
             one = charge(10, keys=keys, version=f"v{number}", immutable=IMMUTABLE)
-            spent = Spent.uniform(10, unit_epsilon_nano=0)
+            spent = Spent.from_uniform(10, unit_epsilon_nano=0)
             account.add(one, AccountChange.from_losses(one, before=NOTHING_SPENT, after=spent))
     sums, changes = account.tables["sales"], account.changes["sales"]
-    here, rest = Elsewhere().split(sums, changes, name_moving_version("v39"))
+    here, rest = OtherVersions().split(sums, changes, name_moving_version("v39"))
     assert len(sums) == 80
     assert len(here) == 2
     assert [table.array.size for table in rest.tables.values()] == [4]

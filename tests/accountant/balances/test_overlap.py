@@ -81,7 +81,7 @@ def exact_loss(asked: Charge, paid: list[tuple[Charge, Spent]]) -> np.ndarray:
             continue
         loss = 0
         for other, spent in paid:
-            amounts = np.broadcast_to(spent.amounts(other.cells), other.cells.shape)
+            amounts = np.broadcast_to(spent.read_amounts(other.cells), other.cells.shape)
             loss += max((int(amounts[key]) for key in touched_keys(other, record)), default=0)
         for key in keys:
             worst[key] = max(worst[key], loss)
@@ -96,19 +96,19 @@ def workloads(draw: st.DrawFn) -> tuple[list[Event], list[tuple[Charge, Spent]],
     for index in range(draw(st.integers(0, 8))):
         asked = draw(questions(unit))
         events.append(Reserved(str(index), now(), asked))
-        spent = Spent.uniform(asked.epsilon_nano, unit_epsilon_nano=asked.unit_epsilon_nano)
+        spent = Spent.from_uniform(asked.epsilon_nano, unit_epsilon_nano=asked.unit_epsilon_nano)
         match draw(st.sampled_from(["open", "released", "uniform", "per key"])):
             case "released":
-                spent = Spent.uniform(0, unit_epsilon_nano=0)
+                spent = Spent.from_uniform(0, unit_epsilon_nano=0)
                 events.append(Released(str(index), now()))
             case "uniform":
                 less = draw(st.integers(0, asked.epsilon_nano))
-                spent = Spent.uniform(less, unit_epsilon_nano=0 if unit == "row" else less)
+                spent = Spent.from_uniform(less, unit_epsilon_nano=0 if unit == "row" else less)
                 events.append(Committed(str(index), now(), spent, None, None))
             case "per key":
                 size = asked.cells.size
                 losses = draw(st.lists(st.integers(0, asked.epsilon_nano), min_size=size, max_size=size))
-                spent = Spent.per_key(losses, unit_epsilon_nano=0 if unit == "row" else max(losses))
+                spent = Spent.from_keys(losses, unit_epsilon_nano=0 if unit == "row" else max(losses))
                 events.append(Committed(str(index), now(), spent, None, None))
         paid.append((asked, spent))
     return events, paid, draw(questions(unit))
@@ -125,7 +125,7 @@ def test_the_fold_equals_the_exact_loss_of_every_key(
     np.testing.assert_array_equal(found, exact_loss(asked, paid))
     for analyst in ("ann", "bob"):
         own = [(other, spent) for other, spent in paid if other.analyst == analyst]
-        found = balances.account(analyst).bound_losses(asked.family, asked.cells)
+        found = balances.find_account(analyst).bound_losses(asked.family, asked.cells)
         np.testing.assert_array_equal(found, exact_loss(asked, own))
     assert balances.shared.unit.pure_nano == sum(spent.unit_epsilon_nano for _, spent in paid)
 
@@ -153,11 +153,11 @@ def test_per_family_sums_add_up_to_what_is_charged(
     workload: tuple[list[Event], list[tuple[Charge, Spent]], Charge],
 ) -> None:
     events, paid, _ = workload
-    families = fold(events, per_family=True).shared.families
+    families = fold(events, keeps_families=True).shared.families
     assert families is not None
     total: dict[Family, int] = {}
     for asked, spent in paid:
-        amounts = np.broadcast_to(spent.amounts(asked.cells), asked.cells.shape)
+        amounts = np.broadcast_to(spent.read_amounts(asked.cells), asked.cells.shape)
         family = merge_live_versions(asked.family)
         total[family] = total.get(family, 0) + int(amounts.sum())
     assert {family: int(sums.array.sum()) for family, sums in families.items()} == total
@@ -198,7 +198,7 @@ def test_balances_of_a_live_table_do_not_grow_with_its_questions(immutable: froz
         for number in range(questions):
             version, keys = f"live {number:032x}", Cells(tuple(VALUES.items()))
             asked = charge(9, keys=keys, question=f"q{number}", version=version, immutable=immutable)
-            spent = Spent.per_key([number % 7] * keys.size, unit_epsilon_nano=0)
+            spent = Spent.from_keys([number % 7] * keys.size, unit_epsilon_nano=0)
             end = Committed(f"{number:032x}", now(), spent, "0" * 64, None)
             events += [
                 Reserved(f"{number:032x}", now(), asked),
@@ -217,12 +217,12 @@ def test_a_live_version_is_told_by_its_whole_name() -> None:
 
 def test_what_a_row_lost_on_a_live_table_is_the_most_of_any_key_that_it_can_have_been_in() -> None:
     paid = charge(10, keys=cells(a=("1", "2"), b=("x", "y")), version="live " + 32 * "a", immutable=IMMUTABLE)
-    spent = Spent.per_key([1, 7, 2, 3], unit_epsilon_nano=0)
+    spent = Spent.from_keys([1, 7, 2, 3], unit_epsilon_nano=0)
     balances = fold([Reserved("r", now(), paid), Committed("r", now(), spent, None, None)])
     for version in ("v1", "live " + 32 * "b"):
         asked = charge(0, keys=cells(a=("1", "2", "3")), version=version, immutable=IMMUTABLE)
         assert balances.shared.bound_losses(asked.family, asked.cells).tolist() == [7, 3, 0]
-        known = balances.known_to("ann").bound_losses(asked.family, asked.cells)
+        known = balances.make_known_account("ann").bound_losses(asked.family, asked.cells)
         assert known.tolist() == [7, 3, 0]
 
 
@@ -240,7 +240,7 @@ def test_sums_are_kept_for_charged_cells_only_and_grow_with_the_calendar() -> No
         pytest.param(
             (
                 Reserved("r1", now(), charge(5)),
-                Committed("r1", now(), Spent.uniform(6, unit_epsilon_nano=0), answer=None, reads=None),
+                Committed("r1", now(), Spent.from_uniform(6, unit_epsilon_nano=0), answer=None, reads=None),
             ),
             id="spent above what was reserved",
         ),

@@ -48,9 +48,9 @@ def test_what_fits_one_after_the_other_is_granted(data: st.DataObject, unit: str
                 run.spend(charge, cap)
                 fitting.append(charge)
         assert [ledger.left_for(charge, cap) for charge in charges] == left
-        assert [stage.left_for(charge, cap) for charge in charges] == left
+        assert [stage.find_headroom(charge, cap) for charge in charges] == left
         for charge in fitting:
             ask(data, ledger, charge, cap)
         for charge in charges:
-            there, rehearsed = ledger.left_for(charge, cap), run.left_for(charge, cap)
+            there, rehearsed = ledger.left_for(charge, cap), run.find_headroom(charge, cap)
             assert there.epsilon_nano >= rehearsed.epsilon_nano

@@ -31,7 +31,7 @@ def ask(ledger: Ledger, number: int, analyst: str) -> None:
     )
     made = ledger.reserve(asked, CAPS)
     if number % 3 == 0:
-        ledger.commit(made, Spent.uniform(number + 1, unit_epsilon_nano=number + 1), b"answer")
+        ledger.commit(made, Spent.from_uniform(number + 1, unit_epsilon_nano=number + 1), b"answer")
     elif number % 3 == 1:
         ledger.release(made)
 

@@ -34,7 +34,7 @@ def filled(ledger: Ledger) -> Ledger:
     for number in range(12):
         made = ask(ledger, number, "bob" if number % 3 == 0 else "ann")
         if number % 4 == 0:
-            ledger.commit(made, Spent.uniform(number, unit_epsilon_nano=0), b"answer")
+            ledger.commit(made, Spent.from_uniform(number, unit_epsilon_nano=0), b"answer")
         elif number % 4 == 1:
             ledger.release(made)
         elif number % 4 == 2:

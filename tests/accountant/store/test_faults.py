@@ -22,7 +22,7 @@ from tests.accountant.examples import charge, limits
 from tests.accountant.outage import outage
 from tests.children import forked
 
-ONE = Spent.uniform(1, unit_epsilon_nano=0)
+ONE = Spent.from_uniform(1, unit_epsilon_nano=0)
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from tests.accountant.examples import charge, limits
 from tests.conftest import _traversable
 from tests.made_once.copied_data import make_data
 
-ONE = Spent.uniform(1, unit_epsilon_nano=0)
+ONE = Spent.from_uniform(1, unit_epsilon_nano=0)
 CAPS = limits(10**6)
 # files of PostgreSQL's log are no larger: at this limit only tables cannot grow
 LOG_FILE_BYTES = 1 << 24

@@ -23,7 +23,7 @@ from tests.worlds.stopped import Server, locked_file, own_server, partition
 
 PATIENT_MS = 1000 * PATIENCE_S
 HURRIED_MS = 1_000
-ONE = Spent.uniform(1, unit_epsilon_nano=0)
+ONE = Spent.from_uniform(1, unit_epsilon_nano=0)
 READERS: tuple[Callable[[Ledger], object], ...] = (
     lambda ledger: ledger.left_for(charge(0), limits(4)).epsilon_nano,
     lambda ledger: ledger.balances(limits(4), analyst="ann").unit_spent_nano,

@@ -15,7 +15,7 @@ from accountant.ledger import Ledger
 from tests.accountant.conftest import now
 from tests.accountant.examples import charge, limits
 
-ONE = Spent.uniform(1, unit_epsilon_nano=0)
+ONE = Spent.from_uniform(1, unit_epsilon_nano=0)
 
 
 def delete(file: Path) -> None:

@@ -118,9 +118,9 @@ def test_a_ledger_of_the_first_schema_is_migrated(ledger_url: str) -> None:
         assert ledger.balances(limits()).families[0].spent_nano == (2 * NANO, NANO, 3 * NANO)
         stored = ledger.find_answer("q1", "v1", analyst="bob")
         assert stored is not None
-        assert (stored.answer, stored.held) == (b"UK", True)
+        assert (stored.answer, stored.is_held) == (b"UK", True)
         (still_open,) = ledger.open_reservations()
-        ledger.commit(still_open, Spent.uniform(0, unit_epsilon_nano=0), b"FR", paths={"sum": b"values"})
+        ledger.commit(still_open, Spent.from_uniform(0, unit_epsilon_nano=0), b"FR", paths={"sum": b"values"})
         for statement in ("UPDATE events SET at = at", "DELETE FROM events", "DELETE FROM answers"):
             with engine.connect() as connection, pytest.raises(DatabaseError, match="append-only"):
                 connection.execute(sa.text(statement))

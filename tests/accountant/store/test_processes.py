@@ -163,7 +163,7 @@ def test_threads_never_close_a_reservation_twice(ledger_url: str) -> None:
         ) -> None:
             barrier.wait()
             try:
-                ledger.commit(reservation, Spent.uniform(1, unit_epsilon_nano=0), b"answer")
+                ledger.commit(reservation, Spent.from_uniform(1, unit_epsilon_nano=0), b"answer")
                 outcomes.append("committed")
             except LedgerMisuse:
                 outcomes.append("refused")

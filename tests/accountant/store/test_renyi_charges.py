@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from accountant.charges import NANO, Amounts, Charge, Continuing, PathState, Spent, Wording
+from accountant.charges import NANO, Amounts, Charge, PathContinuation, PathState, Spent, Wording
 from accountant.errors import LedgerMisuse, OverBudget, PathTaken
 from accountant.events.events import GENESIS, Reserved, event_of, record_of
 from accountant.ledger import Ledger
@@ -53,7 +53,7 @@ def test_a_ledger_reopens_with_its_curves_verifies_and_exports_them(ledger_url: 
 def test_as_many_fit_as_the_filter_says_and_without_a_delta_as_ever(ledger_url: str) -> None:
     with Ledger.open(ledger_url, clock=now) as ledger:
         told = ledger.left_for(ASKED, CAPS)
-        assert told.by_curve
+        assert told.uses_curve
         room = next(one.unit for one in told.balances if one.unit is not None)
         fit = room.count_more(2 * NANO, CURVE)
         for number in range(fit):
@@ -73,22 +73,25 @@ def test_as_many_fit_as_the_filter_says_and_without_a_delta_as_ever(ledger_url: 
 def test_what_is_charged_by_curve_is_spent_in_full_and_never_continued(ledger_url: str) -> None:
     with Ledger.open(ledger_url, clock=now) as ledger:
         reserved = ledger.reserve(ASKED, CAPS)
-        for less in (Spent.uniform(0, unit_epsilon_nano=0), Spent.uniform(NANO // 25, unit_epsilon_nano=NANO)):
+        for less in (
+            Spent.from_uniform(0, unit_epsilon_nano=0),
+            Spent.from_uniform(NANO // 25, unit_epsilon_nano=NANO),
+        ):
             with pytest.raises(LedgerMisuse):
                 ledger.commit(reserved, less, b"UK")
         ledger.commit(reserved, all_of(reserved.charge), b"UK", paths={"f": b"noise"})
         (path,) = ledger.find_paths(["f"], "v1").values()
-        assert (path.taken, path.body) == (True, b"noise")
-        news = Continuing((path.state,), shared=Amounts(1, 1), known=Amounts(1, 1))
+        assert (path.is_taken, path.body) == (True, b"noise")
+        news = PathContinuation((path.state,), shared=Amounts(1, 1), known=Amounts(1, 1))
         with pytest.raises(PathTaken):
-            ledger.reserve(replace(numbered(2), renyi=None, continuing=news), CAPS)
+            ledger.reserve(replace(numbered(2), renyi=None, path_continuation=news), CAPS)
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
         {"shared": False},
-        {"continuing": Continuing((PathState("f", "v1", "r0"),), shared=Amounts(0, 0), known=Amounts(0, 0))},
+        {"path_continuation": PathContinuation((PathState("f", "v1", "r0"),), shared=Amounts(0, 0), known=Amounts(0, 0))},
         {"renyi": CURVE[1:]},
         {"renyi": (2 * NANO + 1,) * len(ORDERS)},
         {"renyi": (-1,) * len(ORDERS)},

@@ -161,11 +161,13 @@ def test_balances_are_the_same_bytes_whatever_compresses_them() -> None:
     )
     content = to_bytes(balances)
     refund = balances.paths.refunds["r1"]
-    assert refund.kept.keys is not None
-    before = len(refund.kept.keys) - len(zlib_part := refund.kept.keys[12 + 8 * 60 :])  # its mark, and 60 losses
+    assert refund.packed_loss.keys is not None
+    before = len(refund.packed_loss.keys) - len(
+        zlib_part := refund.packed_loss.keys[12 + 8 * 60 :]
+    )  # its mark, and 60 losses
     again = zlib.compress(zlib.decompress(zlib_part), 9)
     assert again != zlib_part
-    refund.kept = replace(refund.kept, keys=refund.kept.keys[:before] + again)
+    refund.packed_loss = replace(refund.packed_loss, keys=refund.packed_loss.keys[:before] + again)
     assert to_bytes(balances) == content
     assert to_bytes(from_bytes(content)) == content
     assert from_bytes(content).paths.refunds["r1"].spent == spent

@@ -32,7 +32,7 @@ def test_a_charge_with_its_wording_and_back(asked: object, wording: Wording | No
 
 def test_a_loss_of_the_newest_form_of_a_charge_is_from_a_newer_version() -> None:
     record = record_of(
-        Committed("r1", now(), Spent.uniform(0, unit_epsilon_nano=0), None, None),
+        Committed("r1", now(), Spent.from_uniform(0, unit_epsilon_nano=0), None, None),
         number=1,
         previous_hash=GENESIS,
         domains={},
@@ -61,7 +61,7 @@ def test_every_reader_of_the_log_finds_the_words_and_balances_do_not(ledger_url:
         stored = ledger.find_answer("q2", "v1", analyst="bob")
         assert stored is not None
         own = replace(WORDING, text="as bob put it")
-        ledger.charge_reader(stored.charge_of_reading("bob"), limits(), answer=stored, wording=own)
+        ledger.charge_reader(stored.make_reading_charge("bob"), limits(), answer=stored, wording=own)
         open_ = ledger.reserve(charge(NANO, question="q3"), limits(), wording=WORDING)
     with Ledger.open(ledger_url, clock=now) as ledger:
         assert ledger.verify() == 7

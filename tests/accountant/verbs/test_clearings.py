@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sqlalchemy.exc import DatabaseError
 
 from accountant.charges import NANO
-from accountant.errors import LedgerMisuse, LedgerUnavailable, LookTaken, WindowOver
+from accountant.errors import LedgerMisuse, LedgerUnavailable, LookAlreadyRecorded, WindowClosed
 from accountant.ledger import Ledger
 from accountant.monitor_model import MonitorAlert, WindowLook
 from tests.accountant.balances.test_noise_paths import engine_of
@@ -72,7 +72,7 @@ def test_what_comes_twice_or_goes_without_having_come_is_refused(ledger: Ledger)
     assert ledger.monitors.open_windows(run) == (first, second)
     assert ledger.monitors.in_answer(run, 1) == (1,)
     ledger.monitors.record_look(run, [look(first, cleared=(1,))], number=2, at=moment(2))
-    with pytest.raises(LookTaken):
+    with pytest.raises(LookAlreadyRecorded):
         ledger.monitors.record_look(run, [look(first, cleared=(1,))], number=3, at=moment(3))
     (cleared, _) = ledger.monitors.open_windows(run)
     with pytest.raises(LedgerMisuse, match="is in the answer"):
@@ -97,11 +97,11 @@ def test_changes_come_in_pages_of_whole_looks(ledger: Ledger) -> None:
     after, more = 0, True
     while more:
         page = ledger.monitors.changes(run, after_number=after, limit=1)
-        pages.append(([one.key for one in page.came], [one.key for one in page.cleared], page.last_look))
-        after, more = page.last_look, page.more
+        pages.append(([one.key for one in page.alerts], [one.key for one in page.cleared], page.last_look))
+        after, more = page.last_look, page.has_more
     assert pages == [([0, 1], [], 1), ([], [0, 1], 3), ([0], [], 7)]
     late = ledger.monitors.changes(run, after_number=2, limit=2)
-    assert ([one.number for one in late.cleared], late.came, late.last_look, late.more) == ([1, 1], (), 3, True)
+    assert ([one.number for one in late.cleared], late.alerts, late.last_look, late.has_more) == ([1, 1], (), 3, True)
     assert ledger.monitors.changes(run, after_number=7).cleared == ()
     assert ledger.monitors.changes(run, after_number=9).last_look == 9
 
@@ -138,10 +138,10 @@ def check_history(ledger: Ledger, run: str, answers: dict[int, set[int]]) -> Non
     after, more = 0, True
     while more:
         page = ledger.monitors.changes(run, after_number=after, limit=1)
-        assert len({one.number for one in page.came} | {one.cleared_number for one in page.cleared}) <= 1
-        built = (built | {one.key for one in page.came}) - {one.key for one in page.cleared}
+        assert len({one.number for one in page.alerts} | {one.cleared_number for one in page.cleared}) <= 1
+        built = (built | {one.key for one in page.alerts}) - {one.key for one in page.cleared}
         assert built == answers[page.last_look]
-        after, more = page.last_look, page.more
+        after, more = page.last_look, page.has_more
     assert after == max(answers)
     for number, expected in answers.items():
         assert in_answer_after(alerts, number) == expected
@@ -208,7 +208,7 @@ def test_a_run_that_is_anew_draws_windows_that_an_earlier_one_had_begun(ledger: 
     look_at(ledger, first.run, 0, 1, number=1, keys=(1,))
     ledger.monitors.end(first.run, **BY)
     second = start(ledger, anew=True)
-    assert (second.anew, second.excluded, first.anew) == (True, frozenset(), False)
+    assert (second.is_restarted, second.excluded, first.is_restarted) == (True, frozenset(), False)
     drawn = ledger.monitors.begin_window(second.run, 0, b"drawn anew")
     assert (drawn.look, drawn.body) == (0, b"drawn anew")
     look_at(ledger, second.run, 0, number=1, keys=(1,))
@@ -218,7 +218,7 @@ def test_a_run_that_is_anew_draws_windows_that_an_earlier_one_had_begun(ledger: 
     assert family.spent_nano == (2 * NANO,) * 3 + (NANO,) * 3 + (0,) * 6
     third = start(ledger)
     assert third.excluded == {0, 1}
-    with pytest.raises(WindowOver):
+    with pytest.raises(WindowClosed):
         ledger.monitors.begin_window(third.run, 0, b"drawn again")
     rows = [row.anew for row in ledger.owner.export() if row.kind == "MonitorStarted"]
     assert rows == [None, True, None]

@@ -23,7 +23,7 @@ LIMITS = Limits(
     per_query_nano=None,
     analyst_per_predicate_nano=None,
     analyst_per_unit_nano=None,
-    apart=False,
+    separates_analysts=False,
 )
 
 
@@ -67,7 +67,7 @@ def test_the_first_goes_ahead_and_others_learn_what_became_of_it(ledger: Ledger,
     assert earlier(ledger).state is AttemptState.RUNNING
     reservation = ledger.reserve(CHARGE, LIMITS, attempt=attempt)
     assert earlier(ledger).state is AttemptState.RUNNING
-    ledger.commit(reservation, Spent.uniform(500, unit_epsilon_nano=0), b"answer")
+    ledger.commit(reservation, Spent.from_uniform(500, unit_epsilon_nano=0), b"answer")
     found = earlier(ledger)
     assert (found.state, found.answer, found.reservation) == (AttemptState.ANSWERED, reservation.id, reservation.id)
     ledger.idempotency.end(attempt, response=b"told", answer=reservation.id)
@@ -111,7 +111,7 @@ def test_a_refusal_hides_no_answer_that_was_committed(ledger: Ledger) -> None:
     """The storage failed, as far as the one who asked could tell, and had written all the same."""
     attempt = begun(ledger)
     reservation = ledger.reserve(CHARGE, LIMITS, attempt=attempt)
-    ledger.commit(reservation, Spent.uniform(500, unit_epsilon_nano=0), b"answer")
+    ledger.commit(reservation, Spent.from_uniform(500, unit_epsilon_nano=0), b"answer")
     ledger.idempotency.fail(attempt, response=b"not available")
     found = earlier(ledger)
     assert (found.state, found.answer, found.response) == (AttemptState.ANSWERED, reservation.id, None)
@@ -165,7 +165,7 @@ def test_nobody_has_keys_without_end(ledger: Ledger, monkeypatch: pytest.MonkeyP
 def test_only_who_paid_or_read_is_given_a_stored_answer(ledger: Ledger) -> None:
     reservation = ledger.reserve(CHARGE, LIMITS)
     assert ledger.idempotency.find_answer(reservation.id, analyst="ada") is None
-    ledger.commit(reservation, Spent.uniform(500, unit_epsilon_nano=0), b"answer")
+    ledger.commit(reservation, Spent.from_uniform(500, unit_epsilon_nano=0), b"answer")
     ada = ledger.idempotency.find_answer(reservation.id, analyst="ada")
     assert ada is not None
     assert ada.answer == b"answer"
@@ -175,7 +175,7 @@ def test_only_who_paid_or_read_is_given_a_stored_answer(ledger: Ledger) -> None:
     assert found is not None
     attempt = ledger.idempotency.begin("bob", "k", request="r", lease=LEASE, keep=KEEP)
     assert isinstance(attempt, Attempt)
-    ledger.charge_reader(found.charge_of_reading("bob"), LIMITS, answer=found, attempt=attempt)
+    ledger.charge_reader(found.make_reading_charge("bob"), LIMITS, answer=found, attempt=attempt)
     assert ledger.idempotency.find_answer(reservation.id, analyst="bob") is not None
     read = ledger.idempotency.begin("bob", "k", request="r", lease=LEASE, keep=KEEP)
     assert isinstance(read, Earlier)

@@ -93,7 +93,7 @@ def test_what_is_answered_is_reserved_by_nobody(ledger: Ledger, other: Ledger) -
             once(other, charge(analyst=analyst))
         stored = other.find_answer("q1", "v1", analyst=analyst, once_within=WITHIN)
         assert stored is not None
-        assert stored.held == (analyst == "ann")
+        assert stored.is_held == (analyst == "ann")
     assert other.verify() == 2
     once(other, charge(version="v2"))
 
@@ -163,15 +163,15 @@ def test_a_reader_who_came_to_hold_another_answer_is_told_that_one_and_not_charg
     ledger.commit(hers, all_of(hers.charge), b"hers")
     found = ledger.find_answer("q1", "v1", analyst="bob")
     assert found is not None
-    assert (found.answer, found.held) == (b"hers", False)
+    assert (found.answer, found.is_held) == (b"hers", False)
     ledger.commit(own, all_of(own.charge), b"his")
     with pytest.raises(Repeated):
-        ledger.charge_reader(found.charge_of_reading("bob"), limits(), answer=found)
+        ledger.charge_reader(found.make_reading_charge("bob"), limits(), answer=found)
     assert ledger.verify() == 4
     again = ledger.find_answer("q1", "v1", analyst="bob", once_within=WITHIN)
     assert again is not None
-    assert (again.answer, again.held) == (b"his", True)
-    assert ledger.charge_reader(again.charge_of_reading("bob"), limits(), answer=again) is None
+    assert (again.answer, again.is_held) == (b"his", True)
+    assert ledger.charge_reader(again.make_reading_charge("bob"), limits(), answer=again) is None
 
 
 def test_a_reader_with_an_own_run_under_way_waits_for_its_answer_and_is_not_charged(
@@ -189,14 +189,16 @@ def test_a_reader_with_an_own_run_under_way_waits_for_its_answer_and_is_not_char
         with pytest.raises(Repeated):
             one.find_answer("q1", "v1", analyst="bob", once_within=WITHIN)
         with pytest.raises(Repeated):
-            one.charge_reader(found.charge_of_reading("bob"), limits(), answer=found, once_within=WITHIN)
+            one.charge_reader(found.make_reading_charge("bob"), limits(), answer=found, once_within=WITHIN)
         assert one.find_answer("q1", "v1", analyst="ann", once_within=WITHIN) is not None
         assert one.find_answer("q1", "v1", analyst="eve", once_within=WITHIN) is not None
     assert other.verify() == 5
     with suppress(ZeroDivisionError), ledger.at_work(own):
         raise ZeroDivisionError
     assert ledger.find_answer("q1", "v1", analyst="bob", once_within=WITHIN) == found
-    assert ledger.charge_reader(found.charge_of_reading("bob"), limits(), answer=found, once_within=WITHIN) is not None
+    assert (
+        ledger.charge_reader(found.make_reading_charge("bob"), limits(), answer=found, once_within=WITHIN) is not None
+    )
 
 
 def test_of_many_at_once_one_reserves(ledger_url: str) -> None:

@@ -12,13 +12,13 @@ from accountant.charges import NANO, Amounts, Reservation
 from accountant.errors import (
     LedgerMisuse,
     LedgerUnavailable,
-    LookTaken,
-    MonitorStands,
+    LookAlreadyRecorded,
+    MonitorNotEnded,
     MonitorStopped,
     NotApproved,
     OverBudget,
+    WindowClosed,
     WindowLost,
-    WindowOver,
 )
 from accountant.events.digests import digest
 from accountant.events.events import GENESIS
@@ -81,7 +81,7 @@ def test_looks_are_recorded_with_their_alerts(ledger: Ledger) -> None:
         MonitorAlert("crowded", run, 4, 1, 1, moment(4)),
         MonitorAlert("crowded", run, 4, 2, 1, moment(4)),
     )
-    assert (page.last_look, page.more) == (4, False)
+    assert (page.last_look, page.has_more) == (4, False)
     found = ledger.monitors.find("crowded")
     assert found is not None
     assert (found.looks_made, found.last_look) == (2, 4)
@@ -94,9 +94,9 @@ def test_alerts_come_in_pages_of_whole_looks(ledger: Ledger) -> None:
     look_at(ledger, run, 1, number=2)
     look_at(ledger, run, 0, number=3, keys=(2,))
     first = ledger.monitors.alerts(run, limit=1)
-    assert ([one.key for one in first.alerts], first.last_look, first.more) == ([0, 1], 1, True)
+    assert ([one.key for one in first.alerts], first.last_look, first.has_more) == ([0, 1], 1, True)
     second = ledger.monitors.alerts(run, after_number=first.last_look, limit=1)
-    assert ([one.key for one in second.alerts], second.last_look, second.more) == ([2], 3, False)
+    assert ([one.key for one in second.alerts], second.last_look, second.has_more) == ([2], 3, False)
     assert ledger.monitors.alerts(run, after_number=3).alerts == ()
     assert ledger.monitors.alerts(run, after_number=9).last_look == 9
 
@@ -118,7 +118,7 @@ def test_a_look_that_was_recorded_meanwhile_is_refused(ledger: Ledger) -> None:
     drawn = ledger.monitors.begin_window(run, 0, b"drawn")
     ledger.monitors.record_look(run, [look(drawn)], number=2, at=moment(2))
     for late, number in ((look(drawn), 2), (look(drawn), 3), (look(drawn, look=7), 3), (look(drawn, look=7), 1)):
-        with pytest.raises(LookTaken):
+        with pytest.raises(LookAlreadyRecorded):
             ledger.monitors.record_look(run, [late], number=number, at=moment(number))
     assert ledger.verify() == 4
 
@@ -135,7 +135,7 @@ def test_a_look_of_windows_twice_or_none_and_of_other_keys_is_refused(ledger: Le
     (state,) = ledger.monitors.open_windows(run)
     with pytest.raises(LedgerMisuse, match="once in a window"):
         ledger.monitors.record_look(run, [look(state, 1)], number=2, at=moment(2))
-    with pytest.raises(WindowOver):
+    with pytest.raises(WindowClosed):
         ledger.monitors.record_look(run, [replace(look(state), window=2)], number=2, at=moment(2))
 
 
@@ -150,7 +150,7 @@ def test_the_last_look_closes_with_it(ledger: Ledger) -> None:
         lambda: ledger.monitors.close_window(run, 0, None),
         lambda: ledger.monitors.record_look(run, [look(drawn)], number=2, at=moment(2)),
     ):
-        with pytest.raises(WindowOver):
+        with pytest.raises(WindowClosed):
             verb()
     assert len(ledger.monitors.alerts(run).alerts) == 1
     assert ledger.verify() == 5
@@ -192,10 +192,10 @@ def test_a_paused_monitor_makes_no_look(ledger: Ledger) -> None:
 def test_an_ended_monitor_makes_no_look_and_begins_no_window_again(ledger: Ledger) -> None:
     first = start(ledger)
     look_at(ledger, first.run, 0, number=1, keys=(1,))
-    with pytest.raises(MonitorStands, match="crowded"):
+    with pytest.raises(MonitorNotEnded, match="crowded"):
         start(ledger)
     ledger.monitors.pause(first.run, **BY)
-    with pytest.raises(MonitorStands, match="crowded"):
+    with pytest.raises(MonitorNotEnded, match="crowded"):
         start(ledger)
     ledger.monitors.end(first.run, **BY)
     for verb in (
@@ -209,7 +209,7 @@ def test_an_ended_monitor_makes_no_look_and_begins_no_window_again(ledger: Ledge
     second = start(ledger)
     assert (second.excluded, first.excluded) == (frozenset({0}), frozenset())
     assert ledger.monitors.find("crowded") == second
-    with pytest.raises(WindowOver):
+    with pytest.raises(WindowClosed):
         ledger.monitors.begin_window(second.run, 0, b"drawn")
     look_at(ledger, second.run, 1, number=1)
     ledger.monitors.end(second.run, **BY)
@@ -242,7 +242,7 @@ def test_a_monitors_reservation_is_no_question_that_died(ledger: Ledger) -> None
         lambda: ledger.commit(reservation, all_of(run.charge), None),
         lambda: ledger.owner.open_window(**BY),
     ):
-        with pytest.raises(MonitorStands, match="crowded"):
+        with pytest.raises(MonitorNotEnded, match="crowded"):
             verb()
     assert ledger.open_reservations() == ()
     assert ledger.page(analyst=None, before=None, limit=9, only_open=True).questions == ()
@@ -251,7 +251,7 @@ def test_a_monitors_reservation_is_no_question_that_died(ledger: Ledger) -> None
     hour = timedelta(hours=1)
     assert ledger.reserve(replace(run.charge, analyst=OWNER), CAPS, once_within=hour).id != run.run
     ledger.monitors.pause(run.run, **BY)
-    with pytest.raises(MonitorStands):
+    with pytest.raises(MonitorNotEnded):
         ledger.owner.open_window(**BY)
     ledger.monitors.end(run.run, **BY)
     ended = ledger.history()[0]
@@ -387,7 +387,7 @@ def test_what_the_log_tells_of_a_state_cannot_be_guessed(ledger: Ledger) -> None
     ledger.monitors.record_look(run, [look(drawn, body=b"count 17")], number=1, at=moment(1))
     with ledger._journal.reading() as (transaction, balances):
         payloads = [json.loads(record.payload) for record in transaction.records_after(0, GENESIS)]
-        assert balances.monitors.find(run).open[0].state not in guesses
+        assert balances.monitors.find(run).open_windows[0].state not in guesses
     told = {payloads[2]["state"], payloads[3]["windows"][0][2]}
     assert len(told) == 2
     assert not told & guesses

@@ -142,11 +142,11 @@ def test_a_stored_answer_is_read_by_others_only_once_its_question_is_approved(le
     stored = ledger.find_answer("q1", "v1", analyst="bob")
     assert stored is not None
     with pytest.raises(NotApproved):
-        ledger.charge_reader(stored.charge_of_reading("bob"), since, answer=stored)
-    assert ledger.charge_reader(stored.charge_of_reading("ann"), since, answer=stored) is None
+        ledger.charge_reader(stored.make_reading_charge("bob"), since, answer=stored)
+    assert ledger.charge_reader(stored.make_reading_charge("ann"), since, answer=stored) is None
     assert ledger.verify() == 2
     ledger.owner.approve("q1", **BY)
-    assert ledger.charge_reader(stored.charge_of_reading("bob"), since, answer=stored) is not None
+    assert ledger.charge_reader(stored.make_reading_charge("bob"), since, answer=stored) is not None
 
 
 def test_a_window_lets_balances_start_anew_but_for_what_is_open(ledger_url: str) -> None:
@@ -161,12 +161,12 @@ def test_a_window_lets_balances_start_anew_but_for_what_is_open(ledger_url: str)
         assert ledger.left_for(asked, caps).plain == BalanceRoom(2 * NANO, 2 * NANO)
         ledger.release(ended)
         assert ledger.left_for(asked, caps).plain == BalanceRoom(3 * NANO, 3 * NANO)
-        ledger.commit(still_open, Spent.uniform(NANO // 2, unit_epsilon_nano=NANO // 2), None)
+        ledger.commit(still_open, Spent.from_uniform(NANO // 2, unit_epsilon_nano=NANO // 2), None)
         assert ledger.left_for(asked, caps).plain == BalanceRoom(3 * NANO + NANO // 2, 3 * NANO + NANO // 2)
         assert ledger.find_paths(["sum"], "v1") == {}
         stored = ledger.find_answer("q1", "v1", analyst="ann")
         assert stored is not None
-        assert stored.held
+        assert stored.is_held
         report, overall = ledger.balances(caps), ledger.balances(caps, all_windows=True)
         assert (report.unit_spent_nano, overall.unit_spent_nano) == (NANO // 2, 5 * NANO // 2)
         assert (report.windows, report.window_since is None, overall.window_since) == (2, False, None)
@@ -186,7 +186,7 @@ def test_a_question_that_continues_a_path_across_a_window_is_charged_in_full_the
     for apart in (False, True):
         second = ledger.reserve(asked, caps)
         ledger.owner.open_window(**BY)
-        seen = replace(caps, apart=apart)
+        seen = replace(caps, separates_analysts=apart)
         assert ledger.left_for(charge(1, analyst="eve"), seen).epsilon_nano == 6 * NANO
         with pytest.raises(PathTaken):
             ledger.reserve(asked, caps)
@@ -196,7 +196,7 @@ def test_a_question_that_continues_a_path_across_a_window_is_charged_in_full_the
         again = ledger.reserve(charge(0, analyst="bob"), caps)
         ledger.commit(again, all_of(again.charge), None, paths={"sum": b"values"})
         state = ledger.find_paths(["sum"], "v1")["sum"].state
-        asked = replace(asked, continuing=continuing(state, shared=NANO, known=NANO))
+        asked = replace(asked, path_continuation=continuing(state, shared=NANO, known=NANO))
     (family,) = ledger.balances(caps, all_windows=True).families
     assert family.spent_nano == (4 * NANO,) * 3
     assert ledger.verify() == 12
@@ -221,7 +221,7 @@ def test_no_path_survives_a_window(ledger_url: str) -> None:
         assert [sizes.states for sizes in ledger.owner.path_sizes()] == [1]
         with pytest.raises(PathTaken):
             ledger.reserve(
-                replace(asked, continuing=continuing(PathState("f", "v1", second.id), shared=0, known=0)), caps
+                replace(asked, path_continuation=continuing(PathState("f", "v1", second.id), shared=0, known=0)), caps
             )
         assert ledger.verify() == 6
         for all_windows, spent in ((False, 10), (True, 60)):
@@ -256,7 +256,7 @@ def test_history_and_export_list_everything(ledger: Ledger) -> None:
     ledger.commit(second, per_key([NANO, 0, 0], fresh=[2, 0, 1]), None)
     stored = ledger.find_answer("q1", "v1", analyst="bob")
     assert stored is not None
-    ledger.charge_reader(stored.charge_of_reading("bob"), caps, answer=stored)
+    ledger.charge_reader(stored.make_reading_charge("bob"), caps, answer=stored)
     dead = ledger.reserve(charge(NANO), caps)
     ledger.owner.settle(dead.id, untouched=False, by="owner", why="killed")
     ledger.owner.grant(grant(BalanceScope.PER_UNIT), **BY)

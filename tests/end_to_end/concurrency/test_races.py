@@ -86,7 +86,7 @@ def test_an_auditor_never_sees_half_of_what_another_process_writes(ledger_url: s
         per_query_nano=None,
         analyst_per_predicate_nano=None,
         analyst_per_unit_nano=None,
-        apart=False,
+        separates_analysts=False,
     )
     family = Family("sales", "row", ("store",), "", "v", frozenset())
     cells = Cells((("store", ("north", "south")),))
@@ -95,7 +95,7 @@ def test_an_auditor_never_sees_half_of_what_another_process_writes(ledger_url: s
         with Ledger.open(ledger_url, clock=lambda: datetime.now(UTC)) as ledger:
             for number in range(60):
                 charge = Charge(f"question {number}", "ada", family, cells, 10, 0, shared=True)
-                ledger.commit(ledger.reserve(charge, wide), Spent.uniform(9, unit_epsilon_nano=0), b"keys")
+                ledger.commit(ledger.reserve(charge, wide), Spent.from_uniform(9, unit_epsilon_nano=0), b"keys")
 
     with Ledger.open(ledger_url, clock=lambda: datetime.now(UTC)) as auditor, ThreadPoolExecutor(1) as threads:
         writing = threads.submit(write)

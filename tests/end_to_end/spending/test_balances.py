@@ -190,7 +190,7 @@ def test_check_and_a_reload_say_whom_a_cap_of_another_leaves_less(tmp_path: Path
     catalog = found.pinning.catalog
     with open_ledger(before) as ledger:
         reservation = ledger.reserve(charge, limits(catalog, catalog.analysts[0]))
-        ledger.commit(reservation, Spent.uniform(NANO, unit_epsilon_nano=NANO), None)
+        ledger.commit(reservation, Spent.from_uniform(NANO, unit_epsilon_nano=NANO), None)
     path.write_text(capped, encoding="utf-8")
     found = check(path, confirm=False)
     (said,) = (one for one in found.warnings if "cap of their own" in one)

@@ -245,7 +245,7 @@ def test_another_functional_has_noise_of_its_own(tmp_path: Path, sql: str) -> No
         here.ask(BUSY.format(1000))
         assert here.ask(sql).noise is None
         charge = here.last.charge
-        assert charge.continuing is None
+        assert charge.path_continuation is None
         assert charge.shared
 
 
@@ -324,7 +324,7 @@ def test_a_path_that_somebody_died_on_is_read_but_not_continued(tmp_path: Path) 
         assert here.ask(BUSY.format(1100)).noise is not None
         assert not any("Reuse" in line for line in here.explain(BUSY.format(1000), tolerance="1%"))
         assert here.ask(BUSY.format(1000), tolerance="1%").noise is None
-        assert here.last.charge.continuing is None
+        assert here.last.charge.path_continuation is None
         # whoever did not notice in time draws noise of its own, too
         late = spending.reserve(here.service, claim, reuse.on_earlier_noise(claim, memory, wanted=True))
         assert late.on_paths is None
@@ -349,7 +349,7 @@ def test_what_is_known_settles_nothing_for_a_question_that_would_else_draw_anew(
         here.service.ledger.reserve(on_paths.claim.charge, on_paths.claim.limits)
         answer = here.ask(BUSY.format(1002))
         assert answer.noise is None
-        assert here.last.charge.continuing is None
+        assert here.last.charge.path_continuation is None
         assert here.last.charge.shared
 
 

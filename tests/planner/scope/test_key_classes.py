@@ -208,7 +208,7 @@ def test_classes_are_charged_to_every_value_of_their_key() -> None:
 def test_what_was_spent_on_a_class_is_spent_on_each_of_its_values() -> None:
     losses = np.array([[10 * place + ward for ward in range(3)] for place in range(4)], dtype=np.float64).reshape(-1)
     what = _claim("SELECT hour / 6, ward FROM visits GROUP BY 1, 2 HAVING count(*) > 40")
-    told = spent_by(what, Outcome(passed=np.zeros(12, dtype=np.bool_), epsilon=losses)).amounts(what.charge.cells)
+    told = spent_by(what, Outcome(passed=np.zeros(12, dtype=np.bool_), epsilon=losses)).read_amounts(what.charge.cells)
     (first, hours), (second, wards) = what.charge.cells.columns
     assert (first.partition("=")[0], second) == ("hour", "ward")
     expected = [[(10 * (int(hour) // 6) + "ABC".index(ward)) * NANO for ward in wards] for hour in hours]

@@ -36,7 +36,7 @@ WIDE = Limits(
     per_query_nano=None,
     analyst_per_predicate_nano=None,
     analyst_per_unit_nano=None,
-    apart=False,
+    separates_analysts=False,
 )
 
 
@@ -110,7 +110,7 @@ def test_pages_follow_one_another_and_say_how_much_is_left(asked: Path, run: Cal
 def test_open_reservations_come_in_pages_too(policy: Path, run: Callable[..., Ran]) -> None:
     with ledger_of(policy) as ledger:
         made = [ledger.reserve(charge(number), WIDE).id for number in range(4)]
-        ledger.commit(ledger.reserve(charge(9), WIDE), Spent.uniform(5, unit_epsilon_nano=0), None)
+        ledger.commit(ledger.reserve(charge(9), WIDE), Spent.from_uniform(5, unit_epsilon_nano=0), None)
     first = run("ledger", "list", "--open", "--limit", "3", "--json").document
     assert [document["reservation"] for document in first] == made[:0:-1]
     assert run("ledger", "list", "--open", "--limit", "3").out.splitlines()[-1].startswith("(3 rows, 1 older: --before")
@@ -136,7 +136,7 @@ def test_one_question_in_full_with_its_losses(asked: Path, run: Callable[..., Ra
 def test_losses_per_key_add_up_to_the_keys(policy: Path, run: Callable[..., Ran]) -> None:
     with ledger_of(policy) as ledger:
         reservation = ledger.reserve(charge(1), WIDE)
-        ledger.commit(reservation, Spent.per_key([7, 1000], unit_epsilon_nano=0), None)
+        ledger.commit(reservation, Spent.from_keys([7, 1000], unit_epsilon_nano=0), None)
     (told,) = run("ledger", "show", reservation.id, "--json").document
     assert told["text"] is None
     assert "visits by ward" in run("ledger", "list").out
@@ -198,11 +198,11 @@ def test_a_copy_made_while_questions_are_asked_is_whole(policy: Path, run: Calla
             number = 0
             while not stop.is_set():
                 number += 1
-                ledger.commit(ledger.reserve(charge(number), WIDE), Spent.uniform(5, unit_epsilon_nano=0), b"[]")
+                ledger.commit(ledger.reserve(charge(number), WIDE), Spent.from_uniform(5, unit_epsilon_nano=0), b"[]")
 
     thread = threading.Thread(target=asking)
     with ledger_of(policy) as ledger:
-        ledger.commit(ledger.reserve(charge(0), WIDE), Spent.uniform(5, unit_epsilon_nano=0), b"[]")
+        ledger.commit(ledger.reserve(charge(0), WIDE), Spent.from_uniform(5, unit_epsilon_nano=0), b"[]")
     thread.start()
     try:
         marks = []
@@ -302,7 +302,7 @@ def test_a_monitor_is_shown_as_what_it_is_until_it_has_ended(
 def test_noise_paths_are_listed_and_pruned(policy: Path, run: Callable[..., Ran]) -> None:
     with ledger_of(policy) as ledger:
         reservation = ledger.reserve(charge(1), WIDE)
-        ledger.commit(reservation, Spent.uniform(5, unit_epsilon_nano=0), b"[]", paths={"f": b"noise"})
+        ledger.commit(reservation, Spent.from_uniform(5, unit_epsilon_nano=0), b"[]", paths={"f": b"noise"})
     assert run("ledger", "paths", "--json").document == [
         {"table": "visits", "data_version": "static", "states": 1, "bytes": 5}
     ]

@@ -15,7 +15,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from accountant.errors import LookTaken
+from accountant.errors import LookAlreadyRecorded
 from accountant.monitor_model import MonitorState
 from planner.catalog.catalog import RELEASED_BY
 from planner.errors import KeyholeError
@@ -134,7 +134,7 @@ def test_of_two_processes_that_look_at_once_one_records_it(wards: Clinic) -> Non
     first, second = (one for one in looks if one is not None)
     values = np.array([[900, 0, 0]], dtype=np.int64)
     first.record(values)
-    with pytest.raises(LookTaken):
+    with pytest.raises(LookAlreadyRecorded):
         second.record(values)
     assert wards.alerts(run) == [(1, 0, "A")]
 

@@ -68,7 +68,7 @@ def test_a_country_lost_what_its_own_region_did_and_no_other(service: Service) -
     own = {country: 1000 * number for number, country in enumerate(countries, 1)}
     of_region = {region: 7 * number for number, region in enumerate(asked_regions, 1)}
     for claim, losses in ((by_country, list(own.values())), (by_region, list(of_region.values()))):
-        spent = Spent.per_key(losses, unit_epsilon_nano=max(losses))
+        spent = Spent.from_keys(losses, unit_epsilon_nano=max(losses))
         ledger.commit(ledger.reserve(claim.charge, claim.limits), spent, None)
     assert len(of_region) > 2
     assert lost(service, by_country) == {

@@ -140,7 +140,7 @@ def test_more_questions_fit_and_as_many_as_was_told(opened: Open, tmp_path: Path
             assert question.charge.renyi is not None
             assert question.spent is not None
             assert question.spent.keys is None
-            assert question.spent.most == question.charge.own_amounts
+            assert question.spent.largest == question.charge.own_amounts
         report = service.balances(None)
         assert report.unit_spent_nano <= 3 * NANO < report.unit.pure_nano
         assert budget.document(service, None)["unit"]["delta"] == 1e-9
@@ -176,7 +176,7 @@ def test_its_noise_answers_coarser_questions_for_nothing_and_is_never_refined(op
         assert [question.status for question in service.ledger.history()] == ["committed", "read", "read"]
         ask(service, put(service, 1, tolerance="80"))
         sharper = service.ledger.history()[-1].charge
-        assert sharper.continuing is None
+        assert sharper.path_continuation is None
         assert sharper.renyi is not None
         assert service.balances(None).unit == before.plus(sharper.unit_epsilon_nano, sharper.renyi)
         # the finer noise is now the one that is read
@@ -190,7 +190,7 @@ def test_pure_noise_is_refined_as_before(opened: Open) -> None:
     with opened(WITH_DELTA) as service:
         ask(service, put(service, 1, tolerance="80"))
         charge = service.ledger.history()[-1].charge
-        assert charge.continuing is not None
+        assert charge.path_continuation is not None
         assert charge.renyi is None
 
 

@@ -154,12 +154,12 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         per_query_nano=None,
         analyst_per_predicate_nano=None,
         analyst_per_unit_nano=None,
-        apart=False,
+        separates_analysts=False,
     )
     cells = Cells((("day", ("2026-01-02", "2026-01-01")), ("ward", ("A", "[bold]C"))))
     charge = Charge("0" * 64, "ada", family("day", "ward"), cells, 2 * NANO, 0, shared=True)
     with Ledger.open(f"sqlite:///{tmp_path}/keyhole.db", clock=lambda: datetime.now(UTC)) as ledger:
-        losses = Spent.per_key([0, NANO, 2 * NANO, 1], unit_epsilon_nano=0)
+        losses = Spent.from_keys([0, NANO, 2 * NANO, 1], unit_epsilon_nano=0)
         ledger.commit(ledger.reserve(charge, wide), losses, None)
     return path
 

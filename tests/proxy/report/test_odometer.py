@@ -22,7 +22,7 @@ LIMITS = Limits(
     per_query_nano=None,
     analyst_per_predicate_nano=None,
     analyst_per_unit_nano=None,
-    apart=False,
+    separates_analysts=False,
 )
 
 
@@ -69,7 +69,7 @@ def test_a_reading_counts_every_window_every_open_reservation_and_each_analyst(p
     with Ledger.open(f"sqlite:///{policy.directory}/x.db", clock=lambda: datetime(2026, 3, 1, tzinfo=UTC)) as ledger:
         empty = odometer.read_odometer(policy, ledger)
         assert list(empty.lines()) == ["No question has spent anything: nothing was told about anybody."]
-        half = Spent.uniform(NANO // 2, unit_epsilon_nano=0)
+        half = Spent.from_uniform(NANO // 2, unit_epsilon_nano=0)
         ledger.commit(ledger.reserve(charge(1, table="visits", unit="row"), LIMITS), half, None)
         ledger.owner.open_window(by="kim", why="x")
         ledger.commit(ledger.reserve(charge(2, table="visits", unit="row", analyst="bob"), LIMITS), half, None)

@@ -92,7 +92,9 @@ def test_an_answer_that_pages_are_read_from_is_decoded_once(app: FastAPI, monkey
 
 def stored(reservation: str, keys: int) -> StoredAnswer:
     released = KeySet(("ward",), tuple((str(number),) for number in range(keys)))
-    return StoredAnswer(reservation, CHARGE, Spent.uniform(1, unit_epsilon_nano=0), released.to_bytes(), held=True)
+    return StoredAnswer(
+        reservation, CHARGE, Spent.from_uniform(1, unit_epsilon_nano=0), released.to_bytes(), is_held=True
+    )
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=40))

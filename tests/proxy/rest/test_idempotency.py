@@ -293,7 +293,7 @@ def test_a_key_is_told_the_answer_that_its_analyst_came_to_hold_and_tells_it_aga
 
         def late(*given: Any, **named: Any) -> Reservation | None:
             if his in ledger.open_reservations():
-                spent = Spent.uniform(his.charge.epsilon_nano, unit_epsilon_nano=0)
+                spent = Spent.from_uniform(his.charge.epsilon_nano, unit_epsilon_nano=0)
                 ledger.commit(his, spent, KeySet(columns=("ward",), keys=(("B",),)).to_bytes())
             return read(*given, **named)
 
